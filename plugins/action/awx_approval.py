@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Puts the text of a plan into the approval of a workflow of AWX. Documented in the module of the same name."""
+"""Put the text of a plan into the approval of an AWX workflow. The options are documented in the module of the same
+name.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 
 
 class ActionModule(ControllerAction):
-    """AWX copies the text of the approval's template when the workflow comes to it: this must run between the plan and
-    the approval."""
+    """An action plugin that writes the text of a plan into the template of an AWX approval. AWX copies the template
+    when the workflow reaches the approval, so this action must run after the plan is computed and before the approval.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {**AWX_SPEC, "text": {"type": "str", "required": True}}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Makes the collection's objects in AWX, or removes them. Documented in the module of the same name."""
+"""Create the collection's objects in AWX, or remove them. The options are documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _NEEDED = ("site_url", "image", "cluster_credential")
 
 
 class ActionModule(ControllerAction):
-    """Calls the modules of awx.awx one after the other. What they shall make holds braces that AWX fills in: no
-    template of Ansible sees them."""
+    """An action plugin that runs the modules of the AWX collection in sequence. Their arguments contain braces that AWX
+    expands, so Ansible must not evaluate them as templates.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **AWX_SPEC,

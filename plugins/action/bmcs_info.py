@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Asks the BMCs of all nodes. Documented in the module of the same name."""
+"""Read the BIOS of all nodes from their BMCs. The options are documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """Takes addresses and credentials from the inventory itself: they are no arguments, so that no log, callback or
-    result ever has them."""
+    """An action plugin that reads the addresses and credentials of the BMCs from the inventory. They are not task
+    arguments, so no log, callback or result contains them.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,

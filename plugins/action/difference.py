@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compares the folders of two runs. Documented in the module of the same name."""
+"""Compare the folders of two runs. The options are documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 
 
 class ActionModule(ControllerAction):
-    """Needs no host: all that it compares lies in the folders."""
+    """An action plugin that compares two run folders on the controller, without a connection to any host."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         "report_dir": {"type": "path", "required": True},

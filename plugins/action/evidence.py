@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Packs the folder of a run, or unpacks an archive of one. Documented in the module of the same name."""
+"""Pack the folder of a run into an evidence archive, or unpack such an archive. The options are documented in the
+module of the same name.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 
 
 class ActionModule(ControllerAction):
-    """Writes no more than it is asked to: an archive and its sheet, or a folder."""
+    """An action plugin that writes an evidence archive with its signature sheet, or unpacks an archive into a folder.
+    It writes no other file.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         "state": {"type": "str", "default": "packed", "choices": ["packed", "unpacked"]},

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keeps what fabric_info saw as facts, and asks the ports that were chosen for it. The module itself is an ordinary
-one."""
+"""Run the module fabric_info through the ports that fabric_ports has chosen on the node, and store its result as
+facts.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Obs
 
 
 class ActionModule(ObserverAction):
-    """Without ``ports`` a node looks from those that fabric_ports chose; most nodes have none, and are not even
-    asked."""
+    """An action plugin that passes the ports of a node to the module fabric_info. If the task does not set ``ports``,
+    they are read from the fact that fabric_ports has stored. On a node without chosen ports, the module is not run.
+    """
 
     MODULE = "linerate.rdma.fabric_info"
     KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"topology": "topologies"}

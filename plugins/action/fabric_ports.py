@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Chooses from which ports to look at the fabrics. Documented in the module of the same name."""
+"""Choose the ports through which the topology of each fabric is read. The options are documented in the module of the
+same name.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """From what the ports see to one port of each fabric."""
+    """An action plugin that chooses one port for each subnet manager, and a few ports that see no subnet manager, and
+    stores the chosen ports of each node as a fact.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = FOLDER_SPEC
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keeps what another module saw as a fact. Documented in the module of the same name."""
+"""Write the result of another module as a fact. The options are documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """Writes one file."""
+    """An action plugin that stores one fact, of a node or of the whole cluster."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,

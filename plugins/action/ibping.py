@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keeps what ibping measured as facts, and gives each node its part of the plan. The module itself is an ordinary
-one."""
+"""Pass its part of the ping plan to each node, and store the result of the module ibping as facts. The module of the
+same name does the actual work.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Obs
 
 
 class ActionModule(ObserverAction):
-    """Each mode has facts of its own."""
+    """An action plugin that stores the result of ibping under another kind of fact for each of the modes ``serve``,
+    ``ping`` and ``stop``.
+    """
 
     MODULE = "linerate.rdma.ibping"
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judges a run again by its folder. Documented in the module of the same name."""
+"""Judge a run again from the facts in its folder. The options are documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 
 
 class ActionModule(ControllerAction):
-    """Needs no host: all that it judges lies in the folder."""
+    """An action plugin that judges the run in a folder on the controller, without a connection to any host."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         "report_dir": {"type": "path", "required": True},

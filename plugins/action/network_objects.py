@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Writes and lints the objects of the fabrics. Documented in the module of the same name."""
+"""Render and lint the objects of the fabrics. The options are documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """One pure function between the facts that it takes and the facts that it leaves."""
+    """An action plugin that reads facts of the run, computes from them which Kubernetes objects to apply, and stores
+    this plan as a fact.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Gives each node its part of the plan, and keeps what was set as a fact. The module itself is an ordinary one."""
+"""Pass its part of the firmware plan to each node, and store the result of the module as a fact. The module of the same
+name does the actual work.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ _LEASE = frozenset(CONFIRM_SPEC)
 
 
 class ActionModule(ObserverAction):
-    """A node with nothing to set runs no module; one that may not set anything keeps why."""
+    """An action plugin that runs the module only on nodes with firmware settings to write. Before that it verifies that
+    the run holds the Lease, and that the node is the expected machine. If the plan refuses the settings of a node, the
+    fact contains the reason.
+    """
 
     MODULE = "linerate.rdma.nic_firmware"
 

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plans what is set in the firmware of HCAs, and by whom. Documented in the module of the same name."""
+"""Plan the firmware settings of HCAs, and whether the host or NVIDIA's operator applies them. The options are
+documented in the module of the same name.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Kno
 
 
 class ActionModule(ControllerAction):
-    """Reads the facts of the run, and leaves each node's part as a fact of the node. It asks the API server only where
-    something has to be set."""
+    """An action plugin that reads the facts of the run, and stores each node's part of the firmware plan as a fact of
+    the node. The API server is queried only if the plan needs data of the cluster.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = make_cluster_spec(
         **FOLDER_SPEC, fabrics={"type": "raw", "required": True}, cluster={"type": "raw"}
@@ -101,7 +104,14 @@ class ActionModule(ControllerAction):
 
 
 def _look_at_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> ByOperator:
-    """A template may be there of an earlier run, also where all cards are as wanted."""
+    """Return the firmware settings that NVIDIA's NIC configuration operator applies.
+
+    The existing templates are read if the cluster has NicDevices, even if all NICs have their desired settings, since
+    an earlier run may have created a template. If the templates cannot be read, the result contains the reason.
+
+    :param known: facts of the run
+    :param cluster: function that connects to the API server
+    """
     unread = ""
     try:
         there = read_templates(cluster()) if known.nics.devices else ()
@@ -111,9 +121,12 @@ def _look_at_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> By
 
 
 def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typing.Sequence[str]) -> None:
-    """NVIDIA's operator reboots nodes by itself, one at a time unless its maintenance operator is told otherwise.
+    """Check that the nodes that NVIDIA's operator will reboot are permitted to go down now. The operator reboots them
+    without asking, one at a time unless its maintenance operator is configured otherwise.
 
-    :raises RdmaError: the cluster does not bear that they go
+    :param going: nodes that the operator may reboot
+    :param nodes: nodes of the inventory
+    :raises RdmaError: the state of the cluster does not permit the reboots
     """
     every = tuple(map(core.node, cluster.list("Node").items))
     stand = read_stand(cluster, every, checks=HealthChecks(cluster, lambda _line: None))
@@ -129,8 +142,14 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
 def _read_earlier_resets(
     known: Known, hosts: typing.Mapping[str, OfHost], cluster: typing.Callable[[], Cluster]
 ) -> tuple[dict[str, Before], str]:
-    """For what the nodes with something to set were reset before; and why nothing may be set, which is empty where it
-    may."""
+    """Return, by node, the setting differences for which an earlier run reset the node, and the reason why no setting
+    may be written on any node.
+
+    The reason is empty if settings may be written. The API server is queried only if a node has settings to write.
+
+    :param hosts: settings that the host writes, by node
+    :param cluster: function that connects to the API server
+    """
     # two who set one HCA would undo each other's settings
     unread = f"whether NVIDIA's operator sets them is not known: {known.nics.errors[0]}" if known.nics.errors else ""
     if not any(to_set(host, ()) for host in hosts.values()):

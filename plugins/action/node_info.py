@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keeps what node_info saw as facts. The module itself is an ordinary one."""
+"""Write the result of node_info as facts. The module of the same name does the actual work."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ _NAMED = 5
 
 
 class ActionModule(ObserverAction):
-    """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen
-    before it. With ``since`` the answer says what of the HCAs of that moment is missing, and with ``wait_seconds`` the
-    node is asked until nothing is.
+    """An action plugin that adds three options to the module node_info.
+
+    With ``moment`` the facts are stored under separate kinds, so that an observation after a change does not replace
+    the one before it. With ``since`` the result lists the HCAs and links that the node had at that moment and lacks
+    now. With ``wait_seconds`` the node is observed again until it lacks none of them, or until this time is over.
     """
 
     MODULE = "linerate.rdma.node_info"
@@ -42,26 +44,39 @@ class ActionModule(ObserverAction):
     _node = ""
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
-        """Keep the folder and the node: each answer is compared with facts of both."""
+        """Store the fact folder and the node for the later comparison of each answer, and return the module arguments
+        unchanged.
+        """
         self._folder, self._node = folder, node
         return given
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
-        """A subset that is not asked for leaves the fact of it as it is."""
+        """Return the kind of fact for each requested subset, by the key of the module's answer. A subset that is not
+        requested gets no kind, so its fact is not changed.
+
+        ``moment``, ``since`` and ``wait_seconds`` are removed from ``given``, since the module does not have these
+        options.
+
+        :param given: options of the task
+        """
         self._since, self._wait = given.pop("since", None), float(given.pop("wait_seconds", None) or 0)
         moment, words = given.pop("moment", None), given.get("gather_subset") or ["all"]
         subsets = chosen(words.split(",") if isinstance(words, str) else words)
         return {key: f"{kind}_{moment}" if moment else kind for key, kind in self.KINDS.items() if key in subsets}
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
-        """With ``since`` what is missing."""
+        """Return under the key ``missing`` a list with one text: the HCAs and links that the node had at the moment
+        ``since`` and lacks now. The list is empty if it lacks none. Without ``since``, and if either state is unknown,
+        the result has no such key.
+        """
         lost = find_missing_since(folder, node, self._since, answer.get("hcas")) if self._since else None
         # a node may claim thousands; how many there are is said once
         return {} if lost is None else {"missing": [folded(lost, _NAMED)] if lost else []}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        """Return the first answer in which nothing is missing, or the last one before the end of the wait. A driver and
-        a link need a moment after a reset."""
+        """Run the module until the node has all HCAs and links of the moment ``since`` again, and return the last
+        answer. After a reset, drivers and links need some time to become ready. The wait ends after ``wait_seconds``.
+        """
 
         def lost(answer: Result) -> tuple[str, ...]:
             if self._folder is None or answer.get("failed"):
@@ -81,8 +96,9 @@ class ActionModule(ObserverAction):
         )
 
     def _ask_once(self, arguments: Result, task_vars: Variables) -> Result:
-        """Stamp the node's clock with the controller's: only between asking and answer is it known what it is compared
-        with."""
+        """Run the module once, and add the controller's times of the request and of the answer to the clock of the
+        node. If the answer took long, the clock is read again, and the reading with the shorter round trip is used.
+        """
         asked = time.time()
         answer = super().ask(arguments, task_vars)
         clock = answer.get("clock")

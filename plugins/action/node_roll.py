@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Brings nodes to what is wanted of them, with one reset of each. Documented in the module of the same name."""
+"""Bring nodes to their desired settings with one reset of each node. The options are documented in the module of the
+same name.
+"""
 
 from __future__ import annotations
 
@@ -69,8 +71,10 @@ BEFORE = "hcas_before_reset"
 
 
 class ActionModule(ControllerAction):
-    """Takes addresses and credentials of BMCs from the inventory itself: they are no arguments, so that no log,
-    callback or result ever has them."""
+    """An action plugin that resets nodes so that they take their desired settings. It reads the addresses and
+    credentials of the BMCs from the inventory. They are not task arguments, so no log, callback or result contains
+    them.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = make_cluster_spec(
         **FOLDER_SPEC,
@@ -124,7 +128,10 @@ class ActionModule(ControllerAction):
         }
 
     def _resume_checks(self, options: Result) -> Result:
-        """Only let go on what a roll has paused that was killed, or whose node did not come back."""
+        """Resume all health checks that an earlier roll has paused, and return a result without any reset. This option
+        is needed after a roll that was killed or whose node did not come back. In check mode the paused health checks
+        are only listed.
+        """
         caller = Caller("node_roll", options, bool(self._task.check_mode))
         with working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held:
             checks = HealthChecks(held.cluster, lambda line: Display().display(f"  {line}"))
@@ -138,7 +145,11 @@ class ActionModule(ControllerAction):
         }
 
     def _begun(self, options: Result, nodes: typing.Container[str]) -> bool:
-        """Return whether a run that was killed has left a node begun, though nothing is asked of it any more."""
+        """Return whether one of these nodes has the annotation that a killed roll leaves. The roll of such a node must
+        be completed even if no further change is planned.
+
+        :param nodes: names of the nodes of the run
+        """
         cluster = connect(typing.cast(typing.Any, Caller("node_roll", options, bool(self._task.check_mode))))
         return any(
             name_of(node) in nodes and ANNOTATION in mapping_at(node, "metadata", "annotations")
@@ -220,7 +231,9 @@ class ActionModule(ControllerAction):
 def _look_at_kernel(
     folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterIntent
 ) -> dict[str, NodeDifferences]:
-    """Return the state of the wanted kernel arguments on each node; empty where the intent has none."""
+    """Return the differences between the desired and the observed kernel arguments, by node. The result is empty if the
+    intent has no kernel arguments.
+    """
     wanted = intent.host.kernel_arguments
     seen = folder.of_nodes("kernel_arguments", nodes) if wanted else {}
     return {
@@ -230,7 +243,13 @@ def _look_at_kernel(
 
 
 def _look_at_firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) -> dict[str, NodeDifferences]:
-    """Return the firmware settings that wait for a reset, by node; without the nodes of which no tool reports any."""
+    """Return the firmware settings that take effect at the next reset, by node. Nodes on which no tool reports the
+    settings are left out.
+
+    :param known: facts of the firmware plan; None for an empty result
+    :param prove: whether this is the observation after the reset, in which case the settings that this run wrote before
+        the reset are ignored
+    """
     if known is None:
         return {}
     # what was set before a reset is seen by the look after it
@@ -259,8 +278,12 @@ def _read_firmware_set(folder: FactFolder, node: str) -> typing.Optional[Observe
 
 
 def _look_at_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> dict[str, NodeDifferences]:
-    """Return the changes that NVIDIA's operator makes to the nodes by templates that this run has planned; nothing
-    where it has planned none."""
+    """Return the firmware changes that NVIDIA's operator makes according to the templates of this run, by node. The
+    result is empty if this run has planned no template.
+
+    :param dry: whether the run is in check mode
+    :raises RdmaError: the plan of the firmware settings failed
+    """
     planned = folder.read(FIRMWARE_PLAN)
     if planned is not None and planned.error is not None:
         raise RdmaError(f"what has to be set in the firmware of HCAs is not known: {planned.error}")
@@ -288,7 +311,9 @@ def _look_at_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> d
 def _collect_restarts_and_drains(
     folder: FactFolder, known: typing.Optional[Known]
 ) -> tuple[ObservedSource, ObservedSource]:
-    """Return the other restarts and drains of nodes in this run: nodes of no MachineConfigPool, and all of them."""
+    """Return two sources of notes for the plan: on the restarts, and on the drains that other stages of this run cause.
+    The restarts are those of nodes outside of any MachineConfigPool, the drains those of all nodes.
+    """
     if known is None:
         return ObservedSource({}), ObservedSource({})
     intent, tunings = (
@@ -306,13 +331,18 @@ def _collect_restarts_and_drains(
 
 
 def _read_fact_part(fact: typing.Optional[Fact], name: str) -> typing.Any:
-    """Return a part of a fact that need not be there."""
+    """Return the entry ``name`` of the value of a fact. The result is an empty mapping if the fact, its value or the
+    entry is missing or empty.
+    """
     return (fact.value or {}).get(name) or {} if fact is not None and isinstance(fact.value, dict) else {}
 
 
 def _save_hcas_before_reset(folder: FactFolder, node: str) -> None:
-    """Write down what a node had before its reset: the stages so far have judged that, and it must be there again.
-    Nobody has looked at the node since."""
+    """Save the HCAs of a node under the kind of fact that describes the node before its reset. After the reset the node
+    must have all of them again.
+
+    The fact ``hcas`` still describes the node before the reset, since the node has not been observed again.
+    """
     try:
         fact = folder.read("hcas", node)
     except FileError as error:
@@ -324,8 +354,12 @@ def _save_hcas_before_reset(folder: FactFolder, node: str) -> None:
 
 @contextlib.contextmanager
 def _handle_stop_signals() -> typing.Iterator[typing.Callable[[], bool]]:
-    """Yield a function that tells whether to end before the next node: after the first signal. The second one ends at
-    once, and the next run takes the node up where it is."""
+    """Provide a context with a function that returns whether the roll must end before the next node. It returns True
+    after the first SIGINT or SIGTERM.
+
+    A second signal raises KeyboardInterrupt. The next run then continues with the node in the state in which this run
+    left it. The previous signal handlers are restored at the end.
+    """
     told: list[int] = []
 
     def note(number: int, _frame: typing.Any) -> None:

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Shows the progress of nodes_info while it waits for what nodes had before. The module itself is an ordinary one."""
+"""Display the progress of the module nodes_info while it waits until nodes have the HCAs and links again that they had
+before a change. The module does the actual work.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,6 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import Pro
 
 
 class ActionModule(ProgressAction):
-    """Shows each line as it comes."""
+    """An action plugin that displays each line of the module's progress file while the module runs."""
 
     MODULE = "linerate.rdma.nodes_info"

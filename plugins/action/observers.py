@@ -2,8 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Shows how many nodes have an observer, and why the others have none, while the module observers waits. The module
-itself is an ordinary one."""
+"""Display the progress of the module observers: the number of nodes that have an observer pod, and why the other nodes
+have none. The module does the actual work.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +12,6 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import Pro
 
 
 class ActionModule(ProgressAction):
-    """Shows each line as it comes."""
+    """An action plugin that displays each line of the module's progress file while the module runs."""
 
     MODULE = "linerate.rdma.observers"

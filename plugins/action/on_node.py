@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs another module, and takes the power over the run out of its answer. Documented in the module of the same
-name."""
+"""Run another module on a node, and remove the keys from its result that would change the run, such as facts. The
+options are documented in the module of the same name.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ MOST_BYTES = 128 * 1024
 
 
 class ActionModule(ActionBase):
-    """Hands the task on to the action plugin of the module, as ansible.builtin.template does with that of copy."""
+    """An action plugin that delegates the task to the action plugin of another module, as ansible.builtin.template
+    delegates to that of ansible.builtin.copy.
+    """
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
@@ -71,7 +74,7 @@ class ActionModule(ActionBase):
             return remove_effects(action.run(task_vars=task_vars))
 
     def cleanup(self, force: bool = False) -> None:
-        """Remove the temporary folder, as ansible-core asks for it after ``run``."""
+        """Remove the temporary folder on the node. ansible-core calls this after ``run``."""
         if self._asked:
             with cleaning_up(self, self._asked, MOST_BYTES):
                 super().cleanup(force)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Shows the progress of operators_info while it waits. The module itself is an ordinary one."""
+"""Display the progress of the module operators_info, which does the actual work."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import Pro
 
 
 class ActionModule(ProgressAction):
-    """Shows each line as it comes."""
+    """An action plugin that displays each line of the module's progress file while the module runs."""
 
     MODULE = "linerate.rdma.operators_info"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Plans who pings whom. Documented in the module of the same name."""
+"""Plan which nodes ping each other over InfiniBand. The options are documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """Leaves each node its part of the plan as a fact."""
+    """An action plugin that stores each node's part of the ping plan as a fact of the node. It stores nothing if no
+    fabric is InfiniBand.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Proposes an intent by the facts of a run. Documented in the module of the same name."""
+"""Propose an intent from the facts of a run. The options are documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import 
 
 
 class ActionModule(ControllerAction):
-    """Takes the folder of the inventory from the inventory itself."""
+    """An action plugin that proposes an intent. The file of the proposal is in the folder of the inventory, unless the
+    option ``path`` is set.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,
@@ -61,6 +63,8 @@ class ActionModule(ControllerAction):
 
 
 def _inventory_dir(variables: Result) -> str:
-    """Folder of the inventory that has the nodes: localhost is mostly in none."""
+    """Return the folder of the inventory that contains the first node; empty if there are no nodes. localhost is not
+    used for this, since most inventories do not contain it.
+    """
     nodes = variables.get("groups", {}).get("rdma_nodes", [])
     return str(variables.get("hostvars", {})[nodes[0]].get("inventory_dir") or "") if nodes else ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Asks the facts of a run a question. Documented in the module of the same name."""
+"""Evaluate a query over the facts of a run. The options are documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._query import ask, c
 
 
 class ActionModule(ControllerAction):
-    """Needs no host: all that it reads lies in the folder."""
+    """An action plugin that reads the facts in a folder on the controller, without a connection to any host."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         "report_dir": {"type": "path", "required": True},

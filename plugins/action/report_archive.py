@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Brings the archive of a run to where it survives the job. Documented in the module of the same name."""
+"""Send the archive of a run to a destination that persists after the AWX job or pod ends. The options are documented in
+the module of the same name.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """Takes address and credentials from the variable and the environment itself: they are no arguments, so that no
-    log, callback or result ever has them."""
+    """An action plugin that reads the destination and the credentials of the archive from a variable and the
+    environment. They are not task arguments, so no log, callback or result contains them.
+    """
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,
@@ -42,7 +45,9 @@ class ActionModule(ControllerAction):
         return self._checked(options, variables) if options["state"] == "checked" else self._sent(options, variables)
 
     def _checked(self, options: Result, variables: Result) -> Result:
-        """The answer is a fact, which stage validate judges. None where nobody names a place."""
+        """Check the destination without sending an archive, and store the result as a fact, which stage validate
+        judges. No fact is stored if no destination is configured.
+        """
         shown = ""
         try:
             place = place_of(self._said(variables))
@@ -95,10 +100,10 @@ class ActionModule(ControllerAction):
         return {"place": sent.place, "sha256": sent.sha256, "removed": list(sent.removed), "lines": lines, "sent": True}
 
     def _said(self, variables: Result) -> typing.Any:
-        """Return the value of the variable; where it is not set, that of the environment. An empty one means that
-        nothing is sent.
+        """Return the configured destination: the value of the variable, or that of the environment if the variable is
+        not set. With an empty value no archive is sent.
 
-        :raises ArchiveError: the variable can't be read
+        :raises ArchiveError: the variable cannot be read
         """
         try:
             said = self._templar.template(variables.get(VARIABLE))

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Begins a run that is not one of stages. Documented in the module of the same name."""
+"""Begin a run without stages, in which single modules store their facts. The options are documented in the module of
+the same name.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 
 
 class ActionModule(ControllerAction):
-    """Takes the nodes from the inventory itself: they are no arguments."""
+    """An action plugin that begins a run with the nodes of the inventory. The nodes are not task arguments."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         name: FRAME_SPEC[name] for name in ("report_dir", "fabrics", "waivers", "cluster")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Begins a run, and decides whether a stage may start. Documented in the module of the same name."""
+"""Begin a run if it is new, and decide whether a stage may start. The options are documented in the module of the same
+name.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ _HERE = "local"
 
 
 class ActionModule(ControllerAction):
-    """Takes the nodes from the inventory itself: they are no arguments."""
+    """An action plugin that begins a stage with the nodes of the inventory. The nodes are not task arguments."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FRAME_SPEC,
@@ -60,8 +62,12 @@ class ActionModule(ControllerAction):
     OF_STAGE: typing.ClassVar[bool] = True
 
     def work(self, options: Result, variables: Result) -> Result:
-        """:raises RdmaError: localhost is another machine, by a variable of the inventory: what the run does by the API
-        server would be done there"""
+        """Begin the stage, and the run if it is new. With the option ``later``, record all later stages as not run
+        instead.
+
+        :raises RdmaError: the inventory sets another connection for localhost, so that the API server would be called
+            from another machine
+        """
         transport = str(getattr(self._connection, "transport", ""))
         if transport != _HERE:
             remedy = (
@@ -83,8 +89,11 @@ class ActionModule(ControllerAction):
         return {**begin(options, folder, check_mode), "holder": holder(), "by_pods": bool(folder.start().by_pods)}
 
     def _folder(self, options: Result, variables: Result, check_mode: bool) -> FactFolder:
-        """Return the folder of the run: one that this ansible-playbook has begun, an older one that goes on, or a new
-        one."""
+        """Return the folder of the run: that of the option ``run``, that of an older run to resume, or that of a new
+        run.
+
+        :raises RdmaError: the run cannot be begun or resumed
+        """
         if options["run"]:
             return FactFolder(options["report_dir"], options["run"])
         access = access_of(variables, self._templar.template)
@@ -122,5 +131,5 @@ class ActionModule(ControllerAction):
         return start_run(options, start, ansible_version)
 
     def _said(self, variables: Result, name: str, unsaid: typing.Any) -> typing.Any:
-        """Value of a variable of the user."""
+        """Return the templated value of an inventory variable, or ``unsaid`` if the variable is not set or null."""
         return self._templar.template(variables[name]) if variables.get(name) is not None else unsaid

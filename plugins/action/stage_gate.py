@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judges a stage by the facts of its run. Documented in the module of the same name."""
+"""Judge a stage from the facts of its run. The options are documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 
 
 class ActionModule(ControllerAction):
-    """Reads the facts itself: they are no arguments."""
+    """An action plugin that judges a stage by the facts in the folder of the run. The facts are not task arguments."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FRAME_SPEC,

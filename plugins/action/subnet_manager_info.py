@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keeps what subnet_manager_info saw as facts. The module itself is an ordinary one."""
+"""Write the result of subnet_manager_info as facts. The module of the same name does the actual work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Obs
 
 
 class ActionModule(ObserverAction):
-    """An observer with one kind of facts."""
+    """An action plugin that stores the result of subnet_manager_info as the fact ``subnets`` of each node."""
 
     MODULE = "linerate.rdma.subnet_manager_info"
     KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"subnets": "subnets"}

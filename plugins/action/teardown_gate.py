@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judges a teardown by the facts of its run. Documented in the module of the same name."""
+"""Judge a teardown from the facts of its run. The options are documented in the module of the same name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """A teardown has no waivers: what is left is left."""
+    """An action plugin that judges a teardown, and fails if the teardown is not complete. Waivers do not apply."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Refuses misspelt variables before anything begins. Documented in the module of the same name."""
+"""Refuse misspelled variables and invalid values before a run begins. The options are documented in the module of the
+same name.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,17 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
 
 
 class ActionModule(ControllerAction):
-    """Takes the variables from Ansible itself: they are no arguments."""
+    """An action plugin that checks the variables of the inventory. It reads them from Ansible, since they are not task
+    arguments.
+    """
 
     SPEC: typing.ClassVar[Spec] = {"show_cluster": {"type": "bool", "default": False}}
 
     def work(self, options: Result, variables: Result) -> Result:
-        """:raises RdmaError: one is misspelt, or has a value that it can't have"""
+        """Return the names of the variables that belong to the collection.
+
+        :raises RdmaError: a variable is misspelled, or has an invalid value
+        """
         if options["show_cluster"]:
             show(access_of(variables, self._templar.template))
         names, values = list_names(variables), find_mistyped(variables, self._templar.template)

@@ -78,8 +78,9 @@ _LOOK_SECONDS = 1.0
 
 
 def _stage_of(play: typing.Any) -> typing.Optional[str]:
-    """Return the stage that a play is a part of: some of its plays are shared with the other stages, and have its name
-    as a variable."""
+    """Return the stage to which a play belongs, or None if it belongs to no stage. A playbook that several stages share
+    sets the name of the stage in the play variable ``stage_name``.
+    """
     path = os.path.basename(play.get_path())
     for name in (play.vars.get("stage_name"), path.partition(".yml:")[0]):
         if name in STAGES:
@@ -88,8 +89,9 @@ def _stage_of(play: typing.Any) -> typing.Optional[str]:
 
 
 def _says_all(result: typing.Any) -> bool:
-    """Return whether the message of a task that failed is all there is to say: an error of this collection is one line
-    with cause and remedy."""
+    """Return whether the message of a failed task is sufficient, so that the rest of its result need not be shown. This
+    is so for an error of this collection, whose single line contains cause and remedy.
+    """
     lines = lines_of(result._result) or []
     known = result._task.action.startswith(_OURS) and isinstance(result._result.get("failure"), dict)
     return known and not result._task.loop and len(lines) == 1
@@ -97,7 +99,9 @@ def _says_all(result: typing.Any) -> bool:
 
 @guard_callback
 class CallbackModule(Default):
-    """The default callback, quiet in plays of this collection."""
+    """A stdout callback that shows the plays of this collection briefly, stage by stage, and all other plays as the
+    default callback does.
+    """
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "stdout"
@@ -180,7 +184,7 @@ class CallbackModule(Default):
             super().v2_playbook_on_include(included_file)
 
     def _print_task_banner(self, task: typing.Any) -> None:
-        """Only above what is shown of the task."""
+        """Print the banner of a task above the first output of the task, instead of at its start."""
         if self._starting:
             return
         self._head()
@@ -285,7 +289,7 @@ class CallbackModule(Default):
             self._show(self._cause, color=constants.COLOR_ERROR)
 
     def _troubled(self, stats: typing.Any) -> None:
-        """Hosts that were not reached, or on which a task failed: of a fleet, the others are nothing to read."""
+        """Show the hosts that were unreachable or on which a task failed. The other hosts are not shown."""
         for host in sorted(stats.processed):
             counts = stats.summarize(host)
             trouble = [
@@ -299,9 +303,10 @@ class CallbackModule(Default):
     # what is shown
 
     def _failed_in_short(self, result: typing.Any, said: str, ignored: bool) -> None:
-        """Show a task of the collection that failed.
+        """Show a failed task of the collection on one line.
 
-        :param said: its message; empty where the last line of the run has it
+        :param said: message of the task; empty if the last line of the run contains it
+        :param ignored: whether the run ignores the failure
         """
         self._handle_warnings(result._result)
         words = [f"fatal: [{result._host.get_name()}]", self._task, *([said] if said else [])]
@@ -310,7 +315,7 @@ class CallbackModule(Default):
         self._shown = [said]
 
     def _head(self) -> None:
-        """The heading, above the first line of what it is of."""
+        """Show the pending heading, if there is one, above the first line that belongs to it."""
         if self._heading:
             heading, self._heading = self._heading, ""
             # no colour: with a log file, Ansible 2.16 refuses those that stand for no level of a log, and the line
@@ -318,10 +323,10 @@ class CallbackModule(Default):
             self._show(heading, gap=True)
 
     def _show(self, text: str, color: typing.Optional[str] = None, gap: bool = False) -> None:
-        """Show text, whose names and words may come from a node or an API: nothing in it drives the terminal or begins
-        a line of its own.
+        """Show a text. Names and messages in it may come from a node or an API, so characters that control the terminal
+        are escaped, and all lines but the first are indented.
 
-        :param gap: an empty line comes before it
+        :param gap: whether an empty line precedes the text
         """
         self._display.display(("\n" if gap else "") + escape.lines(text), color=color)
 
@@ -331,8 +336,11 @@ class CallbackModule(Default):
         self._show(f"  {line}" if line.startswith(_VERDICT) else line, color=color)
 
     def _started(self, found: typing.Mapping[str, typing.Any]) -> None:
-        """Print what is known of a stage before it starts. One that does not start has no heading: its line says
-        all."""
+        """Show the heading of a stage that starts, with its usual duration. For a stage that is not started, show the
+        reason instead, without a heading if the reason is a single line.
+
+        :param found: result of the task that begins the stage
+        """
         self._go = bool(found.get("go", True))
         if self._stage is None:
             return
@@ -347,7 +355,10 @@ class CallbackModule(Default):
             self._head()
 
     def _judged(self, found: typing.Mapping[str, typing.Any]) -> None:
-        """Print the result of a stage, as soon as it is known: a task after it may fail."""
+        """Store the result of a stage and show it immediately, since a later task may fail.
+
+        :param found: result of the task that judges the stage
+        """
         lines = [str(line) for line in found.get("lines") or []]
         if self._stage is not None and lines:
             self._stage.end = lines[0].partition(": ")[2]
@@ -355,15 +366,24 @@ class CallbackModule(Default):
             self._lines(lines)
 
     def _say(self, name: str, found: typing.Mapping[str, typing.Any]) -> None:
-        """Print the message of a task."""
+        """Show the message of a task. A message equal to the text that was just shown is left out. The task with the
+        durations is left out if several stages ran, because the summary contains them.
+
+        :param name: name of the task
+        :param found: result of the task
+        """
         lines = lines_of(found)
         # the last task of a stage says what its judgement has said
         if lines is not None and lines != self._shown and not (name == _TIMES and len(self._stages) > 1):
             self._lines(lines)
 
     def _item(self, label: typing.Any, found: typing.Mapping[str, typing.Any]) -> None:
-        """Give a stage that was judged again its heading. One that was not run has none, as in a run: its line says
-        all."""
+        """Set the heading for one item of the loop that judges all stages again. A stage that was not run gets no
+        heading, since its only line names the stage.
+
+        :param label: label of the loop item, which is the name of a stage
+        :param found: result of the loop item
+        """
         lines = lines_of(found) or []
         if label in STAGES and (len(lines) > 1 or tone("".join(lines), "good") == "good"):
             self._heading = f"== {label}"
@@ -376,9 +396,10 @@ class CallbackModule(Default):
             self._line(line, _COLORS[how])
 
     def _close(self, found: typing.Mapping[str, typing.Any], how: str) -> bool:
-        """Keep the verdict for the last line.
+        """Store the verdict of the run, which is shown as the last line, if the result of this task contains it.
 
-        :returns: whether this is one
+        :param how: tone of the verdict, ``good`` or ``bad``
+        :returns: whether the result contains a verdict
         """
         lines = lines_of(found)
         if not lines or not lines[0].startswith(_VERDICT):
@@ -399,7 +420,9 @@ class CallbackModule(Default):
             self._stages.append(self._stage)
 
     def _handle_warnings(self, res: typing.Any) -> None:
-        """Show warnings, which a node may have written, as the other lines are shown."""
+        """Show warnings and deprecations with all non-printing characters escaped, since a node may have written
+        them.
+        """
         for name in ("warnings", "deprecations"):
             if res.get(name):
                 res[name] = escaped(res[name])
@@ -408,12 +431,16 @@ class CallbackModule(Default):
             super()._handle_warnings(res)
 
     def _handle_exception(self, *arguments: typing.Any, **options: typing.Any) -> None:
-        """Show the error of a task, in which a program on the controller may quote anything."""
+        """Show the error of a task with all non-printing characters escaped, since a program on the controller may
+        quote any text in it.
+        """
         with quiet("  " if self._ours else ""):
             super()._handle_exception(*arguments, **options)
 
     def _dump_results(self, *found: typing.Any, **how: typing.Any) -> typing.Any:
-        """Show a whole result, in which anything may be: of a task that failed, and with -v of each."""
+        """Return the text of a whole result with all non-printing characters escaped. It is shown for failed tasks, and
+        with -v for all tasks.
+        """
         dumped = super()._dump_results(*found, **how)
         return escape.visible(dumped, "\n\t") if isinstance(dumped, str) else dumped
 
@@ -437,7 +464,11 @@ class CallbackModule(Default):
             self._look(time.monotonic())
 
     def _look(self, now: float) -> None:
-        """Say what is waited for, when nothing was heard of it for a while."""
+        """Show the current task and its hosts if nothing was shown for some time. The time until the next such line
+        doubles up to a limit.
+
+        :param now: time of a monotonic clock, in seconds
+        """
         # Ansible forks under the lock of the display: no child of it comes to be while this one prints
         with self._display._lock, self._lock:
             seconds = now - self._since

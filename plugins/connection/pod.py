@@ -238,7 +238,9 @@ MOST_FILE = 256 * MIB
 
 
 class Connection(ConnectionBase):
-    """A container. Each command has a connection of its own, and nothing is open in between."""
+    """A connection that runs commands in a container of a pod. Each command opens its own stream to the API server, and
+    no stream stays open between two commands.
+    """
 
     transport = "linerate.rdma.pod"
     has_pipelining = True
@@ -251,7 +253,12 @@ class Connection(ConnectionBase):
     _found: typing.Optional[Container] = None
 
     def _connect(self) -> Connection:
-        """Find the API server and the credentials; the pod is asked when there is something to run."""
+        """Create the client of the API server from the configured credentials. No request is sent before the first
+        command.
+
+        :returns: this object
+        :raises Unreachable: the library kubernetes is missing, or the credentials cannot be used
+        """
         if self._connected:
             return self
         if not HAS_KUBERNETES:
@@ -271,7 +278,9 @@ class Connection(ConnectionBase):
 
     @property
     def _container(self) -> Container:
-        """As it is named; of a node, as it was last found."""
+        """The container in which commands run. Until it is found, this is the container that the options name. With the
+        option ``node``, it is the container of the observer pod on that node.
+        """
         node = self.get_option("node")
         named = Container(
             self.get_option("namespace"),
@@ -297,7 +306,11 @@ class Connection(ConnectionBase):
     def exec_command(
         self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True
     ) -> tuple[int, bytes, bytes]:
-        """Run a command line in the container's shell."""
+        """Run a command line in the shell of the container, and return its exit code, stdout and stderr.
+
+        :raises Unreachable: the container cannot be reached, or the output is too large
+        :raises AnsibleError: become requires a password, which cannot be entered
+        """
         super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
         if sudoable and self.become and self.become.expect_prompt():
             raise AnsibleError(
@@ -309,7 +322,11 @@ class Connection(ConnectionBase):
         return answer.rc, answer.stdout, answer.stderr
 
     def put_file(self, in_path: str, out_path: str) -> None:
-        """Copy a file from the controller into the container."""
+        """Copy a file from the controller into the container.
+
+        :raises AnsibleError: the file cannot be read or written
+        :raises Unreachable: the container cannot be reached
+        """
         super().put_file(in_path, out_path)
         # the container names the folder for the file
         display.vvv(escape.line(f"PUT {in_path} TO {out_path}"), host=str(self._container))
@@ -329,7 +346,11 @@ class Connection(ConnectionBase):
             )
 
     def fetch_file(self, in_path: str, out_path: str) -> None:
-        """Copy a file from the container to the controller. A file that did not come as a whole is not written."""
+        """Copy a file from the container to the controller. A file that was not received completely is not written.
+
+        :raises AnsibleError: the file cannot be read or written
+        :raises Unreachable: the container cannot be reached, or the file is too large
+        """
         super().fetch_file(in_path, out_path)
         display.vvv(escape.line(f"FETCH {in_path} TO {out_path}"), host=str(self._container))
         answer = self._run(("/bin/sh", "-c", 'cat < "$1"', "sh", in_path), most=MOST_FILE)
@@ -344,7 +365,7 @@ class Connection(ConnectionBase):
             raise AnsibleError(f"{out_path} can't be written on the controller: {error.strerror}") from error
 
     def reset(self) -> None:
-        """Nothing is open in between; the credentials are read anew."""
+        """Discard the credentials and the container that was found. The next command reads them again."""
         self.close()
 
     def close(self) -> None:
@@ -357,5 +378,5 @@ def _describe_failure(answer: Answer) -> str:
 
 
 def _format_container_text(text: str) -> str:
-    """Return a text of the container as a line for a terminal."""
+    """Return a text from the container as one line for a terminal, shortened to 2000 characters."""
     return escape.line(cut(text, 2000))

@@ -38,13 +38,16 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unre
 
 
 class Connection(ConnectionBase):
-    """A connection that is never made."""
+    """A connection that refuses every request, with the cause that the inventory has set."""
 
     transport = "linerate.rdma.refused"
     has_pipelining = True
 
     def _connect(self) -> Connection:
-        """:raises Unreachable: always"""
+        """Refuse the connection.
+
+        :raises Unreachable: always
+        """
         raise Unreachable(
             f"{self.get_option('cause')}. Ansible does not connect to it. Look at the node: kubectl get node -o yaml"
         )
@@ -52,17 +55,26 @@ class Connection(ConnectionBase):
     def exec_command(
         self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True
     ) -> tuple[int, bytes, bytes]:
-        """:raises Unreachable: always"""
+        """Refuse to run the command.
+
+        :raises Unreachable: always
+        """
         self._connect()
         return 255, b"", b""
 
     def put_file(self, in_path: str, out_path: str) -> None:
-        """:raises Unreachable: always"""
+        """Refuse to copy the file.
+
+        :raises Unreachable: always
+        """
         self._connect()
 
     def fetch_file(self, in_path: str, out_path: str) -> None:
-        """:raises Unreachable: always"""
+        """Refuse to copy the file.
+
+        :raises Unreachable: always
+        """
         self._connect()
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, since no connection is ever open."""

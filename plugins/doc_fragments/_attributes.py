@@ -4,17 +4,17 @@
 #
 # PRIVATE to the collection linerate.rdma: no other documentation may extend this.
 
-"""Attributes that several modules declare in the same words."""
+"""Documentation of the attributes check_mode, diff_mode and idempotent, which many modules have in common."""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """``reads``: a module that only reads. ``records``: one of the frame, which writes nothing but the record of the
-    run.
+    """The attributes of three kinds of modules.
 
-    ``changes``: a module that changes something, and does all that it should; it says what it does otherwise, and the
-    details.
+    ``reads``: a module that only reads. ``records``: a module that changes no system, and writes files in the folder of
+    the run. ``changes``: a module that changes a system, with full support of check mode and diff mode. A module that
+    differs from this documents the difference itself.
     """
 
     READS = r"""

@@ -4,17 +4,18 @@
 #
 # PRIVATE to the collection linerate.rdma: no other documentation may extend this.
 
-"""kubernetes.core's authentication options, as that collection documents them.
+"""Documentation of the authentication options of kubernetes.core, copied from that collection.
 
-A copy, since a server that shows documentation has no other collection: modules that extend a fragment of another one
-have none there.
+A documentation server has only this collection installed, so it could not resolve a fragment of kubernetes.core.
 """
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """``options``: of a module that talks to the API server; the spec beside it is AUTH_ARG_SPEC of kubernetes.core."""
+    """The authentication ``options`` of a module that uses the API server. AUTH_ARG_SPEC of kubernetes.core is the
+    matching argument spec.
+    """
 
     OPTIONS = r"""
 options:

@@ -4,17 +4,21 @@
 #
 # PRIVATE to the collection linerate.rdma: no other documentation may extend this.
 
-"""Options that several modules have in common; the specs beside them are INTENT_SPEC, pods_spec and FRAME_SPEC."""
+"""Documentation of options that several modules have in common. INTENT_SPEC, make_pods_spec and FRAME_SPEC are the
+matching argument specs.
+"""
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """``intent``: what to do. ``pods``: of a module that works in pods on the nodes. ``frame``: of the frame around the
-    stages.
+    """The options of several modules, by topic.
 
-    ``progress``: of a module that reports while it works. ``objects``: of a module that takes Kubernetes objects.
-    ``bmcs``: of a module that asks BMCs. ``awx``: of a module that makes objects of AWX.
+    ``intent``: the variables with the desired state. ``pods``: for modules that run pods on the nodes. ``frame``: for
+    the modules that begin and judge a stage.
+
+    ``progress``: for modules that report progress while they run. ``objects``: for modules that apply Kubernetes
+    objects. ``bmcs``: for modules that query BMCs. ``awx``: for modules that create objects of AWX.
     """
 
     INTENT = r"""

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter ``linerate.rdma.collect``: what an observer module returned on each node, as facts that a check can load."""
+"""The filter ``linerate.rdma.collect``, which converts the registered results of a module on all nodes into facts that
+a check can load.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,13 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import g
 
 @guard_filter
 def collect(hostvars: typing.Any, hosts: typing.Any, register: str, key: str) -> dict[str, dict[str, typing.Any]]:
-    """See DOCUMENTATION."""
+    """Return the value or the error of each host, from the result that a task has registered on it. The options are
+    documented in DOCUMENTATION.
+
+    :param register: name of the registered variable
+    :param key: key of the result whose value is returned
+    :raises AnsibleFilterError: ``hostvars`` or ``hosts`` has the wrong type
+    """
     if not isinstance(hostvars, Mapping):
         raise RdmaError(f"the input is {kind_of(hostvars)}; expected the variable hostvars")
     if isinstance(hosts, str) or not hasattr(hosts, "__iter__"):
@@ -98,7 +106,9 @@ def _read_host_answer(hostvars: typing.Any, host: str, register: str, key: str) 
 
 
 def _format_failure_message(result: typing.Any) -> str:
-    """Message of a failed result. When the module never answered, its interpreter's words are the ones that say why."""
+    """Return the message of a failed result. If the module gave no answer, the message includes the stderr of the
+    Python interpreter, which contains the cause.
+    """
     parts = [str(result.get(name) or "").strip() for name in ("msg", "module_stderr", "stderr")]
     return "; ".join(part for part in parts if part) or "no message"
 
@@ -108,7 +118,7 @@ def _make_error_answer(text: str) -> dict[str, typing.Any]:
 
 
 class FilterModule:
-    """Filters of the collection."""
+    """The plugin class by which Ansible finds the filter ``collect``."""
 
     def filters(self) -> dict[str, typing.Any]:
         return {"collect": collect}

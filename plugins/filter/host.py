@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filters that open the renderers of what hosts need to playbooks. Each is documented in the .yml file of its name."""
+"""Filters that render the settings of hosts for playbooks. Each filter is documented in the .yml file of its name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
 
 @guard_filter
 def make_containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
-    """Return the path of containerd's drop-in, and its text; empty where the intent asks for none."""
+    """Return the path and the content of containerd's drop-in file with the limit of locked memory. The content is
+    empty unless the intent sets this limit through containerd.
+    """
     memlock = _parse_host_needs(cluster).memlock
     return {
         "path": DROP_IN,
@@ -43,8 +45,9 @@ def make_containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
 
 @guard_filter
 def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typing.Any]:
-    """Return the settings of the host that need no reboot, and the options by which the module kernel_settings sets
-    it."""
+    """Return the desired settings of the host that need no reboot, and the options with which the module
+    kernel_settings applies them.
+    """
     found = collect_settings(parse_intent(fabrics, None, cluster or {}))
     return {
         "asked": bool(found.rows),
@@ -55,7 +58,7 @@ def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typin
 
 
 class FilterModule:
-    """Filters of the collection."""
+    """The plugin class by which Ansible finds the filters of this file."""
 
     def filters(self) -> dict[str, typing.Any]:
         return {

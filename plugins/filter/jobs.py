@@ -2,8 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filters that write a training job and its NIC map. Thin doors: no decision is made here. Each is documented in the
-.yml file of its name."""
+"""Filters that render a training job and its NIC map. They only load their input and call the renderers. Each filter is
+documented in the .yml file of its name.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,10 @@ Data = dict[str, typing.Any]
 
 @guard_filter
 def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> list[Data]:
-    """Render the objects of a training job."""
+    """Render the Kubernetes objects of a training job.
+
+    :param wanted: value of ``rdma_job``
+    """
     intent, job_intent = parse_intent(fabrics, None, cluster), load(Job, wanted, "rdma_job")
     return [
         {"fabric": job_intent.fabric or "", "object": item}
@@ -43,7 +47,15 @@ def render_nic_map(
     subnets: typing.Any = None,
     before: typing.Any = "",
 ) -> Data:
-    """Render the ConfigMap with the NIC map of one fabric."""
+    """Render the ConfigMap with the NIC map of one fabric.
+
+    :param name: name of the ConfigMap
+    :param fabric: name of the fabric
+    :param hcas: fact ``hcas`` of each node
+    :param subnets: fact ``subnets`` of each node
+    :param before: text of the existing map, whose addresses are kept
+    :raises AnsibleFilterError: the fabric does not exist, or its HCAs are not known on all nodes
+    """
     wanted = next((item for item in parse_intent(fabrics).fabrics if item.name == fabric), None)
     if wanted is None:
         raise RdmaError(f"no fabric is named '{fabric}'")
@@ -60,7 +72,7 @@ def render_nic_map(
 
 
 class FilterModule:
-    """Filters of the collection."""
+    """The plugin class by which Ansible finds the filters of this file."""
 
     def filters(self) -> dict[str, typing.Any]:
         return {"render_job": render_job, "render_nic_map": render_nic_map}

@@ -2,8 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter that opens the renderer for NVIDIA's NIC configuration operator to playbooks. Documented in
-render_nic_configuration.yml."""
+"""The filter that renders objects for NVIDIA's NIC configuration operator for playbooks. It is documented in
+render_nic_configuration.yml.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +22,14 @@ NAMESPACE = "nvidia-network-operator"
 def render_nic_configuration(
     fabrics: typing.Any, cluster: typing.Any = None, nic_types: typing.Any = None, namespace: str = NAMESPACE
 ) -> list[dict[str, typing.Any]]:
-    """Render the NicConfigurationTemplates of the fabrics that make VFs."""
+    """Render the NicConfigurationTemplates of the fabrics with VFs."""
     intent = parse_intent(fabrics, None, cluster)
     types = load(dict[str, tuple[str, ...]], nic_types or {}, "nic_types")
     return [{"fabric": "", "object": item} for item in templates(intent.fabrics, intent.cluster, types, str(namespace))]
 
 
 class FilterModule:
-    """Filters of the collection."""
+    """The plugin class by which Ansible finds the filter of this file."""
 
     def filters(self) -> dict[str, typing.Any]:
         return {"render_nic_configuration": render_nic_configuration}

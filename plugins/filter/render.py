@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter that opens the renderer of the measuring pods to playbooks. Documented in render_pods.yml."""
+"""The filter that renders the pods of the bandwidth measurement for playbooks. It is documented in render_pods.yml."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import g
 
 @guard_filter
 def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> list[dict[str, typing.Any]]:
-    """Render the pods of the bandwidth stage, one a node and fabric."""
+    """Render the measuring pods of stage bandwidth: one pod for each fabric on each node."""
     intent = parse_intent(fabrics, None, cluster)
     return [
         {"fabric": fabric.name, "object": pods.pod(fabric, intent.cluster, str(node))}
@@ -25,7 +25,7 @@ def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> 
 
 
 class FilterModule:
-    """Filters of the collection."""
+    """The plugin class by which Ansible finds the filter of this file."""
 
     def filters(self) -> dict[str, typing.Any]:
         return {"render_pods": render_pods}

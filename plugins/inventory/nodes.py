@@ -126,7 +126,9 @@ _ENDS = ("linerate.rdma.yml", "linerate.rdma.yaml")
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
-    """It runs in ansible-playbook itself, so that the Kubernetes client is loaded once, and not by each fork."""
+    """An inventory plugin that adds the nodes of a cluster. It runs in the process of ansible-playbook, so that the
+    Kubernetes client is loaded once instead of in each fork.
+    """
 
     NAME = "linerate.rdma.nodes"
     #: kind of the cause why there are no nodes, and what led to the API server
@@ -163,7 +165,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         self.inventory.add_group(GROUP)
 
     def _parse(self, path: str) -> None:
-        """:raises AnsibleParserError: the file is wrong, or the cluster has no nodes for it"""
+        """Read the file and add the nodes of the cluster to the inventory. A node that is refused is left out with a
+        warning.
+
+        :raises AnsibleParserError: the file is invalid, the cluster cannot be read, or no node matches the selector
+        """
         given = self._read_config_data(path)
         unknown = sorted(set(given) - set(self.get_options()))
         if unknown:
@@ -197,7 +203,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             self._add(node, node.name in by_ssh)
 
     def _read(self) -> tuple[Inventory, set[str]]:
-        """Read the nodes, and the names of those that are reached by ssh."""
+        """Return the nodes that the selector matches, and the names of all nodes that are reached by ssh instead of an
+        observer pod.
+
+        :raises RdmaError: the library kubernetes is missing, or the API server refuses the request or cannot be reached
+        """
         if not HAS_KUBERNETES:
             raise RdmaError(
                 "the Python that runs ansible-playbook lacks the library kubernetes",
@@ -218,7 +228,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         }
 
     def _refuse_another_context(self) -> None:
-        """:raises RdmaError: the nodes would be of one cluster, and the playbooks would change another one"""
+        """Check that the inventory and the playbooks use the same context of the kubeconfig.
+
+        :raises RdmaError: the contexts differ, so that the playbooks would change another cluster than that of the
+            nodes
+        """
         context, (used, before) = self.get_option("context"), context_of(self.get_option("kubeconfig"))
         if context and before:
             raise RdmaError(
@@ -232,8 +246,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             )
 
     def _add(self, node: InventoryNode, by_ssh: bool) -> None:
-        """Add one node. All that a node says of itself is marked: cores before 2.19 take a variable for a template, and
-        run what is in it."""
+        """Add a node to the inventory. All texts from the node are marked as unsafe, because ansible-core before 2.19
+        would evaluate them as templates.
+
+        :param by_ssh: whether the node is reached by ssh; otherwise by its observer pod
+        """
         known: dict[str, typing.Any] = outside({"node": node.name, "address": node.address, "labels": node.labels})
         name = self.inventory.add_host(known["node"], group=GROUP)
         self.inventory.set_variable(name, LISTED, True)
@@ -249,8 +266,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         self._add_host_to_keyed_groups(self.get_option("keyed_groups"), known, name, strict=strict)
 
     def _way(self, name: str, address: str, error: str, by_ssh: bool) -> dict[str, typing.Any]:
-        """Variables that say how the node is reached: marked texts of the node beside options of the user, who may
-        write templates."""
+        """Return the connection variables of a node. Texts from the node are marked as unsafe. Options of the user are
+        not marked, since the user may write templates.
+
+        :param address: address of the node for ssh; empty to use its name
+        :param error: why the address of the node is refused; empty if it is accepted
+        :param by_ssh: whether the node is reached by ssh; otherwise by its observer pod
+        """
         if by_ssh and error and not address:
             return {"ansible_connection": "linerate.rdma.refused", "ansible_refused_cause": error}
         if by_ssh:

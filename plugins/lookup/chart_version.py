@@ -46,7 +46,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import g
 
 
 class LookupModule(LookupBase):
-    """Finds the file as ansible.builtin.file does, and reads it by the collection's own means."""
+    """A lookup plugin that returns the version in the Chart.yaml of each Helm chart. Chart.yaml is searched as
+    ansible.builtin.file searches its files, and read with the collection's own parser.
+    """
 
     @guard_lookup
     def run(self, terms: list[str], variables: typing.Any = None, **kwargs: typing.Any) -> list[str]:

@@ -65,7 +65,9 @@ _CODE_ONLY = "non-zero return code"
 
 
 class LookupModule(LookupBase):
-    """Reads the variables as they are, without a template."""
+    """A lookup plugin that returns the message of the task that failed. It reads the variables without evaluating
+    templates.
+    """
 
     @guard_lookup
     def run(self, terms: list[str], variables: typing.Any = None, **kwargs: typing.Any) -> list[str]:
@@ -78,7 +80,9 @@ class LookupModule(LookupBase):
 
 
 def message_of(result: typing.Mapping[str, typing.Any]) -> str:
-    """Return what a failed result says: of a program, what it has printed as its error. Empty where it says nothing."""
+    """Return the message of a failed result. For a program without a message of its own, return its stderr. Return an
+    empty text if the result has neither.
+    """
     message = result.get("msg") or result.get("reason") or ""
     stderr = result.get("stderr")
     if isinstance(stderr, str) and stderr.strip() and message in ("", _CODE_ONLY):

@@ -69,7 +69,9 @@ _WRONG_OPTIONS = 5
 
 
 class LookupModule(LookupBase):
-    """Reads the command line."""
+    """A lookup plugin that checks the command line of ansible-playbook, and returns its terms if at least one stage
+    would run. Otherwise it fails with the reason.
+    """
 
     @guard_lookup
     def run(self, terms: list[str], variables: typing.Any = None, **kwargs: typing.Any) -> list[str]:

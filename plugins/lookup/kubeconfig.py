@@ -66,7 +66,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import g
 
 
 class LookupModule(LookupBase):
-    """The environment is that of ansible-playbook, which modules on localhost have as well."""
+    """A lookup plugin that returns the path of a kubeconfig with the credentials of the run. It reads the environment
+    of ansible-playbook, which modules on localhost use as well.
+    """
 
     @guard_lookup
     def run(self, terms: list[typing.Any], variables: typing.Any = None, **kwargs: typing.Any) -> list[typing.Any]:
@@ -93,7 +95,7 @@ class LookupModule(LookupBase):
 
 
 def _write_kubeconfig(kubeconfig: typing.Mapping[str, typing.Any]) -> str:
-    """Path of a file with this content, for its owner alone."""
+    """Write a kubeconfig to a temporary file that only its owner can read, and return the path."""
     handle, path = tempfile.mkstemp(prefix="linerate-kubeconfig-", dir=constants.DEFAULT_LOCAL_TMP)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         json.dump(kubeconfig, file)

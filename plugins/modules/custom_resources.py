@@ -276,8 +276,9 @@ def describe(outcome: Outcome) -> str:
 
 
 def is_of_runs(module: AnsibleModule, kinds: typing.Iterable[str]) -> bool:
-    """Return whether the module changes what runs prove. Jobs and their NIC maps belong to no run: submitting one waits
-    for no run, and needs no right to the Lease."""
+    """Return whether the change must hold the Lease, since it affects what runs prove. Jobs and their NIC maps belong
+    to no run. Submitting a job does not wait for a run, and needs no permission for the Lease.
+    """
     return bool(module.params["run"]) or not set(kinds) <= {*JOBS, NIC_MAP}
 
 

@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Topology, subnet managers and link errors of InfiniBand fabrics."""
+"""Read the topology, the subnet managers and the link errors of InfiniBand fabrics."""
 
 from __future__ import annotations
 

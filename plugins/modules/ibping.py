@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""ibping between nodes: bounded servers and many-destination clients."""
+"""Run ibping between nodes: servers with a limited lifetime, and clients that ping many destinations."""
 
 from __future__ import annotations
 

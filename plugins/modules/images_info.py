@@ -223,7 +223,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.check
 
 
 def read_logins(module: AnsibleModule) -> Logins:
-    """:raises RdmaError: the file cannot be read. No message holds a part of it"""
+    """Return the credentials of registries from the file that the options name. The result is empty without a file. The
+    secrets are added to the values that the module hides.
+
+    :raises RdmaError: the file cannot be read. No message contains a part of it
+    """
     path = module.params["registry_auth_file"]
     if not path:
         return {}

@@ -121,7 +121,10 @@ KINDS = ["PyTorchJob", "TrainJob", "MPIJob", "JobSet", "Job", "StatefulSet", "Po
 
 
 def read_file(path: str) -> list[dict[str, typing.Any]]:
-    """:raises RdmaError: it can't be read, or holds no objects"""
+    """Return the Kubernetes objects in a YAML file.
+
+    :raises RdmaError: the file cannot be read, or contains no objects
+    """
     try:
         with open(path, encoding="utf-8") as file:
             # one more character than a file may have shows that it is larger; the rest of it stays where it is

@@ -165,7 +165,7 @@ def _convert_to_texts(settings: typing.Mapping[str, typing.Any]) -> dict[str, st
 
 
 def _render_diff(outcome: FirmwareOutcome) -> Result:
-    """Lines of what is set in each HCA, before and after."""
+    """Return the settings of each changed HCA as lines, before and after the change."""
     sides = {"before": "", "after": ""}
     for change in outcome.changes:
         for side in sides:

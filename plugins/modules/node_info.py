@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node shows of its HCAs, its platform and the firmware of its HCAs, in one look."""
+"""Read the HCAs of a node, its platform and the firmware of its HCAs in one call."""
 
 from __future__ import annotations
 
@@ -487,7 +487,9 @@ SUBSETS = list_kinds_at(NODE, SWITCHES)
 
 
 def chosen(words: typing.Sequence[str]) -> list[str]:
-    """Subsets that are asked for, as gather_subset of ansible.builtin.setup reads its words."""
+    """Return the requested subsets. The option is interpreted like gather_subset of ansible.builtin.setup. ``all`` does
+    not include the subsets about switches.
+    """
     taken = [word for word in words if not word.startswith("!")]
     if not taken or "all" in taken:
         taken += list_kinds_at(NODE)

@@ -182,7 +182,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     lacks: dict[str, bool] = {}
 
     def look_again() -> tuple[str, ...]:
-        """Look at the nodes that lack something, at first at all of them, and return those that still do."""
+        """Observe the nodes that lack something, at first all of them, and write their facts. Return the nodes that
+        still lack something.
+        """
         todo = [one for one in observers if lacks.get(one.node, True)]
         for node, shown in look(connect(module), namespace, todo, asked, parallel) if todo else ():
             for kind, one in shown.items():
@@ -220,7 +222,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def _has_lost_hcas(folder: FactFolder, node: str, since: str, hcas: typing.Any) -> bool:
-    """Return whether a node lacks something that it had. So does one whose answer has another form."""
+    """Return whether a node lacks HCAs or links that it had before. This is also true for a node whose answer has
+    another form.
+    """
     try:
         return bool(find_missing_since(folder, node, since, hcas))
     except RdmaError:
@@ -230,7 +234,11 @@ def _has_lost_hcas(folder: FactFolder, node: str, since: str, hcas: typing.Any) 
 def _read_observers(
     folder: FactFolder, chosen: typing.Optional[typing.Container[str]]
 ) -> tuple[str, tuple[Observer, ...]]:
-    """Their namespace, and those of the nodes that are chosen, or all."""
+    """Return the namespace of the observers, and the observers of the chosen nodes, or of all nodes if ``chosen`` is
+    None.
+
+    :raises RdmaError: the run has no observers
+    """
     fact = folder.value("observers")
     if fact is None:
         raise RdmaError(

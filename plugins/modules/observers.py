@@ -212,7 +212,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observe
 
 
 def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
-    """What is asked for. Modules beside the run belong to none, and so do observers that are to stay."""
+    """Return the desired observers. With the option ``keep``, or without a run, they belong to no run and stay until
+    they are removed explicitly. An image without a digest causes a warning.
+    """
     options, folder, openshift = module.params, find_folder(module), cluster.serves(OPENSHIFT_GROUP)
     image = (
         on_mirror(options["image"], mirror_of(options["mirror"])) if options["image"] else own_image(cluster, openshift)
@@ -240,7 +242,7 @@ def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
 
 
 def _nodes_of_run(start: RunStart) -> tuple[str, ...]:
-    """Those that are reached by observers; all of them where none is so far."""
+    """Return the nodes that are reached through observers, or all nodes if there is no such node yet."""
     return start.by_pods or start.nodes
 
 

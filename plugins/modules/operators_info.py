@@ -270,7 +270,10 @@ KEPT = ("table", "releases", "namespaces", "packages", "configurations", "untrus
 
 
 def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
-    """:raises RdmaError: the chart is not on the mirror, or Helm is not here"""
+    """Return the release with its chart and its images on the mirror.
+
+    :raises RdmaError: the chart is not on the mirror, or Helm is not installed
+    """
     chart = place_chart_on_mirror(
         OperatorChart(release.chart, release.version, release.namespace, release.release, release.repository), mirror
     )

@@ -207,7 +207,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.files import 
 
 
 def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = None) -> dict[str, typing.Any]:
-    """:param figures: the same without figures that are no measurement"""
+    """Return the result of the module.
+
+    :param figures: the facts without pairs whose figure is not a valid measurement, for the summary of each fabric
+    """
     changes = [f"removed leftover pod {name}" for name in facts.leftovers]
     return {
         "changed": bool(changes),
@@ -218,7 +221,7 @@ def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = Non
 
 
 def _read_link_facts(module: AnsibleModule) -> Facts:
-    """Return the facts about the links of the HCAs, where there is a folder of facts."""
+    """Return the facts about the links of the HCAs. The result is empty without a folder of facts."""
     folder = find_folder(module)
     if folder is None:
         return NOTHING
@@ -228,7 +231,9 @@ def _read_link_facts(module: AnsibleModule) -> Facts:
 
 
 def _read_observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
-    """Return those of the run; None where it has none, or could start none: pods are measured all the same."""
+    """Return the observers of the run. Return None if it has none or could not start them. The measurement then runs
+    without them.
+    """
     try:
         fact = folder.value("observers") if folder is not None else None
     except FileError:

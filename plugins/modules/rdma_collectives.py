@@ -196,9 +196,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier_colle
 
 
 def answer(facts: CollectivesFacts, steps: typing.Sequence[StepFigures] = ()) -> dict[str, typing.Any]:
-    """Return the answer of the module.
+    """Return the result of the module.
 
-    :param steps: figures that are proven, step by step
+    :param steps: proven figures of each step
     """
     changes = [f"removed leftover pod {name}" for name in facts.leftovers]
     return {
@@ -210,9 +210,9 @@ def answer(facts: CollectivesFacts, steps: typing.Sequence[StepFigures] = ()) ->
 
 
 def _require_collectives(intent: Intent) -> tuple[Collectives, Fabric]:
-    """Return what is wanted, and the fabric over which.
+    """Return the desired collectives, and the fabric over which they run.
 
-    :raises RdmaError: nothing is, or it is not said over which
+    :raises RdmaError: the intent has no collectives, or does not determine their fabric
     """
     wanted = intent.cluster.collectives
     fabric = pick_fabric(wanted, intent.fabrics) if wanted is not None else None
@@ -227,7 +227,9 @@ def _require_collectives(intent: Intent) -> tuple[Collectives, Fabric]:
 
 
 def _seen(module: AnsibleModule) -> Facts:
-    """Return the rates of the rails and the places of the nodes; nothing where there is no folder of facts."""
+    """Return the facts about the bandwidth of the rails and the location of the nodes. The result is empty without a
+    folder of facts.
+    """
     folder = find_folder(module)
     if folder is None:
         return Facts()
@@ -239,7 +241,7 @@ def _seen(module: AnsibleModule) -> Facts:
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
-    """Run the collectives of the intent."""
+    """Run the collectives of the intent, and return the result of the module. In check mode nothing is run."""
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     wanted, fabric = _require_collectives(intent)

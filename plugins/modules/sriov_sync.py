@@ -204,7 +204,9 @@ TARGET = {
 
 
 def find_targets(module: AnsibleModule) -> tuple[Target, ...]:
-    """Return those that the caller names, else those of the intent, by what became of its objects."""
+    """Return the targets of the option ``targets``. Without them, return the targets of the intent for which objects
+    were applied.
+    """
     options, folder = module.params, find_folder(module)
     if options["targets"] is not None or folder is None:
         given: tuple[Target, ...] = load(tuple[Target, ...], options["targets"] or [], "targets")
@@ -215,7 +217,7 @@ def find_targets(module: AnsibleModule) -> tuple[Target, ...]:
 
 
 def rolled(module: AnsibleModule) -> bool:
-    """Return whether this run has rolled nodes just before."""
+    """Return whether this run has rolled nodes before."""
     folder = find_folder(module)
     if folder is None or not folder.has("rolls"):
         return False

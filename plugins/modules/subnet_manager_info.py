@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The subnet managers that the ports of a node see."""
+"""Read the subnet managers that the ports of a node see."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Says to which cluster a run leads: who named the kubeconfig, its context, and the API server."""
+"""Describe the cluster that a run uses: the source of the kubeconfig, its context, and the API server."""
 
 from __future__ import annotations
 
@@ -30,22 +30,23 @@ _NONE = f"none is named by {VARIABLE}, K8S_AUTH_*, KUBECONFIG or ~/.kube/config"
 
 
 def show(access: str) -> None:
-    """Show, as the first line of a run, to which cluster it leads.
+    """Show the cluster of a run, as the first line of its output. Nothing is shown if the stdout callback writes JSON.
 
-    :param access: of ``access_of``
+    :param access: result of ``access_of``
     """
     if str(getattr(constants, "DEFAULT_STDOUT_CALLBACK", "")).rpartition(".")[2] not in _DATA:
         Display().display(f"cluster: {access or _NONE}")
 
 
 def access_of(variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]) -> str:
-    """Return what leads to the cluster, as one line of a terminal without secrets; empty where nothing is named.
+    """Return the source of the credentials, the context and the API server as one line for a terminal, without secrets.
+    Return an empty text if no source is configured.
 
-    It never raises an error: a kubeconfig that can't be used is named by the task that uses it. Where the library
-    kubernetes is missing, the line has neither context nor API server.
+    This function never raises an error. The task that uses an invalid kubeconfig reports it. If the library kubernetes
+    is missing, the content of the kubeconfig is left out.
 
-    :param variables: of localhost
-    :param template: makes the value of what a user wrote
+    :param variables: variables of localhost
+    :param template: function that evaluates a templated value
     """
     try:
         return outside(cut(escape.line(_describe_cluster_access(variables, template)), _MOST))
@@ -55,10 +56,11 @@ def access_of(variables: typing.Mapping[str, typing.Any], template: typing.Calla
 
 
 def context_of(kubeconfig: typing.Any) -> tuple[str, str]:
-    """Return the context that the playbooks use, and what stands before each kubeconfig; the first is empty where they
-    use none, or it can't be read, and the second where they use a kubeconfig.
+    """Return the context that the playbooks use, and the name of the variable that has precedence over each kubeconfig.
+    The context is empty if the playbooks use none, or if it cannot be read. The name is empty if no variable has
+    precedence.
 
-    :param kubeconfig: that the inventory names; None where it names none
+    :param kubeconfig: kubeconfig that the inventory sets, or None
     """
     from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import find_credentials
 
@@ -102,7 +104,9 @@ def _describe_cluster_access(
 def _read_module_options(
     variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]
 ) -> dict[str, typing.Any]:
-    """Return what the playbooks give to the modules that ask the API server."""
+    """Return the connection options that the playbooks pass to the modules. The result is empty if the variable is not
+    set, or cannot be evaluated.
+    """
     try:
         value = template(variables[VARIABLE]) if variables.get(VARIABLE) is not None else None
     except AnsibleError:
@@ -111,9 +115,9 @@ def _read_module_options(
 
 
 def _describe_access_source(found: Credentials, variables: typing.Mapping[str, typing.Any], given: bool) -> str:
-    """Return who names the cluster, and who also does and is not heard.
+    """Return the source of the credentials, and the configured sources that are not used.
 
-    :param given: whether the playbooks give a kubeconfig to the modules
+    :param given: whether the playbooks pass a kubeconfig to the modules
     """
     place = find_origins(variables, (VARIABLE,)).get(VARIABLE)
     variable = f"{VARIABLE}{f' in {place}' if place else ''}"
@@ -137,8 +141,9 @@ def _format_server_address(found: Credentials, server: typing.Any) -> str:
 
 
 def _in_kubeconfig(found: Credentials) -> tuple[str, str]:
-    """Return context and API server of the kubeconfig, as the client of kubernetes.core takes them; each is empty where
-    it can't be read."""
+    """Return the context and the API server of the kubeconfig, as the client of kubernetes.core reads them. Each is
+    empty if it cannot be read.
+    """
     try:
         from kubernetes.config.kube_config import ConfigNode, KubeConfigMerger
     except ImportError:
@@ -162,8 +167,10 @@ def _in_kubeconfig(found: Credentials) -> tuple[str, str]:
 
 
 def _is_readable(paths: str) -> bool:
-    """Whether the kubeconfigs of a list are files that may be read beforehand. A pipe could be read only once, and what
-    names a part of itself could become larger than the memory, since the client makes a text of each entry."""
+    """Return whether all existing kubeconfigs of a path list can be read safely in advance: regular files of limited
+    size without YAML aliases. A pipe can be read only once. Aliases could expand to more than the memory, since the
+    client converts each entry to text.
+    """
     import yaml
 
     for path in filter(os.path.exists, map(os.path.expanduser, filter(None, paths.split(os.pathsep)))):

@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Send the archive of a run to a folder that outlives the job, or to an address that takes PUT. Runs on the
+"""Send the archive of a run to a folder that outlives the job, or to an HTTP address that accepts PUT. Runs on the
 controller.
 """
 
@@ -60,11 +60,11 @@ class Sent(typing.NamedTuple):
 
 
 class Attempts(typing.NamedTuple):
-    """The limits on retries for a server that is busy or not reached.
+    """The limits on retries for a server that is busy or cannot be reached.
 
-    :ivar retries: number after the first attempt, for archive and checksum together
+    :ivar retries: maximum number of retries, for archive and checksum together
     :ivar delay: seconds before each retry
-    :ivar in_all: seconds for all attempts, plus the seconds of the archive's size at SLOWEST
+    :ivar in_all: seconds for all attempts together. The time that the archive needs at SLOWEST is added to it
     """
 
     retries: int = 0
@@ -115,11 +115,13 @@ class _Upload:
 
 
 def look(place: Place, login: ArchiveLogin, authority: str, dry: bool) -> None:
-    """Check that a place can take the archive, without sending it.
+    """Check that a destination can accept the archive, without sending it. A folder is created, and a temporary file is
+    written to it.
 
-    :param authority: file with certificates that are trusted instead of the system's; empty: the system's
-    :param dry: nothing is written
-    :raises ArchiveError: the place cannot take it
+    :param authority: file with certificates that are trusted instead of those of the system; empty for those of the
+        system
+    :param dry: whether nothing may be written to a folder
+    :raises ArchiveError: the destination cannot accept the archive
     """
     if isinstance(place, Folder):
         _look_at_folder(place, dry)
@@ -152,13 +154,14 @@ def send(
     patience: float = PATIENCE,
     attempts: Attempts = _ONCE,
 ) -> Sent:
-    """Pack the folder of a run, and send it to a place, with its checksum after it. So an archive with a checksum is
-    whole.
+    """Pack the folder of a run, send it to a destination, and send its checksum after it. An archive that has a
+    checksum is therefore complete.
 
-    :param keep: number of archives that remain in a folder, with this one; archives at an address are not removed
-    :param patience: seconds in which a server must answer or read on
+    :param keep: number of archives that remain in a folder, including this one. Archives at an address are never
+        removed
+    :param patience: seconds in which a server must answer or continue to read
     :param attempts: limits for archive and checksum together
-    :raises ArchiveError: the place does not take it
+    :raises ArchiveError: the destination does not accept the archive, or an older archive cannot be removed
     :raises FileError: a file of the run cannot be read, or the folder cannot be written
     """
     top = f"rdma-evidence-{run}"
@@ -187,7 +190,9 @@ def send(
 
 
 def path_of(place: Folder) -> str:
-    """Return the absolute path, relative to the folder in which ansible-playbook was called."""
+    """Return the absolute path of a folder. A relative path starts at the folder in which ansible-playbook was
+    called.
+    """
     return os.path.abspath(os.path.expanduser(place.path))
 
 
@@ -220,7 +225,8 @@ def _look_at_folder(place: Folder, dry: bool) -> None:
 def _look_at_login(place: Address, login: ArchiveLogin) -> None:
     """Check the credentials.
 
-    :raises ArchiveError: they contradict each other, or would be sent unencrypted
+    :raises ArchiveError: the credentials are incomplete or contradictory, contain characters that no header can have,
+        or would be sent unencrypted
     """
     if login.token and (login.user or login.password):
         raise ArchiveError(
@@ -243,7 +249,8 @@ def _look_at_login(place: Address, login: ArchiveLogin) -> None:
 
 
 def _prune(folder: str, run: str, keep: int) -> typing.Iterator[str]:
-    """Remove the oldest archives of a folder, and return their paths. Files with other names are not archives.
+    """Remove the oldest archives of a folder with their checksum files, and yield the paths of the archives. The
+    archive of this run is never removed. Files with other names are not archives.
 
     :raises ArchiveError: an archive cannot be removed
     """

@@ -4,9 +4,10 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""The exchange with a server that takes the archive of a run by PUT: its time, and the errors of its answers.
+"""One HTTP exchange with the server that accepts the archive of a run by PUT, with a time limit and with errors that
+have a remedy.
 
-A redirection is not followed: a signature or a token is for one host alone.
+A redirection is not followed, since a signature or a token is valid for one host only.
 """
 
 from __future__ import annotations
@@ -56,12 +57,13 @@ def send_request(
     bare: bool = False,
     most_seconds: float = math.inf,
 ) -> None:
-    """Send a request, with a limit for the whole exchange. The timeout of a socket alone does not end an exchange with
-    a server that reads or writes single bytes.
+    """Send a request, with a time limit for the whole exchange. The timeout of a socket alone does not end an exchange
+    with a server that reads or writes single bytes.
 
-    :param bare: the request has no query, and any answer is accepted
-    :param most_seconds: upper limit of the exchange
-    :raises ArchiveError: no answer, or a refusal
+    :param patience: timeout of the socket in seconds
+    :param bare: whether the request has no query, and any answer is accepted
+    :param most_seconds: upper limit of the whole exchange in seconds
+    :raises ArchiveError: the server does not answer, or refuses the request
     """
     seconds = min(3 * patience + len(content or b"") / SLOWEST, most_seconds)
     failures: list[BaseException] = []
@@ -92,7 +94,7 @@ def send_request(
 
 
 class _Late(TimeoutError):
-    """The time for the whole exchange is over."""
+    """The error that the time limit of the whole exchange is exceeded."""
 
 
 class _Body:
@@ -185,7 +187,9 @@ def _read_refusal(error: urllib.error.HTTPError, seconds: float) -> bytes:
 
 
 def _describe_lateness(shown: str, seconds: float) -> ArchiveError:
-    """Describe an exchange that exceeded its limit. It is not repeated, since a further attempt would exceed it too."""
+    """Return the error of an exchange that exceeded its time limit. It is not retried, since another attempt would
+    exceed the limit too.
+    """
     seen = f"{shown} has not taken it within {seconds:.3g} s, the time that there is for it"
     return ArchiveError(seen, f"Look at the server and the network: less than {SLOWEST >> 10} KiB/s is given up")
 
@@ -230,7 +234,9 @@ def _remove_secrets(words: str, place: Address, login: ArchiveLogin) -> str:
 
 
 def _either_case(part: str) -> str:
-    """Return the pattern of a part of a text, in which the letters of an escape may have either case."""
+    """Return a regular expression for a part of a text. If the part is a percent-encoded character, its letters match
+    in either case.
+    """
     return f"(?i:{part})" if re.fullmatch(r"%[0-9A-Fa-f]{2}", part) else re.escape(part)
 
 

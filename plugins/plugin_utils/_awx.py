@@ -4,7 +4,9 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""The seam to the modules of awx.awx, which nobody needs who has no AWX. They say what they take, and make it."""
+"""The interface to the modules of awx.awx, which only users with AWX need. These modules check their arguments and
+change the objects of AWX.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,11 @@ _WHERE = ("controller_host", "controller_username", "controller_password", "cont
 
 
 class Awx:
-    """An AWX, by the modules of a collection.
+    """An AWX that is changed through the modules of a collection.
 
-    :param action: that runs them
-    :param options: checked by AWX_SPEC
-    :raises RdmaError: the collection is not there
+    :param action: action plugin that runs the modules
+    :param options: options that were validated by AWX_SPEC
+    :raises RdmaError: the collection is not installed, or no AWX host is configured
     """
 
     def __init__(self, action: ActionBase, options: Result, variables: Result) -> None:
@@ -55,9 +57,10 @@ class Awx:
             raise RdmaError("nobody says which AWX", "Set awx_controller_host, or CONTROLLER_HOST in the environment")
 
     def bring(self, one: AwxObject) -> bool:
-        """Make an object so, or remove it.
+        """Create, change or remove an object by its module.
 
-        :returns: whether that changed something, or would in check mode
+        :returns: whether the object changed, or would change in check mode. In check mode a failure after a predicted
+            change counts as a change, since the object may refer to one that does not exist yet
         :raises RdmaError: AWX or the module refuses
         """
         arguments = {**self._where, **one.arguments}

@@ -4,8 +4,9 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""The BMCs that the inventory names. Read in ansible-playbook itself: addresses and credentials are no arguments of any
-module."""
+"""Read the BMCs of nodes from the inventory, in the process of ansible-playbook. Addresses and credentials are never
+arguments of a module.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +26,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import 
 def list_bmcs_of_nodes(
     nodes: typing.Iterable[str], variables: typing.Mapping[str, typing.Any]
 ) -> tuple[list[Bmc], dict[str, RdmaError]]:
-    """Return the BMCs of those nodes whose address the inventory has, and why others of them can't be asked.
+    """Return the BMCs of the nodes that have a BMC address in the inventory, and the errors of nodes whose variables
+    are invalid.
 
-    :param variables: of the host that the task runs for
+    :param variables: variables of the host for which the task runs
     """
     bmcs: list[Bmc] = []
     errors: dict[str, RdmaError] = {}
@@ -41,7 +43,9 @@ def list_bmcs_of_nodes(
 
 
 def looked(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str, Identity]:
-    """Return the identity of each node by DMI, as the run has seen it; without the nodes that it has not seen."""
+    """Return the identity of each node from DMI, as this run has observed it. Nodes without such an observation are
+    left out.
+    """
     facts = {
         node: load(ObservedPlatform, data, f"platform of {node}")
         for node, data in folder.of_nodes("platform", nodes).items()
@@ -50,10 +54,10 @@ def looked(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str, Identit
 
 
 def _read_bmc_variables(node: str, variables: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """Read the BMC of a node from the inventory. Without an address nothing else is read: a secret that is not needed
-    stays in its vault.
+    """Read the variables of a node's BMC from the inventory. Without an address nothing else is read, so that an
+    unneeded secret is not decrypted.
 
-    :raises RdmaError: a variable that can't be read, as one of a vault without its password
+    :raises RdmaError: a variable cannot be read, such as a vaulted one without the password of the vault
     """
     found: dict[str, typing.Any] = {}
     for name in OF_NODE:

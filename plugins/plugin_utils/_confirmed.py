@@ -2,15 +2,16 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""What is asked right before a module writes on a node, in the process that runs that module: no API server would
-refuse the write.
+"""The checks that run immediately before a module writes on a node, in the process that runs the module. No API server
+could refuse such a write.
 
-Does the run still hold the Lease, and is the machine that answers the node. A node says itself at which address it is,
-and a key of SSH proves the machine that is there. Each boot has a random ID, which the kubelet tells of its node, and
-which the machine shows. DMI and the kubelet tell the UUID of the machine.
+The checks verify that the run still holds the Lease, and that the machine that answers is the node. The address of a
+node is not sufficient, since the node itself reports it, and an SSH key identifies only the machine at that address.
+Each boot has a random ID, which both the kubelet and the machine report. DMI and the kubelet report the UUID of the
+machine.
 
-A kubelet may be compromised. One that tells no boot ID, or that of another node, or whose Node is gone, leads to no
-write.
+A kubelet may be compromised. Nothing is written if it reports no boot ID or that of another node, or if its Node no
+longer exists.
 """
 
 from __future__ import annotations
@@ -60,15 +61,15 @@ def confirm(
     variables: typing.Optional[typing.Mapping[str, typing.Any]],
     say: Say,
 ) -> None:
-    """See that the machine is the node, that the run holds the Lease, and that nobody else can take it while the write
-    may last. Check mode writes nothing.
+    """Verify that the machine is the node, that the run holds the Lease, and that no other run can take the Lease
+    during the longest write. In check mode nothing is verified, since nothing is written.
 
-    :param name: of the action, without that of the collection
-    :param given: options; those of CONFIRM_SPEC count
-    :param variables: of the host. Where the cluster has no Node of its name, and the host does not come from there, an
-        admin has given the address, and there is nothing to compare with
-    :param say: runs a command on the machine
-    :raises RdmaError: it does not, it is another machine, or nobody knows
+    :param name: name of the action, without that of the collection
+    :param given: options, of which only those in CONFIRM_SPEC are used
+    :param variables: variables of the host. If the cluster has no Node of its name and the host does not come from the
+        cluster, an admin has set the address, and the machine is not compared
+    :param say: function that runs a command on the machine
+    :raises RdmaError: the run does not hold the Lease, the machine is not the node, or either cannot be determined
     """
     if check_mode:
         return
@@ -91,7 +92,12 @@ def confirm(
 
 
 def _require_same_machine(cluster: Cluster, node: str, listed: bool, run: str, say: Say) -> None:
-    """:raises RdmaError: the machine is not the node, or nobody knows"""
+    """Verify that the machine is the node. A host that is not a Node of the cluster is accepted if the inventory did
+    not take it from the cluster.
+
+    :param listed: whether the inventory took the host from the cluster
+    :raises RdmaError: the machine is not the node, or this cannot be determined
+    """
     told = _find_reported_boot(cluster, node)
     if told is None:
         if listed:
@@ -112,9 +118,9 @@ def _require_same_machine(cluster: Cluster, node: str, listed: bool, run: str, s
 
 
 def _find_reported_boot(cluster: Cluster, node: str) -> typing.Optional[Boot]:
-    """Return the boot that the kubelet of a Node reports; None where the cluster has no Node of this name.
+    """Return the boot that the kubelet of a Node reports. Return None if the cluster has no Node of this name.
 
-    :raises RdmaError: the API server refuses, or can't be reached, or the Node is none
+    :raises RdmaError: the API server refuses or cannot be reached, or the object is not a valid Node
     """
     if not SUBDOMAIN.fits(node):
         return None
@@ -128,10 +134,10 @@ def _find_reported_boot(cluster: Cluster, node: str) -> typing.Optional[Boot]:
 
 
 def _read_cluster_boots(cluster: Cluster, run: str) -> dict[str, str]:
-    """Boot ID by node, of all that tell one; read a minute ago at most. It is kept in the folder of this
-    ansible-playbook alone, which goes with it.
+    """Return the boot ID of each node that reports one. The IDs are at most OTHERS_AGE seconds old. They are cached in
+    the temporary folder of this ansible-playbook, which is removed when it ends.
 
-    :raises RdmaError: the API server refuses, or can't be reached
+    :raises RdmaError: the API server refuses, or cannot be reached
     """
     path = path_of("boots", run)
     kept = read_json(path)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The seam between Ansible and the action plugins that run on the controller alone, without a module: they read and
-write the report's folder."""
+"""The base of action plugins that run only on the controller and have no module. They read and write the folder of the
+report.
+"""
 
 from __future__ import annotations
 
@@ -29,21 +30,23 @@ POD_CONNECTION = "linerate.rdma.pod"
 
 
 def by_pods(nodes: typing.Iterable[str], variables: Result) -> list[str]:
-    """Return the nodes that are reached by observers: once a run, since the variables of a thousand hosts cost
-    seconds."""
+    """Return the nodes that are reached through observers. Call it only once in a run, since reading the variables of a
+    thousand hosts takes seconds.
+    """
     hosts = variables.get("hostvars", {})
     return [name for name in nodes if hosts.get(name, {}).get("ansible_connection") == POD_CONNECTION]
 
 
 def holder() -> str:
-    """Identity of this ansible-playbook: each task is done by a child of it."""
+    """Return the identity of the ansible-playbook process, which is the parent of the process of each task."""
     return process.identity(os.getppid())
 
 
 class Caller:
-    """An adapter: the interface of a module for an action plugin that connects to the cluster.
+    """An adapter with which an action plugin can call functions that expect a module, such as those that connect to the
+    cluster.
 
-    :param name: of the action, without that of the collection
+    :param name: name of the action, without that of the collection
     """
 
     def __init__(self, name: str, params: Result, check_mode: bool) -> None:
@@ -57,10 +60,12 @@ class Caller:
 
 
 class ControllerAction(ActionBase):
-    """An action without a module: its options are checked, and an error of the collection becomes a message.
+    """The base class of an action plugin without a module. It validates the options, and returns an error of the
+    collection as a failed result.
 
-    :ivar SPEC: argument spec, as modules have it
-    :ivar OF_STAGE: whether a message begins with the stage, which Ansible's own output names nowhere near
+    :ivar SPEC: argument spec, in the form that modules use
+    :ivar RULES: rules between options, such as ``required_if``
+    :ivar OF_STAGE: whether an error message begins with the name of the stage, which Ansible's own output does not show
     """
 
     TRANSFERS_FILES = False
@@ -72,11 +77,11 @@ class ControllerAction(ActionBase):
     OF_STAGE: typing.ClassVar[bool] = False
 
     def work(self, options: Result, variables: Result) -> Result:
-        """Do the work of the action.
+        """Do the work of the action, and return its result.
 
-        :param options: checked by SPEC, with its defaults
-        :param variables: of the host that the task runs for
-        :raises RdmaError: with what the user shall see
+        :param options: options that were validated by SPEC, with defaults
+        :param variables: variables of the host for which the task runs
+        :raises RdmaError: the action failed. The user sees this message
         """
         raise NotImplementedError
 
@@ -110,8 +115,10 @@ class ControllerAction(ActionBase):
         return {**result, "failed": True, **remove_values(failed, secrets)}
 
     def _worked(self, variables: Result) -> Result:
-        """:raises AnsibleActionFail: an option is wrong
-        :raises RdmaError: of ``work``
+        """Validate the options, and return the result of ``work``.
+
+        :raises AnsibleActionFail: an option is invalid
+        :raises RdmaError: ``work`` failed
         """
         _checked, options = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)
         return self.work(options, variables)

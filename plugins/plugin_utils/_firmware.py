@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""The firmware of the HCAs of a run, out of its folder: for who plans what is set, and for who resets nodes for it."""
+"""Read the firmware facts of a run from its folder, for the plan of the settings and for the resets of nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import 
 
 
 class Known(typing.NamedTuple):
-    """:ivar memberships: of the fabrics that make VFs"""
+    """The firmware facts of a run, with the intent.
+
+    :ivar memberships: HCAs of each fabric with VFs
+    :ivar platforms: platforms by node
+    :ivar fleet: firmware of all nodes, with the intent
+    :ivar nics: NicDevices of NVIDIA's operator
+    """
 
     memberships: tuple[Membership, ...]
     platforms: dict[str, ObservedPlatform]
@@ -37,7 +43,7 @@ def read_firmware_facts(
 
     :param fabrics: the variable rdma_fabrics
     :param cluster: the variable rdma_cluster
-    :raises RdmaError: the intent is wrong, or no node was looked at
+    :raises RdmaError: the intent is invalid, or no node was observed
     """
     named = tuple(nodes)
     intent, answers = parse_intent(fabrics, None, cluster), read_answers(folder)

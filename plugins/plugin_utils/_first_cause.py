@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why the inventory has no nodes. Ansible makes a warning of it and goes on; tasks are done by children of the process
-in which the inventory was read."""
+"""The reasons for which the inventory has no nodes. Ansible only warns about them and continues. Tasks can read them,
+since they run in children of the process that read the inventory.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _causes: list[Cause] = []
 
 
 def note(cause: Cause) -> None:
-    """Keep why an inventory gave no nodes."""
+    """Store the reason for which an inventory has no nodes."""
     _causes.append(cause)
 
 

@@ -2,10 +2,11 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Which nodes have held a task of this ansible-playbook up until its time was over: they are not asked again.
+"""The nodes that did not end a task of this ansible-playbook before its timeout. They are not queried again.
 
-A run has a dozen tasks for each node that it reads by ssh, and all nodes wait for the last one. Each task runs in a
-process of its own, so that what is known lies in the folder of this ansible-playbook alone, which goes with it.
+A run has about a dozen tasks for each node that it reads by ssh, and all nodes wait for the slowest one. Each task runs
+in a process of its own. The nodes are therefore stored in the temporary folder of this ansible-playbook, which is
+removed when it ends.
 """
 
 from __future__ import annotations
@@ -33,16 +34,17 @@ _TIMED_OUT = "TaskTimeoutError"
 
 
 def explain_why_not_asked(node: str) -> str:
-    """Return why a node is not asked any more; empty as long as it is."""
+    """Return why a node is not queried any more, or an empty text if it still is."""
     kept = read_json(path_of("held-up", node))
     return str(kept["why"]) if isinstance(kept, dict) else ""
 
 
 @contextlib.contextmanager
 def watched(node: str, task: typing.Any) -> typing.Iterator[None]:
-    """Keep that the node did not end this task within its time.
+    """Store the node if the task in this context exceeds its timeout, and raise the error of the timeout again.
+    Timeouts below LEAST_SECONDS are ignored.
 
-    :param task: of Ansible, with its ``timeout``
+    :param task: task of Ansible, with its ``timeout``
     """
     seconds = getattr(task, "timeout", None)
     start = time.monotonic()

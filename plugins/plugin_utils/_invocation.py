@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ansible-playbook was asked for, and whether that can be a run. Pure."""
+"""Validate the command line of ansible-playbook. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs an observer on a node and keeps what it saw in the folder of facts, on the controller.
+"""Run an observer on a node, and write its answer as facts on the controller.
 
-Ansible gets counts: a thousand answers in its variables cost hours.
+Ansible's variables get only counts. The answers of a thousand nodes in variables would slow the run down by hours.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ FOLDER_OPTIONS = ("facts_dir", "run")
 
 
 class ObserverAction(ActionBase):
-    """Action plugin of a module that looks at a node.
+    """The base class of the action plugin of a module that observes a node.
 
-    With the options ``facts_dir`` and ``run`` each key of ``KINDS`` becomes a fact of the node. Without them the module
-    answers as any module does.
+    With the options ``facts_dir`` and ``run``, the value of each key of ``KINDS`` becomes a fact of the node. Without
+    them, the result is the answer of the module.
     """
 
     TRANSFERS_FILES = False
@@ -50,19 +50,24 @@ class ObserverAction(ActionBase):
     _asked = ""
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
-        """Return the arguments of the module; a subclass may take it from facts."""
+        """Return the arguments of the module. A subclass may read them from facts.
+
+        :param folder: folder of the facts; None if the task does not set it
+        """
         return given
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
-        """Return the kinds of facts that this call observes; a subclass may ask its options."""
+        """Return the kinds of facts that this call observes, by the key of the answer. A subclass may choose them by
+        its options.
+        """
         return self.KINDS
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        """Return the module's answer; a subclass may add what only the controller knows."""
+        """Run the module and return its answer. A subclass may add data that only the controller has."""
         return remove_effects(self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars))
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
-        """Return the result beside its counts; a subclass may compare an answer with facts."""
+        """Return what the result contains in addition to its counts. A subclass may compare the answer with facts."""
         return {}
 
     @guard_action
@@ -94,7 +99,7 @@ class ObserverAction(ActionBase):
             return {**result, "failed": True, "msg": str(error)}
 
     def cleanup(self, force: bool = False) -> None:
-        """Remove the temporary folder, as ansible-core asks for it after ``run``."""
+        """Remove the temporary folder on the node. ansible-core calls this after ``run``."""
         if self._asked:
             with cleaning_up(self, self._asked, self.MOST_BYTES):
                 super().cleanup(force)
@@ -102,7 +107,9 @@ class ObserverAction(ActionBase):
     def _kept(
         self, folder: FactFolder, node: str, kinds: typing.Mapping[str, str], arguments: Result, task_vars: Variables
     ) -> Result:
-        """Run the module and write its facts, also when nothing came back."""
+        """Run the module, and write its answer as facts. If there is no answer, write its error as facts. Without kinds
+        the module is not run.
+        """
         if not kinds:
             return {"changed": False, "counts": {}}
         # whatever ends the look: what was seen at another moment must not stay in place of this answer
@@ -148,7 +155,9 @@ class ObserverAction(ActionBase):
 
 
 def measure_size(value: typing.Any) -> int:
-    """Return the size of an answer: its entries, or those of its longest list."""
+    """Return the size of a value: the length of its longest list, or without lists the number of its entries. A single
+    value has size 1, and None has size 0.
+    """
     if isinstance(value, dict):
         return max((len(item) for item in value.values() if isinstance(item, (list, tuple))), default=len(value))
     return len(value) if isinstance(value, (list, tuple)) else int(value is not None)
@@ -160,6 +169,8 @@ def _write_error_facts(folder: FactFolder, node: str, kinds: typing.Iterable[str
 
 
 def _describe_failure(result: Result) -> str:
-    """Message of a failed result. When the module never answered, its interpreter's words are the ones that say why."""
+    """Return the message of a failed result. It includes the stderr of the Python interpreter, which has the cause if
+    the module did not answer.
+    """
     parts = [str(result.get(name) or "").strip() for name in ("msg", "module_stderr", "stderr")]
     return "; ".join(part for part in parts if part) or "no message"

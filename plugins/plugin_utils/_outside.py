@@ -4,31 +4,36 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Marks texts that came from the cluster, a node or a pod, so that Ansible never takes them for templates.
+"""Mark texts that come from the cluster, a node or a pod as unsafe, so that Ansible never evaluates them as templates.
 
-What ansible-core marks by itself, read in the sources of 2.16.19, 2.18.19 and 2.19.14:
+The sources of ansible-core 2.16.19, 2.18.19 and 2.19.14 show what it marks by itself.
 
-- 2.19 and newer: a string is a template only if something trusted it (_internal/_datatag/_tags.py, TrustedAsTemplate).
-  Modules, actions, lookups, filters and inventory plugins make strings without that tag (``trusted_by_default = False``
-  in plugins/inventory/__init__.py). Nothing is left for us to mark.
-- 2.16 and 2.18: each string is a template unless it is marked as unsafe. These cores mark
-  - the result of a module or action that returned it, its facts too (executor/task_executor.py, ``result =
-    wrap_var(result)``), and facts from the cache;
-  - what a lookup returns (template/__init__.py, ``_lookup``), unless the caller says ``allow_unsafe``;
-  - the message of an AnsibleError of an action or a filter (executor/task_executor.py, ``run``);
-  - what comes out of a template into which an unsafe value went, so what filters make of such values
-    (template/__init__.py, ``AnsibleContext.unsafe``).
-  They do not mark
-  - variables that an inventory plugin sets (inventory/data.py), nor the values that ``compose``, ``groups`` and
-    ``keyed_groups`` see (plugins/inventory/__init__.py): plugins/inventory/nodes.py marks them;
-  - the message of a lost connection, ``dict(unreachable=True, msg=to_text(e))``, which by ssh holds the banner of the
-    node: ``Unreachable`` marks it. What ansible.builtin.ssh raises in a module of others becomes one only in the module
-    on_node, which our roles use where they register such a result;
-  - the message of an AnsibleActionFail, which ``validate_argument_spec`` raises with the value that it refuses:
-    _controller.py makes a result of it;
-  - the traceback of an exception that is none of Ansible, ``exception`` beside ``msg``: _unforeseen.py lets none out of
-    a plugin. A rescue gets the result as ``ansible_failed_result``, and a template that names any part of it evaluates
-    all: our rescues take the lookup ``failure``, which does not.
+From 2.19 on, a string is a template only if it is tagged as trusted (_internal/_datatag/_tags.py, TrustedAsTemplate).
+Strings that modules, actions, lookups, filters and inventory plugins create do not have that tag (``trusted_by_default
+= False`` in plugins/inventory/__init__.py). This collection has nothing to mark there.
+
+In 2.16 and 2.18, each string is a template unless it is marked as unsafe. These versions mark:
+
+- the result of a module or action that returned it, including its facts (executor/task_executor.py, ``result =
+  wrap_var(result)``), and facts from the cache
+- the result of a lookup (template/__init__.py, ``_lookup``), unless the caller sets ``allow_unsafe``
+- the message of an AnsibleError of an action or a filter (executor/task_executor.py, ``run``)
+- the result of a template that used an unsafe value, and with it the result of filters for such values
+  (template/__init__.py, ``AnsibleContext.unsafe``)
+
+They do not mark:
+
+- variables that an inventory plugin sets (inventory/data.py), and the values that ``compose``, ``groups`` and
+  ``keyed_groups`` use (plugins/inventory/__init__.py). plugins/inventory/nodes.py marks them
+- the message of a lost connection, ``dict(unreachable=True, msg=to_text(e))``, which by ssh contains the banner of the
+  node. ``Unreachable`` marks it. An error of ansible.builtin.ssh in a module of another collection becomes an
+  ``Unreachable`` only in the module on_node, which the roles use where they register such a result
+- the message of an AnsibleActionFail, which ``validate_argument_spec`` raises with the value that it refuses.
+  _controller.py returns it as a result
+- the traceback of an exception that is not an error of Ansible, ``exception`` beside ``msg``. _unforeseen.py lets no
+  such exception leave a plugin. A rescue gets the result as ``ansible_failed_result``, and a template that names any
+  part of it evaluates all of it. The rescues of this collection therefore use the lookup ``failure``, which does not
+  evaluate it
 """
 
 from __future__ import annotations
@@ -123,27 +128,32 @@ _DIFF_TEXTS, _DIFF_SIZES = (
 
 
 def outside(value: Value) -> Value:
-    """Mark all texts in ``value``, which may hold lists and dictionaries, keys of dictionaries included. The value
-    stays equal to what it was."""
+    """Mark all texts in a value as unsafe. The value may contain lists and dictionaries, whose keys are marked as well.
+    The result equals the value.
+    """
     return typing.cast(Value, wrap_var(value))
 
 
 class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
-    """A lost connection. Its message holds words of the API server, of the kubelet or of the container."""
+    """The error of a lost connection. Its message is marked as unsafe, since it contains text of the API server, the
+    kubelet or the container.
+    """
 
     def __str__(self) -> str:
         return outside(str(super().__str__()))
 
 
 def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """Return what a module answered on a node without the keys that ansible-core acts on. Others that it reads have the
-    type that it expects.
+    """Return the answer of a module on a node without the keys on which ansible-core acts. Values that ansible-core
+    reads get the type that it expects, or are removed.
 
-    The Python of a node belongs to the node. An answer with ``ansible_facts`` would set variables of the host above
-    those of the inventory, such as the kubeconfig that tasks on the controller take, or the address of the node's BMC.
-    A key of another type, such as ``results`` with a number in it, ends ansible-playbook before 2.19 with all nodes.
-    ansible-core shows some of the words as they are, so that what does not print is escaped in these; of an answer that
-    failed it shows all, the names of keys among them.
+    The Python interpreter of a node is under the control of the node. An answer with ``ansible_facts`` would set
+    variables of the host that override those of the inventory, such as the kubeconfig of tasks on the controller, or
+    the address of the node's BMC. Before 2.19, a key with another type, such as ``results`` with a number in it, ends
+    ansible-playbook for all nodes.
+
+    ansible-core shows some texts unchanged, so non-printing characters in them are escaped. Of a failed answer it shows
+    everything, including the names of keys.
     """
     kept: dict[str, typing.Any] = {}
     for key, value in answer.items():
@@ -166,7 +176,9 @@ def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.
 
 
 def _held(key: str, value: typing.Any) -> typing.Any:
-    """Return the value in the type that ansible-core expects of the key; None where it can't have it."""
+    """Return a value in the type that ansible-core expects for the key. Return None if it cannot have that type. The
+    value of any other key is returned unchanged.
+    """
     if key in _FLAGS:
         return bool(value)
     if key in _SHOWN:
@@ -204,20 +216,22 @@ def _held(key: str, value: typing.Any) -> typing.Any:
 
 
 def _limit_warnings(warnings: typing.Sequence[typing.Any]) -> list[typing.Any]:
-    """Return the first of some warnings, and how many there are besides."""
+    """Return the first warnings, followed by a text with the number of the remaining ones."""
     more = len(warnings) - _MOST_WARNINGS
     return [*warnings[:_MOST_WARNINGS], *([f"and {more} more warnings"] if more > 0 else [])]
 
 
 def said(value: typing.Any) -> str:
-    """Return a text, or another value in the JSON of it; of one that is larger than what is ever shown, its type."""
+    """Return a text unchanged, and any other value as JSON. For a value that is too large to be shown, return its
+    type.
+    """
     if isinstance(value, str):
         return value
     return _left_out(value) if _is_large(value) else json.dumps(value, default=str)
 
 
 def _shortened(value: typing.Any) -> typing.Any:
-    """Return a value of an answer that failed, as much of it as is shown."""
+    """Return a value of a failed answer, shortened to the part that is shown and escaped."""
     if isinstance(value, str):
         return escaped(cut(value, _MOST_SHOWN))
     return _left_out(value) if _is_large(value) else escaped(value)
@@ -228,7 +242,7 @@ def _left_out(value: typing.Any) -> str:
 
 
 def _is_large(value: typing.Any) -> bool:
-    """Return whether a value has more than what is shown, each value in it counted as a character."""
+    """Return whether a value is too large to be shown. Each character and each contained value counts as one."""
     left, open_values = _MOST_SHOWN, [value]
     while open_values:
         item = open_values.pop()
@@ -243,7 +257,7 @@ def _is_large(value: typing.Any) -> bool:
 
 
 def _is_summary(value: typing.Any) -> bool:
-    """Return whether it is a warning, a deprecation or an error of ansible-core 2.19 and later."""
+    """Return whether a value is a warning, a deprecation or an error object of ansible-core 2.19 and later."""
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
@@ -270,7 +284,9 @@ def _clean_diff(item: typing.Any) -> typing.Any:
 
 
 def _side(value: typing.Any) -> typing.Any:
-    """Return one side of a difference, as much of it as is shown; a mapping that is short stays one."""
+    """Return one side of a difference, shortened to the part that is shown and escaped. A short mapping remains a
+    mapping.
+    """
     text = said(value)
     is_short = len(text) <= _MOST_DIFFERENCE and count_values(text) <= _MOST_DIFFERENCE_LINES
     if isinstance(value, dict) and is_short and not _is_large(value):
@@ -282,8 +298,9 @@ def _side(value: typing.Any) -> typing.Any:
 
 
 def escaped(value: typing.Any) -> typing.Any:
-    """Return the same with an escape for each character that does not print, in keys as well. A text that prints, of
-    whatever class, is left as it is."""
+    """Return a value with an escape for each non-printing character in its texts, including the keys of mappings. A
+    text without such characters is returned as the same object, of whatever class.
+    """
     kind = type(value)
     if isinstance(value, str):
         seen = escape.visible(value, "\n\t")
@@ -305,11 +322,11 @@ def escaped(value: typing.Any) -> typing.Any:
 
 @contextlib.contextmanager
 def marked_loss() -> typing.Iterator[None]:
-    """Make an Unreachable of each lost connection, whatever connection plugin it is of, and bound and escape the words
-    of each other error of Ansible.
+    """Convert each lost connection, of any connection plugin, to an Unreachable. Shorten and escape the message of each
+    other error of Ansible.
 
-    What a host says before the login may have any length, and so may what it says of a file that it does not take.
-    ansible-core shows both as they are, and the error that led to one as well.
+    The text that a host sends before the login has no length limit, and neither has its message about a file that it
+    refuses. ansible-core shows both unchanged, together with the error that caused them.
     """
     try:
         yield
@@ -325,19 +342,20 @@ def marked_loss() -> typing.Iterator[None]:
 
 
 def words_of(error: AnsibleError) -> str:
-    """Return the message of an error as one line that has an end."""
+    """Return the message of an error on one line, shortened to _MOST_LOSS characters and escaped."""
     return escape.line(cut(str(error), _MOST_LOSS))
 
 
 @contextlib.contextmanager
 def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
-    """Bound what a node answers to an action, and escape what it says beside the JSON of a module.
+    """Limit the size of a node's answers to an action, and escape the text outside of a module's JSON.
 
-    The connection plugin of pods stops at the limit. Those of ansible-core hold the whole answer by now; what is too
-    large is not decoded at least. A node that held an earlier task of the run up until its time was over is not asked.
+    The pod connection plugin stops at the limit. The connection plugins of ansible-core have read the whole answer by
+    then, but an answer that is too large is not decoded. A node that exceeded the timeout of an earlier task of the run
+    is not queried.
 
-    :param action: an action plugin, whose connection is asked for the time of the context
-    :param most: bytes of one command, on both of its streams
+    :param action: action plugin, whose connection and parser are replaced during the context
+    :param most: maximum number of bytes for one command, stdout and stderr together
     """
     connection = action._connection
     ask, parse = connection.exec_command, action._parse_returned_data
@@ -387,10 +405,10 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
 
 
 def refuse_lines(node: str, *texts: typing.Union[str, bytes]) -> None:
-    """Refuse what a node said in more lines than any module prints. ansible-core makes a list of them before a plugin
-    sees the answer, which takes twenty times the memory of the text. [plugins/action/__init__.py]
+    """Refuse texts of a node with more lines than any module prints. ansible-core makes a list of the lines before a
+    plugin sees the answer, and the list takes twenty times the memory of the text [plugins/action/__init__.py].
 
-    :raises AnsibleConnectionFailure: a text has more lines
+    :raises AnsibleConnectionFailure: a text has more than _MOST_LINES lines
     """
     for text in texts:
         lines = (
@@ -407,12 +425,12 @@ def refuse_lines(node: str, *texts: typing.Union[str, bytes]) -> None:
 
 @contextlib.contextmanager
 def quiet(indent: str = "") -> typing.Iterator[None]:
-    """Cut and escape what ansible-core itself shows meanwhile: it quotes a node before any plugin has seen the answer,
-    such as the words of an ``rm`` that failed, or a key that it drops.
+    """Shorten and escape what ansible-core itself shows during the context. It quotes a node before any plugin has seen
+    the answer, such as the message of an ``rm`` that failed, or a key that it drops.
 
-    Each task is done by a process of its own, so that nobody else's words are changed.
+    Each task runs in a process of its own, so the output of other tasks is not affected.
 
-    :param indent: before each line but the first of a text, so that none of them can pass for a line of the output
+    :param indent: text before each line of a message but the first, so that a line cannot imitate a line of the output
     """
     display = Display()
 
@@ -444,16 +462,18 @@ def _escape_message(text: str, most: int) -> str:
 
 @contextlib.contextmanager
 def cleaning_up(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
-    """Remove the temporary folder of a task from a node, whatever the node says to that. What the task has brought
-    stays its result, also where the connection is lost by now or the node is not asked any more."""
+    """Provide the context for removing the temporary folder of a task from a node. A lost connection is ignored in it.
+    The result of the task is therefore kept even if the connection is lost, or the node is not queried any more.
+    """
     with contextlib.suppress(AnsibleConnectionFailure), marked_loss(), heard(action, node, most):
         yield
 
 
 def remove_internals(answer: typing.Any) -> typing.Any:
-    """Return the decoded answer of a module without the keys that only ansible-core may set. It would drop them as
-    well, and quote their values, which takes half a minute for one of 15 MiB before 2.19.
-    [ansible-core vars/clean.py, remove_internal_keys]"""
+    """Return the decoded answer of a module without the keys that only ansible-core may set. ansible-core would drop
+    them as well, but quotes their values, which before 2.19 takes half a minute for a value of 15 MiB [ansible-core
+    vars/clean.py, remove_internal_keys].
+    """
     if not isinstance(answer, dict):
         return answer
     facts = answer.get("ansible_facts", {})
@@ -467,12 +487,12 @@ def remove_internals(answer: typing.Any) -> typing.Any:
 
 
 def remove_junk(output: str) -> str:
-    """Return what a module printed from the line in which its JSON begins, and of what is behind the JSON the begin,
-    with an escape for what does not print.
+    """Return the output of a module from the line in which its JSON begins. The text after the JSON, or the whole
+    output if it has no JSON, is shortened, and its non-printing characters are escaped.
 
-    ansible-core drops the lines before the JSON, and warns of those behind it with the words of the node. It goes
-    through all of them, line by line, so that 16 MiB of short lines would cost a gigabyte. [ansible-core
-    module_utils/json_utils.py, _filter_non_json_lines]
+    ansible-core drops the lines before the JSON, and warns about those after it with the text of the node. It processes
+    all of them line by line, so that 16 MiB of short lines would take a gigabyte of memory [ansible-core
+    module_utils/json_utils.py, _filter_non_json_lines].
     """
     begin = _JSON_BEGIN.search(output)
     end = _JSON_END.match(output) if begin else None

@@ -2,8 +2,9 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Files of this ansible-playbook alone, which go with it. Its tasks are processes of their own: these files are what
-they all know."""
+"""Files that belong to this ansible-playbook only, and that are removed when it ends. Its tasks run in processes of
+their own, and share data by these files.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from ansible import constants
 
 
 def path_of(subject: str, key: str) -> str:
-    """Return the path of the file that keeps something for the tasks that follow.
+    """Return the path of a file that keeps data for later tasks.
 
-    :param subject: what it keeps: ``boots``
-    :param key: the run or node that it is about, any text
+    :param subject: kind of the data, such as ``boots``
+    :param key: run or node of the data; any text
     """
     digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return os.path.join(constants.DEFAULT_LOCAL_TMP, f"linerate-{subject}-{digest}.json")

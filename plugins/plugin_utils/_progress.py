@@ -4,7 +4,7 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Lines that a long module writes to a file, shown while it runs: a module itself cannot print."""
+"""Show the lines that a long-running module writes to a file, while it runs. A module itself cannot print."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ LOOK_SECONDS = 0.5
 def run_with_progress(
     action: ActionBase, module: str, task_vars: typing.Optional[dict[str, typing.Any]]
 ) -> dict[str, typing.Any]:
-    """Run the module of an action plugin with the option ``progress_file``, and show each line that it writes there."""
+    """Run the module of an action plugin with the option ``progress_file``, and show each line that the module writes
+    to that file. If the task sets the option, or the module runs on another machine, no line is shown.
+    """
     arguments = dict(action._task.args)
     # a file of this machine is of no use to a module on another one
     if arguments.get("progress_file") or getattr(action._connection, "transport", "") != "local":
@@ -49,8 +51,9 @@ def run_with_progress(
 
 
 class ProgressAction(ActionBase):
-    """Action plugin of a module with a progress file: it gets one of its own, unless the task names one. The module
-    itself is an ordinary one."""
+    """The base class of the action plugin of a module with a progress file. It provides the file, unless the task sets
+    the option ``progress_file``.
+    """
 
     TRANSFERS_FILES = False
     _supports_async = True
@@ -65,7 +68,7 @@ class ProgressAction(ActionBase):
 
 
 def follow(path: str, done: threading.Event, show: typing.Callable[[str], typing.Any]) -> None:
-    """Show each whole line of the file, until ``done`` is set and the file has no more."""
+    """Show each complete line of the file. Return once ``done`` is set and the rest of the file is shown."""
     with open(path, encoding="utf-8", errors="replace") as file:
         rest = ""
         while True:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Questions to the facts of a run, in JMESPath. Pure but for the library."""
+"""Evaluate JMESPath queries over the facts of a run. Pure, apart from the library jmespath."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _MOST_OF_AN_ERROR = 300
 
 
 class QueryError(RdmaError):
-    """A question that is none; shows the place."""
+    """The error of an invalid query. For a syntax error, the message shows its position."""
 
 
 def compiled(query: str) -> typing.Any:
-    """Return the question, ready to be asked.
+    """Return the compiled query.
 
-    :raises QueryError: it is no JMESPath, or the library is not there
+    :raises QueryError: the query is not valid JMESPath, or the library is not installed
     """
     if jmespath is None:
         raise QueryError(
@@ -53,11 +53,12 @@ def compiled(query: str) -> typing.Any:
 def ask(
     question: typing.Any, facts: typing.Iterable[tuple[str, Data, dict[str, str]]]
 ) -> tuple[list[Data], list[Data]]:
-    """Ask for one node after the other.
+    """Evaluate the query over the facts of one node after the other.
 
-    :param facts: of each node: its name, ``{kind: value}``, and ``{kind: error}`` of what was not seen
-    :returns: ``{node, answer}`` of those with an answer, and ``{node, kind, error}`` of what was not seen
-    :raises QueryError: a function of the question takes the facts of no node
+    :param facts: for each node its name, ``{kind: value}``, and ``{kind: error}`` for the facts that contain an error
+    :returns: ``{node, answer}`` of the nodes with an answer, and ``{node, kind, error}`` for each fact with an error
+        and each node whose facts the query cannot process
+    :raises QueryError: the query failed for at least one node, and returned a result for no node
     """
     answers, unread, asked, refused = [], [], 0, []
     for node, values, errors in facts:
@@ -82,7 +83,9 @@ def ask(
 
 
 def show(answers: typing.Sequence[Data], unread: typing.Sequence[Data]) -> list[str]:
-    """As lines for a terminal: the node beside each item of its answer, and what could not be asked."""
+    """Return lines for a terminal: each item of an answer with its node, followed by the facts and nodes with an error.
+    Each part is limited to MOST_LINES lines.
+    """
     lines = []
     for item in answers:
         parts = item["answer"] if isinstance(item["answer"], list) else [item["answer"]]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The words in which a run reads as its stages, for the callback plugin of that name. Pure: what is shown when is for
-the plugin to say."""
+"""Format the lines in which the callback plugin ``stages`` shows a run. Pure: the plugin decides which line is shown
+when.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +29,12 @@ Result = typing.Mapping[str, typing.Any]
 
 @dataclasses.dataclass
 class Stage:
-    """A stage as this run shows it.
+    """A stage of this run, as it is shown.
 
-    :ivar began: by a monotonic clock, in seconds
-    :ivar usual: seconds that it took in the runs before, and how many runs these are; None where none is kept
-    :ivar seconds: that it took; None until it is judged
-    :ivar end: what came of it, in one line
+    :ivar began: start time of a monotonic clock, in seconds
+    :ivar usual: duration in earlier runs in seconds, and the number of these runs; None if no earlier run is stored
+    :ivar seconds: duration in seconds; None if the stage did not run or is not judged yet
+    :ivar end: result in one line
     """
 
     name: str
@@ -43,17 +44,19 @@ class Stage:
     end: str = ""
 
     def heading(self) -> str:
-        """Return its first line."""
+        """Return the first line of the stage, with its usual duration if that is known."""
         return f"== {self.name}{f' ({usually(self.usual)})' if self.usual else ''}"
 
     def row(self) -> str:
-        """Return its line at the end of the run."""
+        """Return the line of the stage in the summary at the end of the run."""
         seconds = "         -  " if self.seconds is None else f"{self.seconds:9.1f} s"
         return f"  {self.name:<20}{seconds}  {self.end or 'not judged'}"
 
 
 def usual(result: Result) -> typing.Optional[tuple[float, int]]:
-    """Return the usual time from the result of ``stage_begin``."""
+    """Return the usual duration in seconds and the number of runs from the result of ``stage_begin``. Return None if
+    the result has none.
+    """
     seconds, runs = result.get("usual_seconds"), result.get("usual_runs")
     return (float(seconds), int(runs)) if isinstance(seconds, (int, float)) and isinstance(runs, int) and runs else None
 
@@ -64,7 +67,7 @@ def usually(known: tuple[float, int]) -> str:
 
 
 def span(seconds: float) -> str:
-    """Return the seconds as a reader wants them.
+    """Return a duration in a readable form. Example::
 
     >>> span(42.4), span(130)
     ('42 s', '2 min 10 s')
@@ -74,11 +77,11 @@ def span(seconds: float) -> str:
 
 
 def changed(by_host: typing.Mapping[str, int]) -> str:
-    """Return how many tasks changed something, as Ansible's own recap counts them: the line that shows whether a second
-    run left all as it was.
+    """Return how many tasks changed something, counted as in Ansible's own recap. The line shows whether a second run
+    changed nothing. Example::
 
-    >>> changed({"localhost": 3, "worker-1": 0})
-    '  changed             3 tasks: localhost 3'
+        >>> changed({"localhost": 3, "worker-1": 0})
+        '  changed             3 tasks: localhost 3'
     """
     some = sorted(((count, host) for host, count in by_host.items() if count), key=lambda item: (-item[0], item[1]))
     total = sum(count for count, _host in some)
@@ -88,9 +91,10 @@ def changed(by_host: typing.Mapping[str, int]) -> str:
 
 
 def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typing.Optional[Stage], now: float) -> str:
-    """Report that a task is still at work: since when, on which hosts, and how long its stage usually takes.
+    """Return the line for a task that still runs: its duration, its hosts, and how long its stage usually takes.
 
-    :param seconds: since the task began
+    :param seconds: seconds since the task began
+    :param now: time of a monotonic clock, in seconds
     """
     more = f" and {len(hosts) - _MOST_HOSTS} more" if len(hosts) > _MOST_HOSTS else ""
     names = f", waits for {', '.join(hosts[:_MOST_HOSTS])}{more}" if hosts else ""
@@ -99,7 +103,7 @@ def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typin
 
 
 def lines_of(result: Result) -> typing.Optional[list[str]]:
-    """Return the message of a result as lines; None where it has none, as one that is hidden."""
+    """Return the message of a result as lines. Return None if it has no message, such as a result that is hidden."""
     said = result.get("msg")
     if isinstance(said, str):
         return said.rstrip("\n").split("\n")
@@ -109,15 +113,15 @@ def lines_of(result: Result) -> typing.Optional[list[str]]:
 
 
 def stopped(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
-    """Return the last line of a run that ended without a verdict.
+    """Return the last line of a run that ended without a verdict. Example::
 
-    >>> stopped("stage fabric", ["no kubeconfig. Name one"])
-    'linerate.rdma: STOPPED - stage fabric: no kubeconfig. Name one'
-    >>> stopped("stage fabric", ["stage fabric: no kubeconfig. Name one"])
-    'linerate.rdma: STOPPED - stage fabric: no kubeconfig. Name one'
+        >>> stopped("stage fabric", ["no kubeconfig. Name one"])
+        'linerate.rdma: STOPPED - stage fabric: no kubeconfig. Name one'
+        >>> stopped("stage fabric", ["stage fabric: no kubeconfig. Name one"])
+        'linerate.rdma: STOPPED - stage fabric: no kubeconfig. Name one'
 
     :param where: stage or playbook
-    :param said: what the task said that ended it; None where it has no message, or a hidden one
+    :param said: message of the task that ended the run; None if it has no message, or a hidden one
     """
     lines = [line.strip() for line in said or () if line.strip()]
     if not lines:
@@ -127,8 +131,9 @@ def stopped(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
 
 
 def goes_on(task: typing.Any) -> bool:
-    """Tell whether the run goes on where this task fails: a block around it has a rescue, and the task is not in that
-    itself."""
+    """Return whether the run continues if this task fails. It does if a block around the task has a rescue, and the
+    task is not part of that rescue.
+    """
     inner, outer = task, getattr(task, "_parent", None)
     while outer is not None:
         if getattr(outer, "rescue", None) and any(item._uuid == inner._uuid for item in outer.block):
@@ -138,16 +143,20 @@ def goes_on(task: typing.Any) -> bool:
 
 
 def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
-    """The judgement over a stage that did not start because of one before it is a line; whatever else a stage says, it
-    says in full."""
+    """Return the lines of a message to show. For a stage that did not start because of an earlier stage, this is the
+    first line. All other messages are returned unchanged.
+
+    :param go: whether the stage started
+    """
     statuses = [line[1:].partition("]")[0] for line in lines if line.startswith("[")]
     only_skipped = SKIPPED in statuses and not {FAIL, UNKNOWN} & set(statuses)
     return lines[:1] if not go and only_skipped else lines
 
 
 def tone(line: str, before: str) -> str:
-    """Return the tone of a line of a judgement: ``bad``, ``warn``, ``good``, or as the one before, which it belongs
-    to."""
+    """Return the tone of a line of a judgment: ``bad``, ``warn`` or ``good``. A continuation line, which begins with a
+    space, has the tone of the previous line.
+    """
     if line.startswith("["):
         return "bad" if line.startswith((f"[{FAIL}]", f"[{UNKNOWN}]")) else "warn"
     if line.startswith(" "):

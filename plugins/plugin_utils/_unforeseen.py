@@ -4,11 +4,12 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""The last door of each plugin: an exception that nobody foresaw becomes an error of Ansible, without its text.
+"""Wrap the entry point of each plugin, so that an unexpected exception becomes an error of Ansible without the text of
+the exception.
 
-Whoever wrote what the plugin read may have chosen the text of such an exception. ansible-core before 2.19 keeps the
-traceback of one as ``exception`` beside ``msg``, and marks only ``msg`` [executor/task_executor.py, ``run``]. It is a
-template from then on: naming any part of the result evaluates all of it.
+The author of the data that the plugin read may have chosen that text. ansible-core before 2.19 stores the traceback as
+``exception`` beside ``msg``, and marks only ``msg`` as unsafe [executor/task_executor.py, ``run``]. The traceback is
+then a template, and naming any part of the result evaluates all of it.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ _MOST_NAME = 200
 
 
 def sentence(error: Exception, where: str) -> str:
-    """Return what a reader is told of an exception: its class, where it came from, and what to do. Not its own text,
-    but for what the operating system says of a file.
+    """Return a message for an unexpected exception: its class, the file and line that raised it, and a remedy. The text
+    of the exception is left out, except for an error of the operating system, whose meaning and file are included.
 
-    With -vvv the way to it is shown, as lines of source code, without values.
+    With -vvv the traceback is shown as source lines, without values.
 
-    :param where: name of the plugin; begins the sentence
+    :param where: name of the plugin, with which the message begins
     """
     trace = error.__traceback__
     Display().vvv(f"{where}: {type(error).__name__}\n" + escape.visible("".join(traceback.format_tb(trace))))
@@ -62,12 +63,14 @@ def sentence(error: Exception, where: str) -> str:
 
 
 def plugin_name(of: type) -> str:
-    """Return the full name of a plugin by the file that its class is in."""
+    """Return the full name of a plugin, from the file that contains its class."""
     return f"linerate.rdma.{of.__module__.rpartition('.')[2]}"
 
 
 def guard_action(run: Run) -> Run:
-    """Let nothing out of ``run`` of an action plugin but a result, and errors of Ansible that are marked."""
+    """Wrap ``run`` of an action plugin. An unexpected exception becomes a failed result. Errors of Ansible are raised
+    again, with their message or their result marked as unsafe where ansible-core does not do it.
+    """
 
     @functools.wraps(run)
     def guarded(self: typing.Any, *arguments: typing.Any, **options: typing.Any) -> typing.Any:
@@ -88,12 +91,14 @@ def guard_action(run: Run) -> Run:
 
 
 def guard_filter(work: Run) -> Run:
-    """Let nothing out of a filter but errors of Ansible."""
+    """Wrap a filter. All exceptions except errors of Ansible and undefined variables become an AnsibleFilterError."""
     return _guard_with_error(work, lambda _first: f"linerate.rdma.{work.__name__}", AnsibleFilterError)
 
 
 def guard_lookup(run: Run) -> Run:
-    """Let nothing out of ``run`` of a lookup plugin but errors of Ansible."""
+    """Wrap ``run`` of a lookup plugin. All exceptions except errors of Ansible and undefined variables become an
+    AnsibleLookupError.
+    """
     return _guard_with_error(run, lambda lookup: plugin_name(type(lookup)), AnsibleLookupError)
 
 
@@ -114,7 +119,9 @@ def _guard_with_error(work: Run, name: typing.Callable[[typing.Any], str], kind:
 
 
 def guard_callback(made: Class) -> Class:
-    """Let nothing out of the methods that ansible-core calls: it would show the text of an exception as it is."""
+    """Wrap the methods of a callback plugin that ansible-core calls. An exception becomes a warning, since ansible-core
+    would show its text unchanged.
+    """
     for name in {name for of in made.__mro__[:2] for name in vars(of) if name.startswith("v2_")}:
         setattr(made, name, _guard_with_warning(getattr(made, name), plugin_name(made)))
     return made

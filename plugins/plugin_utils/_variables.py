@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The user's variables as Ansible has them: which are misspelt, which have a value that they can't have, and in which
-line each was written."""
+"""Read the user's variables as Ansible has loaded them: misspelled names, invalid values, and the file and line of each
+variable.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ _MOST_PLACES, _DEEPEST = 10_000, 20
 
 
 def describe_installer(variables: Variables) -> str:
-    """Return who runs this, for the head of the report: the user of AWX and the job, else the user and the name of this
-    machine."""
+    """Return the person who started the run, for the head of the report: the user and the job of AWX, or else the user
+    and the name of this machine.
+    """
     for prefix in ("awx", "tower"):
         user, job = (variables.get(f"{prefix}_{name}") for name in ("user_name", "job_id"))
         if user and job:
@@ -43,16 +45,16 @@ def describe_installer(variables: Variables) -> str:
 
 
 def list_names(variables: Variables) -> tuple[str, ...]:
-    """Return the names that belong to the collection, or look like a misspelt one of it."""
+    """Return the sorted names that belong to the collection by their prefix, or are a misspelling of one that does."""
     return ours(map(str, variables))
 
 
 def find_misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) -> dict[str, str]:
-    """Return the misspelt names among the variables of nodes that localhost does not have, and where each is written:
-    ``rdma_bmc_adress`` in ``host_vars``.
+    """Return the misspelled variable names of nodes that localhost does not have, such as ``rdma_bmc_adress`` in
+    ``host_vars``, each with the place in which it is written.
 
-    Where Ansible knows of no file, it is the first node that has it. The values of nodes are not looked at, since a
-    thousand nodes would take long.
+    If Ansible does not know the file, the place is the first node that has the variable. Values are not templated,
+    since that takes long for a thousand nodes.
     """
     hosts = variables.get("hostvars", {})
     # as they are written: to make values of templates is what takes long
@@ -73,9 +75,10 @@ def find_misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) ->
 
 
 def find_mistyped(variables: Variables, template: typing.Callable[[typing.Any], typing.Any]) -> dict[str, str]:
-    """Return the values, as text, of public variables that these can't have, by variable.
+    """Return the invalid values of public variables, as text, by variable. A value that cannot be templated yet is left
+    out.
 
-    :param template: makes the value of what a user wrote
+    :param template: function that evaluates a templated value
     """
     found = {}
     for name in filter(type_of, map(str, variables)):
@@ -90,11 +93,11 @@ def find_mistyped(variables: Variables, template: typing.Callable[[typing.Any], 
 
 
 def find_origins(variables: Variables, names: typing.Iterable[str]) -> dict[str, str]:
-    """Return where the user wrote each of these variables, and each part of them, by path: ``{"rdma_fabrics[0].name":
+    """Return the place in which the user wrote each variable and each part of it, by path: ``{"rdma_fabrics[0].name":
     "group_vars/all.yml, line 3"}``.
 
-    A part that is written as a template has no parts of its own. ansible-core before 2.19 knows of no line: then there
-    is none.
+    A templated part has no parts of its own. The result is empty before ansible-core 2.19, which does not know files
+    and lines.
     """
     found: dict[str, str] = {}
     for name in names:
@@ -118,8 +121,9 @@ def _note_origins(found: dict[str, str], path: str, key: typing.Any, value: typi
 
 
 def _describe_origin(value: typing.Any) -> str:
-    """Return file and line of what was read; empty where they are not known. A file below the folder of the run is
-    named from there."""
+    """Return the file and line from which a value was read, or an empty text if they are not known. The path is
+    relative if the file is below the current folder. A value without a file has the description that Ansible gives it.
+    """
     origin = Origin.get_tag(value) if Origin is not None and value is not None else None
     if origin is None:
         return ""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What leads to BMCs: options of the modules that ask many of them at once, and variables of nodes. A secret is in
-nothing but what is sent to a BMC."""
+"""Read the address and the credentials of BMCs from the options of modules that query many BMCs at once, and from
+inventory variables of nodes. Secrets are only used in requests to a BMC.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +32,11 @@ def _read_secret(name: str) -> dict[str, typing.Any]:
 
 
 def make_bmc_spec(seconds: float, **more: typing.Any) -> dict[str, typing.Any]:
-    """Options of such a module; their documentation is the fragment linerate.rdma._options.bmcs.
+    """Return the argument spec of a module that queries BMCs. The doc fragment linerate.rdma._options.bmcs documents
+    it.
 
-    :param seconds: that one BMC has in all
-    :param more: options of this module alone
+    :param seconds: default time limit for all requests to one BMC, in seconds
+    :param more: additional options of this module
     """
     of_one: dict[str, typing.Any] = {
         "node": {"type": "str", "required": True},
@@ -64,9 +66,9 @@ def make_bmc_spec(seconds: float, **more: typing.Any) -> dict[str, typing.Any]:
 
 
 def list_bmcs(module: AnsibleModule) -> list[Bmc]:
-    """Return the BMCs that a module is asked for.
+    """Return the BMCs of the module option ``bmcs``.
 
-    :raises RdmaError: one of them can't be asked so
+    :raises RdmaError: a node occurs twice, or the options of a BMC are incomplete or invalid
     """
     options = module.params
     bmcs = [read_bmc(one, options) for one in options["bmcs"]]
@@ -76,33 +78,34 @@ def list_bmcs(module: AnsibleModule) -> list[Bmc]:
 
 
 def read_claims(module: AnsibleModule, bmcs: typing.Iterable[Bmc]) -> Claims:
-    """Return the identities of the nodes, as the module got them."""
+    """Return the identities of the nodes from the module options, and the address of each BMC."""
     told = {one["node"]: make_identity(one["uuid"], [one["serial"]]) for one in module.params["bmcs"]}
     return Claims(looked=told, places={bmc.node: bmc.place for bmc in bmcs})
 
 
 def collect_wanted_by_node(module: AnsibleModule) -> dict[str, Wanted]:
-    """Return the desired settings of each node: those of all, and its own.
+    """Return the desired BIOS settings of each node: the settings for all nodes, overridden by the settings of that
+    node.
 
-    :raises RdmaError: no such key, or no such value
+    :raises RdmaError: a key or a value is invalid
     """
     return {one["node"]: find_wanted({**module.params["wanted"], **one["wanted"]}) for one in module.params["bmcs"]}
 
 
 def read_trust(options: Options) -> Trust:
-    """Whom to believe that it is a BMC.
+    """Return the certificate authorities that the certificates of BMCs are verified against.
 
-    :raises RdmaError: no authorities in ``ca_path``
+    :raises RdmaError: ``ca_path`` contains no certificate authorities
     """
     return Trust(options["validate_certs"], options["ca_path"] or "")
 
 
 def read_bmc(one: Options, options: Options) -> Bmc:
-    """Return a BMC, and who asks it.
+    """Return a BMC with its address and credentials.
 
-    :param one: what is said of this one
-    :param options: what is said of all
-    :raises RdmaError: it can't be asked so
+    :param one: options of this BMC
+    :param options: options that apply to all BMCs, used where the BMC has no credentials
+    :raises RdmaError: the credentials are incomplete, or an option is invalid
     """
     node, own = one["node"], one.get("token") or one.get("user")
     token = one.get("token") if own else options["token"]
@@ -131,10 +134,11 @@ def read_bmc(one: Options, options: Options) -> Bmc:
 
 
 def read_bmc_of_node(node: str, variables: Options) -> Bmc:
-    """Return the BMC of a node, as its inventory says.
+    """Return the BMC of a node from its inventory variables. Credentials that the inventory lacks come from environment
+    variables.
 
-    :param variables: without their prefix; empty ones are as good as none
-    :raises RdmaError: it can't be asked so
+    :param variables: variables without the prefix rdma_bmc_. Empty values count as not set
+    :raises RdmaError: the credentials are incomplete, or a variable is invalid
     """
     told = {name: str(value).strip() for name, value in variables.items() if value is not None}
     port = told.get("port") or "443"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the modules that talk to the API server share: authentication as in kubernetes.core, a file for progress, and an
-end that cleans up."""
+"""Shared code of the modules that use the API server: authentication as in kubernetes.core, a file with progress
+messages, and cleanup after an interrupt.
+"""
 
 from __future__ import annotations
 
@@ -49,43 +50,49 @@ except ImportError:
     HAS_KUBERNETES = False
 
     class ApiException(Exception):  # type: ignore[no-redef]
-        """Stands for that of the client."""
+        """Replacement for ApiException of the kubernetes client, which is not installed."""
 
     class ConfigException(Exception):  # type: ignore[no-redef]
-        """Stands for that of the client."""
+        """Replacement for ConfigException of the kubernetes client, which is not installed."""
 
     class HTTPError(Exception):  # type: ignore[no-redef]
-        """Stands for that of urllib3."""
+        """Replacement for HTTPError of urllib3, which is not installed."""
 
 
 def say_how_to_install() -> str:
-    """Return what to type where the library kubernetes is missing: a ``pip`` of the path may be that of another
-    Python."""
+    """Return the command that installs the library kubernetes. It names the running Python, because the ``pip`` in PATH
+    may belong to another one.
+    """
     return f"Install it there: {shlex.quote(sys.executable)} -m pip install 'kubernetes>=24.2.0'"
 
 
 def make_cluster_spec(**options: typing.Any) -> dict[str, typing.Any]:
-    """Argument spec with kubernetes.core's authentication options; the doc fragment is _authentication.options."""
+    """Return an argument spec with the authentication options of kubernetes.core, and the given options. The module
+    needs the doc fragment linerate.rdma._authentication.options.
+    """
     return {**copy.deepcopy(AUTH_ARG_SPEC), **options}
 
 
 def make_facts_spec(**options: typing.Any) -> dict[str, typing.Any]:
-    """Return the same of a module whose answer can become a fact; the doc fragment is
-    linerate.rdma._options.cluster_facts besides."""
+    """Return the argument spec of ``make_cluster_spec`` with the options by which a module stores its result as a fact.
+    The module needs the doc fragment linerate.rdma._options.cluster_facts too.
+    """
     return make_cluster_spec(**FACT_SPEC, **options)
 
 
 def make_pods_spec(**options: typing.Any) -> dict[str, typing.Any]:
-    """Return the same of a module that works for the intent in pods on the nodes; the doc fragments are
-    linerate.rdma._options.intent and .pods besides."""
+    """Return the argument spec of ``make_facts_spec`` with the options of a module that runs pods on the nodes of the
+    intent. The module needs the doc fragments linerate.rdma._options.intent and .pods too.
+    """
     nodes = {"type": "list", "elements": "str"}
     return make_facts_spec(**INTENT_SPEC, nodes=nodes, pod_seconds={"type": "int", "default": 300}, **options)
 
 
 def connect(module: AnsibleModule) -> Cluster:
-    """Return the API server that the module's options and the environment name, by the rules of kubernetes.core.
+    """Connect to the API server that the module options and the environment select, by the rules of kubernetes.core.
+    Fail the module if the library kubernetes is not installed.
 
-    :raises ApiError: no configuration, or no answer
+    :raises ApiError: the configuration is missing or invalid, or the API server does not answer
     """
     if not HAS_KUBERNETES:
         module.fail_json(msg=missing_required_lib("kubernetes"))
@@ -97,19 +104,21 @@ def connect(module: AnsibleModule) -> Cluster:
 
 
 def select_options(module: AnsibleModule) -> dict[str, typing.Any]:
-    """Return those of kubernetes.core's options that the module was given."""
+    """Return the authentication options of kubernetes.core that are set for this module."""
     return {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
 
 
 def library() -> str:
-    """Version of the Python library kubernetes; empty where it is not there."""
+    """Return the version of the installed Python library kubernetes; empty if it is not installed."""
     return str(kubernetes.__version__) if HAS_KUBERNETES else ""
 
 
 def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) -> typing.Any:
-    """Return the client of kubernetes.core; no message holds a secret.
+    """Return a client from kubernetes.core. Error messages contain no secrets.
 
-    :raises ApiError: no configuration, or no answer
+    :param options: authentication options that are set
+    :param found: credentials that kubernetes.core uses with these options
+    :raises ApiError: the configuration is missing or invalid, or the API server does not answer
     """
     found.examine()
     try:
@@ -136,11 +145,12 @@ def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) ->
 
 
 def wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
-    """Return the answer, if it comes in time.
+    """Call a function in a thread, and return its result or raise its error.
 
-    :param limit: seconds
-    :param where: what leads to the API server
-    :raises ApiError: it does not
+    :param limit: limit in seconds
+    :param ask: the function
+    :param where: source of the credentials, for the error message
+    :raises ApiError: there is no result within the limit
     """
     answers: list[_Answer] = []
     errors: list[BaseException] = []
@@ -164,7 +174,9 @@ def wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str)
 
 
 def end_by_interrupt() -> None:
-    """A module that is told to end shall end as one that is interrupted does: it removes its pods on the way out."""
+    """Install a handler that raises KeyboardInterrupt on SIGTERM. A terminated module thus removes its pods before it
+    ends, as an interrupted one does.
+    """
 
     def interrupt(number: int, frame: typing.Any) -> None:
         raise KeyboardInterrupt
@@ -174,10 +186,10 @@ def end_by_interrupt() -> None:
 
 @contextlib.contextmanager
 def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str], None]]:
-    """Yield a function that appends a line to the file at ``path``; the action plugin shows the lines while the module
-    runs.
+    """Open the file at ``path`` and yield a function that appends a line to it. The action plugin displays these lines
+    while the module runs.
 
-    Progress is a courtesy: without a path the lines go nowhere, and of a long line its first MOST_LINE characters do.
+    Without a path the lines are discarded. Lines are cut to MOST_LINE characters.
     """
     if not path:
         yield lambda line: None
@@ -193,7 +205,11 @@ def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str
 
 
 def difference(outcomes: typing.Iterable[Outcome]) -> list[dict[str, str]]:
-    """Each object that was written, or would be, before and after, as Ansible shows it with --diff."""
+    """Return each changed object before and after the change, in the format that Ansible displays with --diff. In check
+    mode these are the objects that would change.
+
+    :param outcomes: outcome of each object that was applied
+    """
 
     def text(resource: typing.Any) -> str:
         return yaml_dump(resource, sort_keys=True) if resource is not None else ""

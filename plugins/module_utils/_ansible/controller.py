@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Looks at what the controller has for the stages that ask the API server. What is not there is an answer, never an
-error."""
+"""Collect the prerequisites on the controller for the stages that use the API server: libraries, Helm, credentials and
+rights. A missing prerequisite is part of the result and not an error.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +34,13 @@ def look(
     stages: typing.Sequence[str],
     limit: float = FIRST_ANSWER,
 ) -> ControllerFacts:
-    """:param intent: whose rights are asked about; None where it is wrong
-    :param helm: its path or name; None where it is not needed
-    :param stages: of this invocation that ask the API server
+    """Return the prerequisites that are present on the controller. Contact the API server if the user has configured
+    it.
+
+    :param intent: intent that determines the required rights; None if it is invalid
+    :param helm: path or name of the helm program; None if it is not needed
+    :param stages: stages of this invocation that use the API server
+    :param limit: limit in seconds for the first answer of the API server
     """
     seen = ControllerFacts(sys.executable, tuple(stages), helm=find_helm(helm) if helm is not None else None)
     version = library()
@@ -67,7 +72,11 @@ def _first_answer(module: AnsibleModule) -> tuple[Cluster, str]:
 
 
 def find_helm(binary: str) -> HelmFacts:
-    """Helm's version, in its own words (``v3.19.4+g7cfb6e4``)."""
+    """Run helm and return its version, such as ``3.19.4`` for the output ``v3.19.4+g7cfb6e4``. If helm cannot be run,
+    return the error.
+
+    :param binary: path or name of the program
+    """
     path = shutil.which(os.path.expanduser(binary))
     if path is None:
         return HelmFacts(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What leads to the API server, by the rules of kubernetes.core: options, the variables K8S_AUTH_* of the environment,
-a kubeconfig, a pod's service account.
+"""Find the credentials for the API server by the rules of kubernetes.core. They come from module options, the
+environment variables K8S_AUTH_*, a kubeconfig, or the service account of a pod.
 
-kubernetes.core makes the client. What is here says beforehand which of them it will take, so that a mistake is named by
-its place, and gives the same credentials to Helm. [kubernetes.core plugins/module_utils/k8s/client.py]
+kubernetes.core makes the client. This module predicts which source the client uses, so that an error message can name
+it, and passes the same credentials to Helm. [kubernetes.core plugins/module_utils/k8s/client.py]
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ try:
 except ImportError:
     # the caller reports the missing library, or needs only the source of the credentials
     class ConfigException(Exception):  # type: ignore[no-redef]
-        """Stands for that of the client."""
+        """Replacement for ConfigException of the kubernetes client, which is not installed."""
 
     Configuration = dict
 
     def load_incluster_config(client_configuration: typing.Any) -> None:
-        """Find no service account, as the client does outside of a pod."""
+        """Raise ConfigException, as the kubernetes client does outside of a pod."""
         raise ConfigException
 
 
@@ -59,10 +59,13 @@ _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 
 @dataclasses.dataclass(frozen=True)
 class Credentials:
-    """:ivar given: by the options' names; of an option that is left out, what the environment says
-    :ivar source: what of it kubernetes.core takes
-    :ivar named: whether the user says it, rather than leave it to the defaults
-    :ivar by: variable or option that names the kubeconfig, in words
+    """The credentials that kubernetes.core uses, with their source.
+
+    :ivar given: values by option name. The environment provides the value of an option that is not set
+    :ivar source: source that kubernetes.core uses
+    :ivar named: whether the user has configured the source; False if it is a default
+    :ivar kubeconfig: path of the kubeconfig, several paths as in KUBECONFIG, or its content
+    :ivar by: description of the variable or option that sets the kubeconfig
     """
 
     given: typing.Mapping[str, typing.Any]
@@ -73,7 +76,9 @@ class Credentials:
 
     @property
     def where(self) -> str:
-        """For messages; without a secret."""
+        """Return the source of the credentials and the URL of the API server, as text for messages. It contains no
+        secrets.
+        """
         server = self.given.get("host")
         if self.source == "options":
             return f"API server {shown_url(server)}"
@@ -84,19 +89,20 @@ class Credentials:
 
     @property
     def place(self) -> str:
-        """The kubeconfig by name and folder; of a list, each file of it."""
+        """Return the kubeconfig by file name and folder, as text for messages. Several paths are listed one by one."""
         return f"kubeconfig {shown(self.kubeconfig)}"
 
     @property
     def bare(self) -> bool:
-        """Return whether one kubeconfig and its own context are all there is, so that any tool that takes one has the
-        same credentials."""
+        """Return whether the credentials are the current context of a single kubeconfig, so that any tool that reads a
+        kubeconfig can use them.
+        """
         several = os.pathsep in _convert_to_text(self.kubeconfig)
         return self.source == "kubeconfig" and not several and not set(self.given) - set(_ALONE)
 
     @property
     def secrets(self) -> frozenset[str]:
-        """Texts that nobody may see."""
+        """The parts of the credentials that must not appear in messages."""
         headers = self.given.get("proxy_headers") or {}
         pairs = [_convert_to_text(headers.get(name)) for name in ("proxy_basic_auth", "basic_auth")]
         texts = (
@@ -110,13 +116,17 @@ class Credentials:
         return frozenset(part for text in texts for part in (text, *text.split()) if part.strip())
 
     def masked(self, text: str) -> str:
-        """``text`` without the secrets."""
+        """Return ``text`` with the secrets redacted."""
         for secret in sorted(self.secrets, key=len, reverse=True):
             text = text.replace(secret, REDACTED)
         return redact_text(text)
 
     def examine(self) -> None:
-        """:raises ApiError: something that will be used can't be; its text is not quoted where it may hold secrets"""
+        """Verify that the credentials are well-formed and that their files are readable. Error messages do not quote
+        values that may contain secrets.
+
+        :raises ApiError: a header value contains a blank or a control character, or a file is missing or unreadable
+        """
         for name in ("host", "api_key", "impersonate_user"):
             if _CONTROL.search(_convert_to_text(self.given.get(name))):
                 raise ApiError(
@@ -138,7 +148,7 @@ class Credentials:
 def find_credentials(options: typing.Mapping[str, typing.Any], environment: Environment) -> Credentials:
     """Return the credentials that get_api_client of kubernetes.core will use.
 
-    :param options: of the module; None counts as left out
+    :param options: options of the module. None counts as not set
     """
     given = _read_given_credentials(options, environment)
     path, by = _kubeconfig(options, given, environment)
@@ -155,8 +165,9 @@ def find_credentials(options: typing.Mapping[str, typing.Any], environment: Envi
 def _kubeconfig(
     options: typing.Mapping[str, typing.Any], given: typing.Mapping[str, typing.Any], environment: Environment
 ) -> tuple[typing.Any, str]:
-    """Return the kubeconfig that counts, and who names it: the first of the option, which the playbooks take from
-    rdma_kubeconfig, two variables, and the default."""
+    """Return the kubeconfig in effect and a description of its source. The order is: the option, which the playbooks
+    set from rdma_kubeconfig, then K8S_AUTH_KUBECONFIG, then KUBECONFIG, then the default path.
+    """
     if given.get("kubeconfig"):
         return given["kubeconfig"], _BY_OPTION if options.get("kubeconfig") else _BY_K8S_AUTH
     if environment.get("KUBECONFIG"):
@@ -191,7 +202,7 @@ def _name_variable(name: str) -> str:
 
 
 def _describe_origin(name: str) -> str:
-    """For a message: which variable it may come from."""
+    """Return the environment variable that may have set an option, in parentheses for a message."""
     names = [_name_variable(true_name) for true_name, own in AUTH_ARG_MAP.items() if own == name] or [
         _name_variable(name)
     ]
@@ -199,7 +210,9 @@ def _describe_origin(name: str) -> str:
 
 
 def server_of_pod(environment: Environment) -> str:
-    """Return the API server that a pod's service account leads to; empty where the environment names none."""
+    """Return the URL of the API server for the service account of a pod. Return an empty string if the environment does
+    not define it.
+    """
     host, port = (environment.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
     if not host or not port:
         return ""
@@ -219,8 +232,9 @@ def _in_pod() -> bool:
 
 
 def shown(path: typing.Any) -> str:
-    """Return a path, or each path of a list, as name and folder: Ansible hides the option's own text, since it may also
-    hold the whole configuration."""
+    """Return the path of a kubeconfig as file name and folder, or several paths one by one. The paths are rewritten
+    because Ansible masks the text of the option itself, which may contain a whole configuration.
+    """
     if not isinstance(path, str):
         return "given as a mapping"
     if "\n" in path or len(path) > _MOST_OF_A_PATH:
@@ -230,13 +244,13 @@ def shown(path: typing.Any) -> str:
 
 
 def shown_url(url: typing.Any) -> str:
-    """Return a URL without user and password."""
+    """Return a URL without user name and password."""
     scheme, _user, rest = _split_url(str(url))
     return scheme + rest
 
 
 def _split_url(url: str) -> tuple[str, str, str]:
-    """Scheme, user with password, and what is behind them; of any text, which need not be a URL."""
+    """Return scheme, user name with password, and the rest of a text. The text need not be a valid URL."""
     scheme, mark, rest = url.rpartition("://")
     place, slash, path = rest.partition("/")
     user, _at, server = place.rpartition("@")
@@ -244,10 +258,14 @@ def _split_url(url: str) -> tuple[str, str, str]:
 
 
 def _examine(path: str, where: str, by: str) -> None:
-    """Check a kubeconfig before it is used; kubectl takes several, of which one must be there.
+    """Verify that a kubeconfig is readable YAML of kind Config before it is used. Several paths are permitted, as for
+    kubectl, and at least one of the files must exist.
 
-    :param by: what names it, in words
-    :raises ApiError: it is none. Its text is not quoted: it holds secrets
+    :param path: path, or several paths as in KUBECONFIG
+    :param where: source of the credentials, for the error message
+    :param by: description of the variable or option that sets the path
+    :raises ApiError: no file exists, or a file is not a kubeconfig. The error does not quote its content, which
+        contains secrets
     """
     present = [part for part in map(os.path.expanduser, path.split(os.pathsep)) if part and os.path.exists(part)]
     if not present:
@@ -282,11 +300,11 @@ def _examine(path: str, where: str, by: str) -> None:
 def make_kubeconfig(
     configuration: typing.Any, headers: typing.Mapping[str, str], context: str
 ) -> dict[str, typing.Any]:
-    """Return the credentials of a client as a kubeconfig, for a tool that takes nothing else. It holds secrets.
+    """Return the credentials of a client as a kubeconfig with secrets, for a tool that reads only kubeconfigs.
 
-    :param configuration: kubernetes.client.Configuration
-    :param headers: that the client adds to each request
-    :param context: name of its one context
+    :param configuration: a kubernetes.client.Configuration
+    :param headers: headers that the client adds to each request
+    :param context: name of the only context
     """
     cluster: dict[str, typing.Any] = {"server": configuration.host}
     if not configuration.verify_ssl:
@@ -330,7 +348,9 @@ def _user(configuration: typing.Any) -> dict[str, typing.Any]:
 
 
 def _read_impersonation(headers: typing.Mapping[str, str]) -> dict[str, typing.Any]:
-    """kubernetes.core writes a header for each group."""
+    """Return the impersonation settings of a kubeconfig user from request headers. kubernetes.core writes one header
+    for each group.
+    """
     found: dict[str, typing.Any] = {}
     for name, value in headers.items():
         if str(name).lower() == "impersonate-user":

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the modules on the controller share that read facts and leave some: the answer of such a module is a fact, and
-Ansible gets what stays small."""
+"""Shared code of the modules on the controller that read and write facts. The result of such a module is stored as a
+fact, and Ansible gets only the parts that do not grow with the number of nodes.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ Result = dict[str, typing.Any]
 
 
 def find_folder(module: AnsibleModule) -> typing.Optional[FactFolder]:
-    """Return the folder that the module keeps its answer in; None where the caller wants all of it."""
+    """Return the folder in which the module stores its fact. Return None if the options facts_dir and run are not
+    set.
+    """
     options = module.params
     return FactFolder(options["facts_dir"], options["run"]) if options.get("facts_dir") and options.get("run") else None
 
@@ -37,11 +40,12 @@ def find_folder(module: AnsibleModule) -> typing.Optional[FactFolder]:
 def run_with_fact(
     module: AnsibleModule, work: typing.Callable[[], Result], fact: str, keep: typing.Container[str] = ()
 ) -> None:
-    """Do the work of a module and end it. With a folder its answer becomes a fact, and Ansible gets what does not grow
-    with the nodes.
+    """Run the work of a module, and end the module with its result. If the module options name a folder, the result or
+    the error is stored there as a fact, and Ansible gets only the length of each list and mapping.
 
-    :param fact: kind of the fact, unless the user names another one; empty: none is kept
-    :param keep: lists and mappings of the answer that Ansible gets all the same
+    :param work: function that returns the result of the module
+    :param fact: kind of the fact, which the option ``fact`` overrides. If empty, no fact is stored
+    :param keep: names of lists and mappings in the result that Ansible gets too
     """
 
     def kept() -> Result:
@@ -82,9 +86,9 @@ def run_with_fact(
 
 
 def list_nodes(module: AnsibleModule) -> tuple[str, ...]:
-    """Return the nodes that take part: those that the caller names, else those of the run.
+    """Return the nodes that take part: the nodes of the option ``nodes``, or all nodes of the run.
 
-    :raises RdmaError: neither is there
+    :raises RdmaError: the option is empty and there is no run
     """
     if module.params["nodes"]:
         return tuple(module.params["nodes"])
@@ -95,7 +99,9 @@ def list_nodes(module: AnsibleModule) -> tuple[str, ...]:
 
 
 def find_rails(module: AnsibleModule, intent: Intent) -> Rails:
-    """Return the rail of each HCA: as the caller gives it, else by the facts of the run."""
+    """Return the rail of each HCA, by fabric, node and PCI address, from the option ``rails``. If the option is empty,
+    the rails are determined from the facts of the run.
+    """
     folder = find_folder(module)
     if module.params["rails"] or folder is None:
         given: Rails = load(Rails, module.params["rails"], "rails")
@@ -104,9 +110,11 @@ def find_rails(module: AnsibleModule, intent: Intent) -> Rails:
 
 
 def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:
-    """Objects to apply, each with its fabric: those that the caller hands over, else what network_objects has written.
+    """Return the Kubernetes objects to apply, each with the name of its fabric. They come from the option ``objects``,
+    or from the fact that network_objects has stored.
 
-    :param parts: of the fact: ``hosts``, ``objects``
+    :param parts: parts of the fact to read: ``hosts``, ``objects``
+    :raises RdmaError: the option objects_from is set without facts_dir and run
     """
     folder, kind = find_folder(module), module.params["objects_from"]
     if not kind:

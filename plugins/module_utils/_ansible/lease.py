@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where modules get the right to change a cluster: the one place in which they take, keep and give back the Lease of
-their run.
+"""Take, keep and release the Lease, a Kubernetes object by which only one run at a time may change a cluster. Every
+module that changes the cluster uses this code.
 
-That a run holds the Lease is also kept in its folder, as ``lease.json``. A run that held it and finds another one in it
-has lost what it built on, and a report that nobody needs a cluster for gives nothing back.
+The file ``lease.json`` in the folder of the run records that the run holds the Lease. If a run has recorded that and
+then finds another holder, its facts are outdated and it must stop. A run without this file releases nothing, so that a
+report without a cluster needs no API server.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ LEASE_SPEC: dict[str, typing.Any] = {"holder": {"type": "str"}}
 
 @dataclasses.dataclass(frozen=True)
 class HeldLease:
-    """A cluster that may be changed.
+    """A cluster that the module may change, because the run holds the Lease.
 
-    :ivar cluster: the API server; before each write it is asked whether the run still holds the Lease
-    :ivar run: who owns what is made now
-    :ivar guard: for what is written elsewhere
+    :ivar cluster: the API server. Each write is preceded by a check that the run still holds the Lease
+    :ivar run: id of the owner of new objects
+    :ivar guard: check for writes outside of the API server that the run still holds the Lease
     """
 
     cluster: Cluster
@@ -51,11 +52,12 @@ class HeldLease:
 
 @contextlib.contextmanager
 def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLease]:
-    """Hold the Lease while the module changes the cluster. In check mode nothing is changed, and nothing held.
+    """Hold the Lease while the module changes the cluster. In check mode the Lease is not taken, and the guard refuses
+    every write.
 
-    :raises LeaseHeld: another run has it
-    :raises LeaseLost: this run had it
-    :raises ApiError: the server refuses, or cannot be reached
+    :raises LeaseHeld: another run holds the Lease
+    :raises LeaseLost: this run held the Lease before, and no longer does
+    :raises ApiError: the API server refuses, or cannot be reached
     """
     me, note = _identify_holder(module), _find_note_path(module)
     if module.check_mode:
@@ -77,9 +79,10 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLeas
 
 
 def _take_lease(module: AnsibleModule, keeper: Keeper, noted: bool) -> None:
-    """Take the Lease, and tell the user while another run has it.
+    """Take the Lease. While another run holds it, wait and report that as progress.
 
-    :raises LeaseHeld: another run has it after the wait
+    :param noted: whether this run has recorded that it holds the Lease
+    :raises LeaseHeld: another run still holds the Lease after the wait
     """
     with progress(module.params.get("progress_file")) as say:
         keeper.take(noted, time.sleep, say, WAIT)
@@ -87,10 +90,10 @@ def _take_lease(module: AnsibleModule, keeper: Keeper, noted: bool) -> None:
 
 @contextlib.contextmanager
 def waiting(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Cluster]:
-    """For a module that changes nothing, and may take longer than a Lease lasts between two modules: keep it, if the
-    run holds it.
+    """Provide a context in which the Lease is renewed, if the run holds it. This is for a module that changes nothing,
+    but that may take longer than the Lease lasts without a renewal.
 
-    :raises LeaseLost: it was lost
+    :raises LeaseLost: the run has lost the Lease
     """
     note = _find_note_path(module)
     held_by_run = note and not module.check_mode and _is_noted(note, _identify_holder(module))
@@ -99,12 +102,12 @@ def waiting(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Cluster]
 
 
 def assure(module: AnsibleModule, cluster: Cluster, seconds: float) -> None:
-    """Right before something is written on a node, where no API server watches.
+    """Verify that this run holds the Lease, immediately before a write on a node, which the API server cannot guard.
 
-    :param seconds: that the write may take
-    :raises LeaseHeld: another run has the Lease
-    :raises LeaseLost: this run has lost it, or has never taken it
-    :raises ApiError: the server refuses, or cannot be reached
+    :param seconds: longest duration of the write in seconds
+    :raises LeaseHeld: another run holds the Lease
+    :raises LeaseLost: this run has lost the Lease, or no run holds it
+    :raises ApiError: the API server refuses, or cannot be reached
     """
     me, note = _identify_holder(module), _find_note_path(module)
     Keeper(cluster, me, _name_module(module)).assure(_is_noted(note, me), seconds)
@@ -116,9 +119,10 @@ def has_taken(module: AnsibleModule) -> bool:
 
 
 def release(module: AnsibleModule, connect: typing.Callable[[AnsibleModule], Cluster]) -> bool:
-    """Give the Lease back; False where this run does not hold it. A run that never held it asks no API server.
+    """Release the Lease. Return False if this run does not hold it. A run that never held the Lease does not contact
+    the API server.
 
-    :raises ApiError: the server refuses, or cannot be reached
+    :raises ApiError: the API server refuses, or cannot be reached
     """
     me, note = _identify_holder(module), _find_note_path(module)
     if not note or module.check_mode or not _is_noted(note, me):
@@ -132,12 +136,12 @@ def _refuse_in_check_mode() -> float:
 
 
 def _name_module(module: AnsibleModule) -> str:
-    """Without its collection."""
+    """Return the name of the module without its collection."""
     return str(module._name).rpartition(".")[2]
 
 
 def _identify_holder(module: AnsibleModule) -> Holder:
-    """Return the holder: the run, or a module that belongs to none."""
+    """Return the holder of the Lease: the run, or the module itself if it does not belong to a run."""
     run, host = module.params.get("run"), socket.gethostname()
     if run:
         return Holder(run, host, module.params.get("holder") or "")
@@ -145,7 +149,9 @@ def _identify_holder(module: AnsibleModule) -> Holder:
 
 
 def _find_note_path(module: AnsibleModule) -> str:
-    """Path of the note in the run's folder; empty for a module that belongs to no run."""
+    """Return the path of ``lease.json`` in the folder of the run. Return an empty string if the module does not belong
+    to a run.
+    """
     folder = find_folder(module)
     return os.path.join(folder.report_dir, "lease.json") if folder else ""
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The seam to Ansible: the only place that turns an error of the collection into fail_json, and a result into
-exit_json."""
+"""Convert results and errors of the collection to exit_json and fail_json of Ansible. All modules report the errors of
+the collection through this code.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +22,12 @@ OBSERVER_SPEC: dict[str, typing.Any] = {"facts_dir": {"type": "path"}, "run": {"
 
 
 def run(module: AnsibleModule, work: typing.Callable[[], dict[str, typing.Any]]) -> None:
-    """Do the work of a module and end it.
+    """Run the work of a module and end the module with its result.
 
-    The errors that the collection raises on purpose (RdmaError and its kin, LoadError) become one message with a
-    structured ``failure`` beside it. Any other exception is a defect and is left to Ansible's own traceback.
+    RdmaError, its subclasses and LoadError become one message, with a structured ``failure`` beside it. Any other
+    exception is a defect, and Ansible reports its traceback.
 
-    :param work: returns the module's result; ``changed`` is false unless it says otherwise
+    :param work: returns the result of the module. ``changed`` is False unless the result contains it
     """
     try:
         result = work()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verdict of a module that judges by itself, beside the stages."""
+"""Compute the result of a module that judges findings without being part of a stage."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from .._store.facts import now
 def conclude(
     module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]
 ) -> dict[str, typing.Any]:
-    """Return the result of a module that judges by itself, beside the stages. A closed gate fails the module.
+    """Return the verdict on findings as the result of a module that is not part of a stage. Fail the module if a
+    finding that no waiver covers closes the gate.
 
-    :param subject: what the findings are about, for the first line
+    :param subject: subject of the findings, for the first line of the message
     """
     gate = judge(findings, waivers)
     moment = now()

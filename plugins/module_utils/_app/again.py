@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judges a run again by its folder alone, and compares it with another. Sits above all layers, below modules and
-plugins."""
+"""Judge a run again from the files in its folder alone, and compare two runs."""
 
 from __future__ import annotations
 
@@ -40,9 +39,9 @@ Data = dict[str, typing.Any]
 
 
 def start_of(report_dir: str) -> RunStart:
-    """Read the start of the run in a folder.
+    """Return the start record of the run in a folder: its id, its nodes and its variables.
 
-    :raises FileError: it is no folder of a run
+    :raises FileError: the folder contains no run
     """
     start = read_start(report_dir)
     if start is None:
@@ -52,13 +51,14 @@ def start_of(report_dir: str) -> RunStart:
 
 
 def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str) -> Data:
-    """Judge a run again, and write records and report into a folder of their own.
+    """Judge a run again, and write the new records and the new report into a separate folder.
 
-    :param report_dir: folder of the run; nothing of it is changed
-    :param target: folder for records and report; empty for ``judged`` in ``report_dir``
-    :param wishes: ``fabrics``, ``waivers``, ``cluster``; what is None is taken from the run. ``applied`` is False for
-        an intent that is to be applied yet
-    :raises FileError: no run is there, or a file can't be read or written
+    :param report_dir: folder of the run; nothing in it changes outside of ``target``
+    :param target: folder for records and report; empty: ``judged`` in ``report_dir``
+    :param wishes: intent to judge by, with the keys ``fabrics``, ``waivers`` and ``cluster``. The run supplies each
+        value that is missing or None. ``applied`` is False for an intent that is not applied yet
+    :raises FileError: the folder contains no run, ``target`` is the folder of the run, or a file cannot be read or
+        written
     """
     start = start_of(report_dir)
     target = os.path.abspath(target or os.path.join(report_dir, JUDGED))
@@ -79,13 +79,14 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
     applied = wishes.get("applied") is not False
 
     def refused(stage: str) -> typing.Sequence[str]:
-        """Facts that were refused since the stage before."""
+        """Return the facts that could not be used since the last call, as text."""
         found, folder.refused = folder.refused, []
         return found
 
     def facts(stage: str) -> typing.Any:
-        """Return the facts by which the stage is judged. The lines in which the run's own intent was written are none
-        of another intent."""
+        """Return the facts by which a stage is judged, and their counts. If another intent is judged than that of the
+        run, the file positions of the run's own intent (``origins``) are left out.
+        """
         found, counts = read_facts(folder, stage)
         own = all(wishes.get(name) is None for name in chosen)
         return (found if own else {name: value for name, value in found.items() if name != "origins"}), counts
@@ -108,15 +109,17 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
 
 
 def _describe_record(record: Record) -> typing.Sequence[str]:
-    """Return the judgements of a run on the stage; of a stage that was kept from running, that alone."""
+    """Return the lines that describe the record of a stage. A stage that did not run because an earlier gate was closed
+    gets only one line.
+    """
     return cut(describe(record)[: 1 if record.closed_by else None])
 
 
 def pages(report_dir: str, ansible_version: str) -> None:
-    """Make the report of a run anew from its facts and records, which stay as they are: of a run that was unpacked,
-    nobody knows who made its pages.
+    """Write the report of a run again from its facts and records, which do not change. This is for a folder from an
+    unpacked archive, whose report pages cannot be trusted.
 
-    :raises FileError: no run is there, or a file can't be read or written
+    :raises FileError: the folder contains no run, or a file cannot be read or written
     """
     start = start_of(report_dir)
     records, unreadable = read_records(records_dir(report_dir))
@@ -131,13 +134,13 @@ def _read_versions(start: RunStart, ansible_version: str) -> dict[str, str]:
 
 
 def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing.Mapping[str, str]) -> None:
-    """Write the sheet that two parties sign of a run.
+    """Write the acceptance sheet of a run, which two parties sign.
 
     :param sheet: path of the page
-    :param archive: name of the file with the evidence
-    :param sha256: its checksum
-    :param parties: ``customer``, ``cluster`` and ``contractor``; what is empty is a line to fill in
-    :raises FileError: a file can't be read or written
+    :param archive: file name of the evidence archive
+    :param sha256: checksum of the archive
+    :param parties: names of ``customer``, ``cluster`` and ``contractor``; an empty name becomes a blank line
+    :raises FileError: a file cannot be read or written
     """
     start = start_of(report_dir)
     records, unreadable = read_records(records_dir(report_dir))
@@ -149,9 +152,10 @@ def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing
 
 
 def read_snapshot(report_dir: str) -> Snapshot:
-    """Read those results of the run in a folder that are compared.
+    """Read the results of a run that a comparison needs. A fact that cannot be read becomes an error of its node. A
+    record that cannot be read is left out.
 
-    :raises FileError: no run is there. A fact or a record that can't be read is an error of its node, or no record
+    :raises FileError: the folder contains no run
     """
     start = start_of(report_dir)
     folder = FactFolder(report_dir, start.run)
@@ -173,7 +177,7 @@ def read_snapshot(report_dir: str) -> Snapshot:
 
 
 def _read_collectives(folder: FactFolder) -> typing.Optional[tuple[StepFigures, ...]]:
-    """Return what was proven of collectives; None where none ran, or what is there can't be read."""
+    """Return the measured figures of the collectives; None if none were measured, or if the fact cannot be read."""
     try:
         value = folder.value("collectives")
         if not isinstance(value, dict) or "steps" not in value:
@@ -185,15 +189,19 @@ def _read_collectives(folder: FactFolder) -> typing.Optional[tuple[StepFigures, 
 
 
 def _of_this_form(form: type, what: str, fact: Data) -> Data:
-    """Return a fact; the error of its node where it has not the form that this version gives it."""
+    """Return a fact, or an error in its place if the fact does not have the form that this version expects.
+
+    :param form: type of the fact
+    :param what: description of the fact, for the error
+    """
     error = load(form, fact, what).error
     return fact if error is None else {"value": None, "error": error}
 
 
 def compare_folders(before_dir: str, report_dir: str) -> Data:
-    """Compare two runs, and write the differences into the folder of the later one as well.
+    """Compare two runs, and write the differences into the folder of the later run as JSON and HTML.
 
-    :raises FileError: there is no run in one of them, or the folder can't be written
+    :raises FileError: one of the folders contains no run, or the folder cannot be written
     """
     before, after = read_snapshot(before_dir), read_snapshot(report_dir)
     found, paths = _write_differences(before, after, report_dir)
@@ -207,10 +215,10 @@ def compare_folders(before_dir: str, report_dir: str) -> Data:
 
 
 def compare_with_kept(before_dir: str, report_dir: str) -> Since:
-    """Compare with a run that is kept. One that can't be compared, as of another version, is no reason to have no
-    report: it says why.
+    """Compare a run with a kept earlier run, and write the differences into the folder of the later run. If the earlier
+    run cannot be compared, because another version wrote it for example, the result contains the reason.
 
-    :raises FileError: the folder of the report can't be written
+    :raises FileError: the folder of the report cannot be written
     """
     run = os.path.basename(before_dir)
     try:
@@ -224,7 +232,7 @@ def compare_with_kept(before_dir: str, report_dir: str) -> Since:
 def _write_differences(
     before: Snapshot, after: Snapshot, report_dir: str
 ) -> tuple[list[RunDifference], dict[str, str]]:
-    """Return the differences, and where they were written, by format."""
+    """Write the differences as JSON and HTML. Return the differences, and the path of each file by format."""
     found = find_differences(before, after)
     paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}
     write_text(paths["json"], difference_json(before.start, after.start, found), report_dir)
@@ -233,8 +241,11 @@ def _write_differences(
 
 
 def _remove_old_reports(target: str, below: str) -> None:
-    """Remove what an earlier judgement left, or a stranger: if this one ends early, nothing is there that looks like
-    its report."""
+    """Remove existing records and reports from the target folder. If a judgment ends early, no older report is then
+    mistaken for its own.
+
+    :param below: folder below which files may be removed
+    """
     for stage in STAGES:
         remove_record(records_dir(target), stage, below)
     names = [f"report.{name}" for name in FORMATS]

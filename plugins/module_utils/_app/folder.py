@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the folder of the facts to what the pure core takes: facts of a stage, what was observed, the intent.
-
-Sits above all layers, below modules and plugins.
+"""Read from the fact folder of a run the data that the pure layers take as input: the facts of a stage, the
+observations of nodes, and the intent.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ Data = dict[str, typing.Any]
 def read_facts(
     folder: FactFolder, stage: str, parts: typing.Optional[typing.Iterable[str]] = None
 ) -> tuple[Data, tuple[FactCount, ...]]:
-    """Return the data of a stage's ``Facts``, and how many facts it was made of.
+    """Return the data of a stage's ``Facts``, and the number of facts of each kind in it.
 
-    :param parts: fields that are needed; None: all. To read all of a large cluster takes its time
-    :raises FileError: a file can't be read
+    :param parts: fields to read; None: all. Reading all facts of a large cluster takes long
+    :raises FileError: a file cannot be read
     """
     start, data, counts = folder.start(), {}, []
     for field, source in SOURCES[stage].items():
@@ -62,10 +61,10 @@ def read_facts(
 
 
 def list_changes(folder: FactFolder, stage: str) -> list[str]:
-    """Return the changes of the stage, by its facts, or in check mode those that it would make; one line of text each,
-    none twice.
+    """Return the changes that the stage made, or would make in check mode, as lines of text without duplicates. If the
+    plan of drains and reboots was refused, there are none.
 
-    :raises FileError: a file can't be read
+    :raises FileError: a file cannot be read
     """
     start, lines = folder.start(), []
     disruption = folder.value("disruption") if stage == "network" else None
@@ -88,10 +87,11 @@ def list_changes(folder: FactFolder, stage: str) -> list[str]:
 
 
 def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> list[str]:
-    """Kinds of what nodes show that the stage needs and this run has not looked at yet on each node.
+    """Return the kinds of node facts that a stage needs and that this run has not yet read on every node. If the stage
+    needs LLDP neighbors, the nodes that listen for them are stored as a fact.
 
-    :param intent: makes it; it is asked for by few stages
-    :raises FileError: the folder can't be written: who was listened for is kept there
+    :param intent: returns the intent; called only for stages that need it
+    :raises FileError: the folder cannot be written
     """
     nodes = folder.start().nodes
     kinds = [source.kind for source in shared(stage) if not _all_seen(folder, source, nodes)]
@@ -104,13 +104,13 @@ def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) 
 def find_missing_since(
     folder: FactFolder, node: str, moment: str, hcas: typing.Any
 ) -> typing.Optional[tuple[str, ...]]:
-    """Return the HCAs and links that a node had at an earlier moment of the run and lacks now, in words; None where one
-    of the two is not known.
+    """Return the HCAs and links that a node had at an earlier moment of the run and lacks now, as text; None if either
+    state is unknown.
 
-    :param moment: they were kept as ``hcas_<moment>``
-    :param hcas: that it has now, as data of the fact ``hcas``
-    :raises FileError: the earlier fact can't be read
-    :raises LoadError: one of them has not the form that this version gives it
+    :param moment: suffix of the earlier fact, which is stored as ``hcas_<moment>``
+    :param hcas: current data of the fact ``hcas``
+    :raises FileError: the earlier fact cannot be read
+    :raises LoadError: one of the facts does not have the form that this version expects
     """
     before = folder.read(f"hcas_{moment}", node)
     if before is None or before.error is not None or hcas is None:
@@ -119,10 +119,10 @@ def find_missing_since(
 
 
 def read_answers(folder: FactFolder) -> NodeAnswers:
-    """HCAs and subnet managers of the nodes that could be asked.
+    """Return the HCAs and subnet managers of the nodes that answered.
 
-    :raises FileError: this run has asked no node at all, so that a plan would be made of nothing
-    :raises LoadError: a fact has not the form that this version gives it
+    :raises FileError: this run has read the HCAs of no node, so a plan would be empty
+    :raises LoadError: a fact does not have the form that this version expects
     """
     nodes = folder.start().nodes
     if nodes and not any(folder.has("hcas", node) for node in nodes):
@@ -137,9 +137,10 @@ def read_answers(folder: FactFolder) -> NodeAnswers:
 
 
 def read_subnets(folder: FactFolder) -> typing.Mapping[str, tuple[SeenSubnet, ...]]:
-    """Subnet managers alone: HCAs are a hundred times as large.
+    """Return only the subnet managers that the ports of each node see. The HCAs are not read, because their facts are
+    about a hundred times as large.
 
-    :raises LoadError: a fact has not the form that this version gives it
+    :raises LoadError: a fact does not have the form that this version expects
     """
     return collect_answers({}, _collect_subnets(folder)).subnets
 
@@ -152,9 +153,9 @@ def _collect_subnets(folder: FactFolder) -> dict[str, ObservedSubnets]:
 
 
 def read_value(folder: FactFolder, kind: str, key: str) -> typing.Any:
-    """One key of a fact about the cluster that must be there.
+    """Return one key of a required fact about the cluster.
 
-    :raises FileError: this run has none
+    :raises FileError: the fact or the key does not exist in this run
     """
     value = _read_mapping(folder, kind)
     if key not in value:
@@ -169,7 +170,11 @@ def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) 
 
 
 def _read_source(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, typing.Any]:
-    """Return whether there is such a fact, and its value."""
+    """Return whether the fact of a source exists, and its value.
+
+    :param start: start record of the run
+    :param source: fact or field of the run to read
+    """
     if isinstance(source, OfRun):
         return True, getattr(start, source.field)
     if isinstance(source, OfNodes):
@@ -191,8 +196,11 @@ def _read_source(folder: FactFolder, start: RunStart, source: Source) -> tuple[b
 
 
 def _read_mapping(folder: FactFolder, kind: str) -> Data:
-    """Return the value of a fact about the cluster; empty where there is none. Files get edited, and put together by
-    hand."""
+    """Return the value of a fact about the cluster; empty if the fact does not exist. The type is checked because users
+    edit and assemble these files by hand.
+
+    :raises FileError: the value is not a mapping
+    """
     value = folder.value(kind)
     if value is not None and not isinstance(value, dict):
         raise FileError(f"{folder.path(kind)}: its value is no mapping", "Remove the file and run the stage again")
@@ -200,9 +208,10 @@ def _read_mapping(folder: FactFolder, kind: str) -> Data:
 
 
 def _list_names(folder: FactFolder, kind: str) -> typing.Any:
-    """Return the nodes that a fact about the cluster names, in a list or as keys; None where there is none.
+    """Return the nodes that a fact about the cluster names, as a list or as keys of a mapping; None if the fact does
+    not exist.
 
-    :raises FileError: it has another form
+    :raises FileError: the value is neither a list nor a mapping
     """
     value = folder.value(kind)
     if value is not None and not isinstance(value, (list, dict)):
@@ -223,7 +232,7 @@ def _read_of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNo
 
 
 def _extract_node_part(item: Data, source: OfNodes) -> Data:
-    """One key of what was seen of a node; without it nothing was."""
+    """Return one key of a node's fact. If the fact does not have this key, return an error in its place."""
     if item["error"] is not None:
         return item
     if not isinstance(item["value"], dict) or source.key not in item["value"]:

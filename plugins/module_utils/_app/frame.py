@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the frame around the stages does: begin a run, let a stage start, judge it. Sits above all layers, below modules
-and plugins."""
+"""The steps that frame each stage: begin a run, decide whether a stage may start, and judge it."""
 
 from __future__ import annotations
 
@@ -68,7 +67,7 @@ Data = dict[str, typing.Any]
 
 
 def new_run() -> str:
-    """Identity of a run: sorts by time, and two runs of one second differ."""
+    """Return an id for a new run. Ids sort by time, and two runs that begin in the same second get different ids."""
     return f"{datetime.datetime.now(datetime.timezone.utc):%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}"
 
 
@@ -78,11 +77,11 @@ def records_dir(report_dir: str) -> str:
 
 
 def start_run(options: Data, start: RunStart, ansible_version: str) -> FactFolder:
-    """Begin a run: its identity, and what it began with, in the folder of the report.
+    """Begin a run: write its id, its nodes and its variables into the folder of the report.
 
-    :param options: of the frame, as the user gave them
-    :param start: nodes and variables of the run; its identity, its time, the intent and the versions are put in here
-    :raises FileError: the folder can't be written
+    :param options: options of the frame, as the user wrote them
+    :param start: nodes and variables of the run; this function adds the id, the time, the intent and the versions
+    :raises FileError: the folder cannot be written
     """
     folder = FactFolder(options["report_dir"], new_run())
     versions = {COLLECTION: COLLECTION_VERSION, "ansible-core": ansible_version}
@@ -134,7 +133,9 @@ def resume_run(
 
 
 def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing.Iterator[Fact]:
-    """Yield the facts on which the run goes on. One that can't be read is named where it is judged by."""
+    """Yield the facts that the resumed run keeps. Unreadable facts are skipped: the stage that reads them reports the
+    error.
+    """
     for kind in sorted(list_seen_kinds(resume_from)):
         for node in (CLUSTER, *start.nodes):
             with contextlib.suppress(FileError):
@@ -144,9 +145,12 @@ def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing
 
 
 def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
-    """Return whether the stage may start, and the facts that its nodes still have to give.
+    """Return whether a stage may start, and which facts must be read from its nodes first. If the stage must not start,
+    write a record with the reason.
 
-    :raises FileError: the folder can't be read or written
+    :param options: options of ``stage_begin``
+    :param folder: fact folder of the run
+    :raises FileError: the folder cannot be read or written
     """
     if options["resume_from"] and options["stage"] in before(options["resume_from"]):
         return _report_kept_stage(options, folder.run)
@@ -166,8 +170,9 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
 
 
 def _describe_look(kinds: typing.Sequence[str]) -> Data:
-    """Return what the nodes are still to be looked at for: the kinds of facts, the places where these are read, and the
-    kinds that observers are asked for."""
+    """Return the kinds of facts that must still be read from the nodes, on which machines they are read, and the kinds
+    that observer pods read.
+    """
     return {
         "look": list(kinds),
         "look_at": list_places(kinds),
@@ -178,11 +183,12 @@ def _describe_look(kinds: typing.Sequence[str]) -> Data:
 def pass_over(
     options: Data, folder: FactFolder, check_mode: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]
 ) -> Data:
-    """Record the stages after this one as not run, since a gate is closed: what they would do at their turn, without
-    their turn.
+    """Record all later stages as not run, because the gate of this stage is closed. The records are the same as if each
+    stage had been started.
 
-    :param tags: of the run; a stage that these leave out has no record, as ever
-    :raises FileError: the folder can't be read or written
+    :param tags: tags of the run; a stage that the tags exclude gets no record
+    :param skip_tags: tags that the run skips
+    :raises FileError: the folder cannot be read or written
     """
     later = [name for name in STAGES[STAGES.index(options["stage"]) + 1 :] if runs(name, tags, skip_tags)]
     answers = [begin({**options, "stage": name, "resume_from": ""}, folder, check_mode) for name in later]
@@ -191,9 +197,10 @@ def pass_over(
 
 
 def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
-    """Judge the stage by the facts of this run, and leave the record.
+    """Judge a stage by the facts of this run, or by the error that ended it, and write its record.
 
-    :raises FileError: the folder can't be read or written
+    :param options: options of ``stage_gate``
+    :raises FileError: the folder cannot be read or written
     """
     context, raw, stage = _make_context(options, folder.run, check_mode), _build_raw_intent(options), options["stage"]
     if options["error"] is not None:
@@ -206,14 +213,14 @@ def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
 
 
 def cut(lines: list[str]) -> list[str]:
-    """Return the lines of a judgement that a terminal gets."""
+    """Return at most ``MOST_LINES`` lines of a judgment for a terminal, followed by the number of omitted lines."""
     if len(lines) <= MOST_LINES:
         return lines
     return [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines, all of them in the record"]
 
 
 def _report_kept_stage(options: Data, run: str) -> Data:
-    """Return the result of a stage that a resumed run keeps: nothing is run, and its record stays."""
+    """Return the result for a stage that a resumed run does not repeat. Its record remains."""
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
     line = (
         f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} -"
@@ -232,8 +239,9 @@ def _report_kept_stage(options: Data, run: str) -> Data:
 
 
 def _find_usual(options: Data, run: str, check_mode: bool) -> Data:
-    """Return how long the stage took in the runs that are kept, where it ran to its end: the median of their seconds,
-    and how many these are."""
+    """Return the median duration of the stage in seconds over the kept earlier runs, and the number of these runs;
+    empty if there are none. Runs count if they have the same check mode and the gate of the stage was not closed.
+    """
     report_dir, stage = options["report_dir"], options["stage"]
     heads = (
         read_head(records_dir(find_folder(report_dir, name)), stage) for name in list_kept(report_dir) if name != run
@@ -248,8 +256,9 @@ def _find_usual(options: Data, run: str, check_mode: bool) -> Data:
 
 
 def _make_context(options: Data, run: str, check_mode: bool) -> StageContext:
-    """Return the context of the stage. A record that can't be read counts as none: the report says why, and judges it
-    as not run."""
+    """Return the context of the stage. A record that cannot be read counts as missing: the report gives the reason and
+    judges the stage as not run.
+    """
     heads = read_heads(records_dir(options["report_dir"]))
     return StageContext(
         stage=options["stage"],
@@ -266,10 +275,11 @@ def _build_raw_intent(options: Data) -> RawIntent:
 
 
 def _finish_stage_action(context: StageContext, record: typing.Optional[Record], folder: FactFolder) -> Data:
-    """Return the result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not
-    what the user asked to change.
+    """Return the result of the action that begins or judges a stage, and write the record if there is one. The result
+    never contains ``changed``, because a record is not a change that the user requested.
 
-    :raises FileError: the record can't be written
+    :param record: record of the stage; None if the stage starts
+    :raises FileError: the record cannot be written
     """
     lines = cut(describe(record)) if record else []
     result: Data = {
@@ -287,9 +297,9 @@ def _finish_stage_action(context: StageContext, record: typing.Optional[Record],
 
 
 def _build_stage_stats(record: Record, folder: FactFolder, path: str) -> Data:
-    """Return the data of this stage for whatever runs after it, in the form of the report's data of a run.
+    """Return the summary data of this stage for later tasks, in the form in which the report summarizes a whole run.
 
-    :param path: of the record, in place of the page that is not there
+    :param path: path of the record, which replaces the path of the report page
     """
     of_run = build(
         {record.stage: record},

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Proposes an intent by the facts of a run, and writes it where there is none. Sits above all layers, below modules and
-plugins."""
+"""Propose an intent from the facts of a run, and write it to a file if no intent exists."""
 
 from __future__ import annotations
 
@@ -38,21 +37,22 @@ _MOST_REASONS, _MOST_OF_A_REASON = 3, 500
 
 
 class ProposalError(RdmaError):
-    """There is nothing to propose, or no place for it."""
+    """An error that is raised if no intent can be proposed, or if there is no valid path for the file."""
 
 
 def _in_short(reasons: typing.Sequence[str]) -> str:
-    """Return the first reasons as one line; what a module of a node printed may be many."""
+    """Join the first reasons on one line, each of them shortened. The output of a module on a node may be long."""
     lines = [cut(" ".join(reason.split()).rstrip(". "), _MOST_OF_A_REASON) for reason in reasons]
     return folded(lines, _MOST_REASONS, "; ")
 
 
 def default_path(inventory_dir: str) -> str:
-    """Return the path of the variables of all hosts, which localhost needs as well.
+    """Return the default path of the proposal: ``group_vars/all/rdma.yml`` beside the inventory. These variables apply
+    to all hosts, localhost included.
 
-    :param inventory_dir: folder of the inventory; empty where it is in none
-    :raises ProposalError: a file there would no longer be read: Ansible takes the folder ``group_vars/all`` or the file
-        ``group_vars/all.yml``, never both
+    :param inventory_dir: folder of the inventory; empty if the inventory is not in a folder
+    :raises ProposalError: ``group_vars/all.yml`` exists. Ansible reads either the folder ``group_vars/all`` or this
+        file, never both
     """
     folder = os.path.join(inventory_dir or ".", "group_vars")
     if not os.path.isdir(os.path.join(folder, "all")):
@@ -70,11 +70,11 @@ def default_path(inventory_dir: str) -> str:
 
 
 def collect_inputs(folder: FactFolder, namespace: str = "") -> ProposalInputs:
-    """Return the facts of a run, as far as it has them.
+    """Return the facts of a run on which a proposal is based, as far as they exist.
 
-    :param namespace: of the pods, where the user has said so
-    :raises FileError: this run has looked at no node
-    :raises LoadError: a fact has not the form that this version gives it
+    :param namespace: namespace of the pods; empty if the user gave none
+    :raises FileError: this run has read no node
+    :raises LoadError: a fact does not have the form that this version expects
     """
     nodes = folder.start().nodes
     unread: list[str] = []
@@ -113,16 +113,17 @@ def propose_intent(
     check_mode: bool,
     cause: str = "",
 ) -> Data:
-    """Propose, and write the proposal where nobody has an intent yet. No file is ever overwritten.
+    """Propose an intent, and write it to a new file if no intent exists yet. An existing intent is compared with the
+    proposal instead. No file is ever overwritten.
 
-    :param path: of the file
-    :param namespace: of the pods; empty where nobody has said so
-    :param fabrics: value of ``rdma_fabrics``, and ``cluster`` that of ``rdma_cluster``; None where there is none
-    :param cause: why nodes could not be found or seen, where that is known; nothing comes before it
-    :returns: ``changed``, ``written``, ``path``, ``text`` of the file, ``lines`` to show, ``blanks``: paths to fill in,
-        and ``diff``
+    :param path: path of the file
+    :param namespace: namespace of the pods; empty if the user gave none
+    :param fabrics: value of ``rdma_fabrics``; None if not set. ``cluster`` is the value of ``rdma_cluster``
+    :param cause: known reason why nodes could not be found or read; it replaces all other reasons in the error
+    :returns: ``changed``, ``written``, ``path``, ``text`` of the file, ``lines`` to show, ``blanks`` (paths of values
+        that the user must fill in) and ``diff``
     :raises ProposalError: nothing can be proposed
-    :raises FileError: a fact can't be read, or the file is there or can't be written
+    :raises FileError: a fact cannot be read, or the file exists or cannot be written
     """
     seen = collect_inputs(folder, namespace)
     proposal = propose(seen)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Writes the report of a run, in all formats. Sits above all layers, below modules and plugins."""
+"""Writes the report of a run in all formats."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def report_of(
     unreadable: typing.Mapping[str, str],
     versions: typing.Mapping[str, str],
 ) -> Report:
-    """Return the report of a run, before it has a format.
+    """Return the report of a run as data, before it is rendered.
 
-    :param facts: folder and run that the figures are of
-    :param records: by stage, of whatever run
-    :param unreadable: by stage, why its record could not be read
-    :param versions: that it names
+    :param facts: folder and run of the figures
+    :param records: records by stage, of any run
+    :param unreadable: by stage, the reason why its record could not be read
+    :param versions: software versions that the report shows, by name
     """
     start = read_start(facts.report_dir)
     resumes = start.resumes if start is not None and start.run == facts.run else ()
@@ -63,8 +63,9 @@ def report_of(
 
 
 def _describe_scope(facts: FactFolder, start: RunStart) -> Data:
-    """Return the scope of the run, for the head of the report. The intent is as its user wrote it, which may be
-    anything."""
+    """Return the header of the report: the cluster, the number of nodes, the fabrics, and the user of the run. The
+    intent is used as the user wrote it, and may be invalid.
+    """
     fabrics = start.fabrics if isinstance(start.fabrics, (list, tuple)) else ()
     names = [str(fabric.get("name", "")) for fabric in fabrics if isinstance(fabric, dict)]
     about = {"Nodes": str(len(start.nodes)), "Fabrics": folded(names) if names else "none"}
@@ -88,18 +89,18 @@ def publish(
     pages: str = PAGES,
     errors: typing.Optional[EarlierErrors] = None,
 ) -> Data:
-    """Write the report.
+    """Write the report of a run in all formats.
 
-    :param facts: folder and run that the figures are of
+    :param facts: folder and run of the figures
     :param target: folder for the report
-    :param records: by stage, of whatever run
-    :param unreadable: by stage, why its record could not be read
-    :param versions: of what calls this, by name
-    :param since: what changed since the run before, if one is kept
-    :param pages: address of what explains a finding, with ``{page}`` for its name
-    :param errors: error counters that the kept runs before this one have read
+    :param records: records by stage, of any run
+    :param unreadable: by stage, the reason why its record could not be read
+    :param versions: versions of the calling software, by name
+    :param since: differences from the previous run, if one is kept
+    :param pages: URL template of the pages that explain findings; ``{page}`` is replaced by the name of the page
+    :param errors: error counters that the earlier kept runs have read
     :returns: the result of the module ``report``
-    :raises FileError: a file can't be written
+    :raises FileError: a file cannot be written
     """
     everything = {"linerate.rdma": COLLECTION_VERSION, **versions, "python": platform.python_version()}
     report = dataclasses.replace(

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A check that raises over what nodes answered: find the guilty ones, and judge the others. Nothing that a node says
-ends a stage for all.
+"""Handle a check that raises an exception because of the answers of nodes: find the responsible nodes, and judge the
+other nodes. An answer of one node must not end a stage for all nodes.
 
-A check may raise over what one node answered, whatever the others say, or where it compares one with another. So a node
-is blamed only by proof: the check passes over the answers of many others, and raises once this one's answer is beside
-theirs. Of nodes that are not told apart by that, nobody is blamed.
+A check may raise because of the answer of one node, or because it compares several answers. A node is blamed only with
+proof: the check passes over the answers of many other nodes, and raises when the answer of this node is added. If this
+does not single out a node, no node is blamed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Judge = typing.Callable[[typing.Any], typing.Sequence[Finding]]
 
 @dataclasses.dataclass(frozen=True)
 class _Verdict:
-    """Without whose answers a check passes.
+    """The nodes without whose answers a check passes.
 
-    :ivar guilty: for each node over whose answer it raises, what it raised
-    :ivar doubted: for each set of nodes over whose answers it raises only together, what it raised
+    :ivar guilty: for each node whose answer makes the check raise, the error
+    :ivar doubted: for each set of nodes whose answers make the check raise only together, the error
     """
 
     guilty: typing.Mapping[str, str]
@@ -39,19 +39,25 @@ class _Verdict:
 
 
 class _Trial:
-    """Asks a check again over the answers of some of the nodes; the others give none.
+    """A check that is repeated over the answers of some of the nodes; the other nodes count as not asked. Results are
+    cached.
 
-    :ivar names: all nodes of which something is known
+    :ivar names: all nodes with facts
     """
 
     def __init__(self, judge: Judge, facts: typing.Any, error: Exception) -> None:
-        """:param error: that it raises over the answers of all"""
+        """Store the check and its first result.
+
+        :param judge: the check
+        :param facts: facts of all nodes
+        :param error: exception that the check raises over the answers of all nodes
+        """
         self._judge, self._facts = judge, facts
         self.names = sorted({name for known in _group_by_node(facts).values() for name in known})
         self._known = {frozenset(self.names): _describe_exception(error)}
 
     def raised(self, present: typing.Iterable[str]) -> str:
-        """Return the error of the check over the answers of these nodes; empty where it passes."""
+        """Return the error that the check raises over the answers of these nodes; empty if it raises none."""
         key = frozenset(present)
         if key not in self._known:
             self._known[key] = ""
@@ -62,19 +68,19 @@ class _Trial:
         return self._known[key]
 
     def passes(self, present: typing.Iterable[str]) -> bool:
-        """Return whether it passes over the answers of these nodes."""
+        """Return whether the check raises no exception over the answers of these nodes."""
         return not self.raised(present)
 
 
 def collect_findings(stage: str, judge: Judge, facts: typing.Any) -> tuple[Finding, ...]:
-    """Return the findings of a check. Where it raises, the facts of the node that it raises over become that node's
-    error, and it has a finding of its own.
+    """Return the findings of a check. If the check raises because of the answer of a node, the answer is replaced with
+    an error, and the node gets a finding of its own.
 
-    Where it can't be told over which nodes it raises, a finding names the nodes among which they are, or the stage.
+    If the responsible node cannot be determined, a finding names the nodes in question, or the stage.
 
-    :param judge: the check, over facts; pure, so that it may be asked again
-    :param facts: the stage's ``Facts``, a dataclass; what is known of each node is in mappings by its name
-    :raises Exception: of the check, where it raises without any node's facts as well
+    :param judge: the check, a pure function of the facts that may be called repeatedly
+    :param facts: the stage's ``Facts``, a dataclass whose mappings hold the facts of each node by its name
+    :raises Exception: the exception of the check, if it raises without the facts of any node as well
     """
     try:
         return tuple(judge(facts))
@@ -108,7 +114,7 @@ def collect_findings(stage: str, judge: Judge, facts: typing.Any) -> tuple[Findi
 
 
 def _find_blamed_nodes(trial: _Trial) -> typing.Optional[_Verdict]:
-    """Return who is to blame; None where that is not known."""
+    """Return the nodes whose answers make the check raise, or None if they cannot be determined."""
     aside = _set_aside(trial)
     if aside is None:
         return None
@@ -131,7 +137,9 @@ def _find_blamed_nodes(trial: _Trial) -> typing.Optional[_Verdict]:
 
 
 def _set_aside(trial: _Trial) -> typing.Optional[list[str]]:
-    """Return the nodes without whose answers it passes, few of them innocent; None where so few are not found."""
+    """Return a small set of nodes without whose answers the check passes. It contains the responsible nodes, and few
+    others. Return None if no small set is found.
+    """
     aside: list[str] = []
     for _turn in range(_MOST):
         left = [name for name in trial.names if name not in aside]
@@ -147,8 +155,9 @@ def _set_aside(trial: _Trial) -> typing.Optional[list[str]]:
 
 
 def _find_least(trial: _Trial, names: typing.Sequence[str]) -> list[str]:
-    """Return a set of these nodes over whose answers it raises, and over those of fewer of them it does not; empty
-    where it takes more than ``_TOGETHER``."""
+    """Return a minimal set of these nodes whose answers together make the check raise. Return an empty list if such a
+    set has more than ``_TOGETHER`` nodes.
+    """
     kept: list[str] = []
     rest = list(names)
     while len(kept) < _TOGETHER:
@@ -175,7 +184,7 @@ def _group_by_node(facts: typing.Any) -> dict[str, typing.Mapping[str, typing.An
 
 
 def _exclude_nodes(facts: typing.Any, errors: typing.Mapping[str, str]) -> typing.Any:
-    """Return the facts, with an error in the place of all that these nodes answered."""
+    """Return the facts with the answers of these nodes replaced by an error."""
     changed = {
         field: {name: type(value)(None, errors[name]) if name in errors else value for name, value in known.items()}
         for field, known in _group_by_node(facts).items()
@@ -206,8 +215,11 @@ def _report_refused(stage: str, node: str, raised: str) -> Finding:
 
 
 def _report_doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Finding:
-    """Nobody of these is blamed: one of them gave an answer that does not go with those of the others, and it is not
-    known which."""
+    """Return the finding on nodes whose answers make the check raise only together. The finding blames none of them
+    alone.
+
+    :param raised: error of the check
+    """
     every = _join_names(nodes)
     why = (
         f"The check raised an exception over what {every} answered, taken together, and over none of them without the"

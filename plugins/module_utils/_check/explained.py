@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each finding means, by the name of its page. docs/findings is made of it (``python -m dev.findings``); no check
-reads it."""
+"""Explanations of all findings, by the name of their page. docs/findings is generated from them (``python -m
+dev.findings``); no check reads them.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of the frame mean, whatever the stage, and those of the teardown. Check ids: ``*.error``,
-``*.run``, ``*.intent``, ``teardown.*``."""
+"""Explanations of the findings that all stages share, and of those of the teardown. Check ids: ``*.error``, ``*.run``,
+``*.intent``, ``teardown.*``.
+"""
 
 from __future__ import annotations
 

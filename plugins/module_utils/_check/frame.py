@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The frame around the stages: may a stage start, and what does its check say. Pure; modules read and write the
-records."""
+"""Functions common to all stages: decide whether a stage may start, and judge its findings. The functions are pure;
+modules read and write the records.
+"""
 
 from __future__ import annotations
 
@@ -28,27 +29,31 @@ _DENIED = re.compile(r"forbidden: User |docs/rbac/")
 
 @dataclasses.dataclass(frozen=True)
 class RawIntent:
-    """The user's variables, as they came. Not loaded yet: they may be wrong."""
+    """The user's variables as given: ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``. They are not loaded yet
+    and may be invalid.
+    """
 
     fabrics: typing.Any
     waivers: typing.Any = None
     cluster: typing.Any = None
 
     def intent(self) -> Intent:
-        """:raises IntentError: they don't fit the schema"""
+        """Return the loaded intent.
+
+        :raises IntentError: the variables do not fit the schema
+        """
         return parse_intent(self.fabrics, self.waivers, self.cluster)
 
     def variables(self) -> dict[str, typing.Any]:
-        """Return the variables by their names, in the order in which they are judged: which file each of them comes
-        from is not known here."""
+        """Return the variables by name, in the order in which stage validate reports findings on them."""
         return {"rdma_fabrics": self.fabrics, "rdma_waivers": self.waivers, "rdma_cluster": self.cluster}
 
 
 @dataclasses.dataclass(frozen=True)
 class StageContext:
-    """The place and time at which a stage is judged.
+    """The stage that is judged, its run, its start and end times, and the records of earlier stages.
 
-    :ivar records: of this run only
+    :ivar records: records by stage; only those of this run
     """
 
     stage: str
@@ -59,7 +64,9 @@ class StageContext:
     records: dict[str, Record]
 
     def waits_for(self) -> set[str]:
-        """Return the earlier stages that, in check mode, would first have to make something."""
+        """Return the earlier stages that would change something, if the run is in check mode. This stage then observes
+        a state without their changes. Return an empty set outside of check mode.
+        """
         return {
             record.stage
             for record in self.records.values()
@@ -68,7 +75,9 @@ class StageContext:
 
 
 def collect_ground(start: RunStart) -> validate.Facts:
-    """Return the facts by which the intent is judged where stage validate itself did not run."""
+    """Return the facts of stage validate that the start of a run stores. They suffice to validate the intent for a
+    stage that runs alone, without an inventory, cluster or controller.
+    """
     return validate.Facts(
         start.nodes,
         start.variables,
@@ -83,10 +92,11 @@ def collect_ground(start: RunStart) -> validate.Facts:
 
 
 def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> typing.Optional[Record]:
-    """Return None if the stage may start, else the record that explains why not.
+    """Return None if the stage may start, else the record that explains why it may not.
 
-    A stage that runs alone must not touch a host for an intent that is wrong, so the intent is judged here if
-    ``validate`` did not do it in this run. Stage ``validate`` itself asks nobody while a variable is misspelt.
+    A stage does not start if the gate of an earlier stage is closed. A stage that runs alone must not change a host for
+    an invalid intent, so the intent is validated here if stage ``validate`` did not run. Stage ``validate`` itself does
+    not start if a variable name is misspelled or a variable has an invalid value.
     """
     if context.stage == "validate":
         return judge_validate(context, raw, facts) if validate.misnamed(facts) else None
@@ -110,11 +120,11 @@ def judge_stage(
     changes: typing.Sequence[str] = (),
     counts: typing.Sequence[FactCount] = (),
 ) -> Record:
-    """Run the stage's check over its facts and judge the findings.
+    """Run the check of a stage on its facts, judge the findings, and return the record.
 
-    :param facts: plain data for the stage's ``Facts``
-    :param changes: what the stage made, or would make in check mode
-    :param counts: how many facts of each kind these are
+    :param facts: plain data for the stage's class ``Facts``
+    :param changes: changes that the stage made, or would make in check mode, one text each
+    :param counts: for each kind of fact, the number of facts that were read and that are missing
     """
     facts_class, check = TABLE[context.stage]
     try:
@@ -140,8 +150,9 @@ def judge_stage(
 
 
 def _report_refused(stage: str, error: IntentError, raw: RawIntent, facts: typing.Any) -> typing.Sequence[Finding]:
-    """Return findings of a stage whose intent could not be loaded. That it means something is for validate alone to
-    say."""
+    """Return the findings of a stage whose intent could not be loaded. Stage validate also judges those parts of the
+    intent that could be loaded; other stages report only the errors.
+    """
     if stage != "validate":
         return validate.refuse(error.problems, stage)
     try:
@@ -154,7 +165,9 @@ def _report_refused(stage: str, error: IntentError, raw: RawIntent, facts: typin
 
 
 def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts) -> Record:
-    """Judge the intent on behalf of any stage; findings keep their ``validate.*`` ids."""
+    """Validate the intent on behalf of any stage, and return the record of that stage. The findings keep their
+    ``validate.*`` ids.
+    """
     try:
         intent = raw.intent()
     except IntentError as error:
@@ -170,9 +183,12 @@ def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts)
 
 
 def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
-    """Return the record of a stage whose role failed.
+    """Return the record of a stage whose role failed in a task.
 
-    :param error: what failed, in one text: the task and its message
+    In check mode the gate may be pending, since a change of an earlier stage may resolve the failure. If the API server
+    denied access, the gate is closed.
+
+    :param error: name of the failed task and its message, as one text
     """
     why = "A task of the stage failed, so nothing after it was looked at."
     if context.waits_for():
@@ -215,7 +231,12 @@ def make_record(
     facts: tuple[FactCount, ...] = (),
     intent: typing.Any = None,
 ) -> Record:
-    """Return the findings of a stage, judged."""
+    """Judge the findings of a stage, and return its record. In check mode a closed gate becomes pending if changes that
+    the run would make can resolve all findings that close it.
+
+    :param changes: changes that the stage made, or would make in check mode
+    :param facts: for each kind of fact, the number of facts that were read and that are missing
+    """
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
     changed = {*context.waits_for(), *([context.stage] if changes else ())} if context.check_mode else set()

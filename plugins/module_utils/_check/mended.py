@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which findings the changes of a run can mend. In check mode nothing is changed: what the changes would mend is
-pending, and all else counts as in any run."""
+"""Decide which findings the changes of a run can resolve. In check mode nothing is changed: findings that the changes
+would resolve are pending, and all others count as in any run.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +64,11 @@ KNOWN = (
 
 
 def may_mend(finding: Finding, changed: typing.Collection[str]) -> bool:
-    """Return whether the changes of these stages may mend a finding. A stage that did not run only waits."""
+    """Return whether a finding may be resolved by the changes that some stages would make. The finding that a stage did
+    not run or failed can be resolved by any change.
+
+    :param changed: stages that would change something
+    """
     stage, _dot, what = finding.check.partition(".")
     if what in ("run", "error"):
         return bool(changed)

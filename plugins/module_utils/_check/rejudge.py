@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A run, judged again: its records made anew from what it saw, by the same wishes or by others. Pure; _app/again.py
-reads the folder."""
+"""Judge a stored run again: compute its records from its facts, with the same intent or another one. The functions are
+pure; _app/again.py reads the folder.
+"""
 
 from __future__ import annotations
 
@@ -44,20 +45,21 @@ def judge_again(
     applied: bool = True,
     refused: Refused = lambda stage: (),
 ) -> dict[str, Record]:
-    """Return all stages that left a record, in their order.
+    """Return new records of the stages, in their order, from the records and facts of a run.
 
-    - A stage whose role failed keeps what failed: what it would have seen is not there.
-    - A stage that was not run stays so; where nothing would keep it from running now, it says that. Nobody can judge
-      what was not looked at.
-    - A stage without a record gets none.
-    - By an intent that was not applied, as in check mode: what the run made is of another one, and so are all facts
-      from stage network on. Those stages wait.
+    - A stage whose role failed keeps its error, since its facts are incomplete.
+    - A stage that did not run stays so. If it could start now, its record states that it was not observed.
+    - A stage without a record of this run gets none.
+    - If the intent was not applied, as in check mode, the facts from stage network on belong to another intent. These
+      stages get a record that they are not judged, with or without an earlier record.
 
-    :param records: of the run, by stage
-    :param evidence: the facts of a stage
-    :param applied: whether the intent is one that the run could have made
-    :param refused: facts of a stage that are there and can't be read, asked for after ``evidence``: no verdict is
-        better for them
+    :param start: data with which the run started
+    :param records: records of the run, by stage
+    :param wishes: intent by which the run is judged
+    :param evidence: function that returns the facts of a stage and their counts
+    :param applied: whether the run could have applied the intent
+    :param refused: function that returns the facts of a stage that exist and cannot be read, called after ``evidence``.
+        With such facts a gate that would open becomes an error
     """
     again: dict[str, Record] = {}
     for stage in STAGES:
@@ -75,13 +77,14 @@ def judge_again(
 
 
 def is_observation_only(stage: str) -> bool:
-    """Return whether what a stage sees does not depend on an intent that was applied."""
+    """Return whether a stage comes before those that apply the intent, so that its facts do not depend on it."""
     return STAGES.index(stage) < STAGES.index(MAKES)
 
 
 def was_run(record: Record) -> bool:
-    """Return whether a stage was looked at. ``validate`` needs no look; another one has no intent when it was kept from
-    running."""
+    """Return whether a stage was observed. Stage ``validate`` needs no observation. Any other stage has neither an
+    error nor an intent in its record if it was prevented from running.
+    """
     return record.stage == "validate" or record.error is not None or record.intent is not None
 
 
@@ -117,8 +120,12 @@ def _rejudge_stage(
 
 
 def _find_intent_refusal(context: StageContext, wishes: RawIntent, ground: validate.Facts) -> typing.Optional[Record]:
-    """Return the record of a stage that would not be run because the intent is wrong; None when it is right. A check
-    may trust the intent that it gets."""
+    """Return the record that explains why a stage must not be judged by an invalid intent; None if the intent is valid.
+    The check of a stage may rely on a valid intent.
+
+    :param wishes: intent by which the run is judged
+    :param ground: facts of stage validate from the start of the run
+    """
     if context.stage == "validate":
         return None
     if "validate" in context.records:
@@ -130,7 +137,7 @@ def _find_intent_refusal(context: StageContext, wishes: RawIntent, ground: valid
 
 
 def _make_unapplied_record(context: StageContext, start: RunStart, wishes: RawIntent) -> Record:
-    """Return the record of a stage that looks at what is made of the intent, before anything was."""
+    """Return the record that a stage is not judged: it observes the results of an intent that was not applied yet."""
     refused = may_start(context, wishes, collect_ground(start))
     if refused is not None:
         return refused
@@ -157,7 +164,11 @@ def _not_run(context: StageContext, old: Record) -> Record:
 
 
 def _format_lost_kinds(before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> str:
-    """A kind of the cluster that was there once."""
+    """Return, as text, the kinds of cluster facts by which the run was judged and which can no longer be read.
+
+    :param before: counts of facts when the run was judged
+    :param now: counts of facts in the folder now
+    """
     gone = {count.kind for count in now if (count.seen, count.missing) == (0, 1)}
     return ", ".join(count.kind for count in before if count.kind in gone and (count.seen, count.missing) == (1, 0))
 
@@ -165,8 +176,12 @@ def _format_lost_kinds(before: typing.Iterable[FactCount], now: typing.Iterable[
 def _describe_missing_facts(
     stage: str, before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]
 ) -> list[str]:
-    """Kinds of which fewer facts are there than the run was judged by: what a check makes of that is not asked. One
-    that another version read is none."""
+    """Return one text for each kind of fact of which fewer can be read now than when the run was judged. Kinds that
+    this version of the collection does not know are ignored.
+
+    :param before: counts of facts when the run was judged
+    :param now: counts of facts in the folder now
+    """
     known, counts = list_kinds(SOURCES[stage].values()), {count.kind: count for count in now}
     found = []
     for count in before:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""May a run go on at a stage, on what it saw before? Pure; _app/frame.py reads and cleans the folder."""
+"""Check whether a run may resume at a stage with the facts that are stored in its folder. The functions are pure;
+_app/frame.py reads and cleans the folder.
+"""
 
 from __future__ import annotations
 
@@ -25,12 +27,16 @@ _CLOCK_SECONDS = 60
 
 
 class ResumeError(RdmaError):
-    """A run that can't go on; names what is in the way."""
+    """The error for a run that cannot resume. Its message states the reason and the remedy."""
 
 
 def check_stage(resume_from: str, stage: str, check_mode: bool) -> None:
-    """:param stage: the first one that this invocation begins
-    :raises ResumeError: nothing can go on there
+    """Check that a run can resume at a stage.
+
+    :param resume_from: stage at which the run resumes (``rdma_from``)
+    :param stage: first stage of this invocation
+    :raises ResumeError: the stage is unknown or before the first stage of this invocation, or the invocation is in
+        check mode
     """
     if resume_from not in STAGES:
         hint = nearest(resume_from, STAGES)
@@ -120,20 +126,24 @@ def check_run(
 
 
 def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int, now: str) -> None:
-    """Check that the facts are young enough: by the stage that was begun first.
+    """Check that the stages before ``resume_from`` were started recently enough for their facts to be valid. Stage
+    validate is ignored, since it observes nothing.
 
-    :param most: seconds
-    :param now: UTC, ISO 8601
-    :raises ResumeError: it is not, or it is of the future
+    :param resume_from: stage at which the run resumes (``rdma_from``)
+    :param most: maximum age in seconds
+    :param now: current time in UTC, ISO 8601
+    :raises ResumeError: a stage is too old, or its time is in the future or invalid
     """
     for record in (records[stage] for stage in before(resume_from) if stage != "validate"):
         _check_age(f"what stage {record.stage} saw", record.started, most, now)
 
 
 def check_facts(facts: typing.Iterable[Fact], most: int, now: str) -> None:
-    """The same of the facts themselves: a stage may have been begun long after they were seen.
+    """Check that each fact is recent enough. A stage may have been started long after its facts were read.
 
-    :raises ResumeError: one is too old, or of the future
+    :param most: maximum age in seconds
+    :param now: current time in UTC, ISO 8601
+    :raises ResumeError: a fact is too old, or its time is in the future or invalid
     """
     for fact in facts:
         _check_age(f"the fact {fact.kind} of {fact.node}", fact.time, most, now)
@@ -150,15 +160,16 @@ def _check_age(what: str, moment: str, most: int, now: str) -> None:
 
 
 def before(stage: str) -> tuple[str, ...]:
-    """Return the stages before this one."""
+    """Return the stages that come before a stage, in their order."""
     return STAGES[: STAGES.index(stage)]
 
 
 def list_kept_kinds(resume_from: str) -> set[str]:
-    """Kinds of facts that the stages before this one were judged by. All others are of what will be run again, and
-    looked at again.
+    """Return the kinds of facts that a resumed run keeps: those by which the stages before ``resume_from`` were judged.
+    All other facts are read again.
 
-    So is what nodes show and the stage itself is judged by: whoever has mended what it found goes on there.
+    Facts of the nodes that stage ``resume_from`` shares with earlier stages are read again too, because the user may
+    have repaired the fault that the stage reported.
     """
     kept = {
         *list_seen_kinds(resume_from),
@@ -168,11 +179,15 @@ def list_kept_kinds(resume_from: str) -> set[str]:
 
 
 def list_seen_kinds(resume_from: str) -> set[str]:
-    """Return those among them that were seen by a look at nodes and cluster: all but those of stage validate."""
+    """Return the kinds of facts that the stages before ``resume_from`` read from nodes and cluster. Stage validate is
+    ignored.
+    """
     stages = [stage for stage in before(resume_from) if stage != "validate"]
     return list_kinds(source for stage in stages for source in (*SOURCES[stage].values(), *CHANGES.get(stage, ())))
 
 
 def _normalize_option(data: typing.Any) -> typing.Any:
-    """As run.json holds it. Nothing at all and an empty list ask for the same."""
+    """Return a variable in the form in which run.json stores it, so that both can be compared. Secrets are redacted,
+    and an empty value becomes None.
+    """
     return json.loads(json.dumps(redact(to_data(data)))) or None

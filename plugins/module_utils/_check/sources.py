@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The facts by which each stage is judged: the source of each field of its ``Facts``. _app/frame.py reads them."""
+"""The source of each field of the class ``Facts`` of each stage: a fact of the nodes, a fact of the cluster, or data of
+the run. _app/frame.py reads the facts from these sources.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,12 @@ from .._model.run.fact_kinds import FABRIC, NODE, TOPOLOGY, list_kinds_at
 
 
 class OfNodes(typing.NamedTuple):
-    """A fact of each node, with its value or its error.
+    """A source that gives a fact of each node: its value, or the error of the node.
 
-    :ivar kind: of the fact
-    :ivar key: of the value, where only a part of it counts
-    :ivar chosen: kind of the cluster whose value names the nodes that were asked; the others count as seen, with
-        nothing
+    :ivar kind: kind of the fact
+    :ivar key: key of the value, where only this part is used
+    :ivar chosen: kind of the cluster fact that lists the nodes that were asked; all other nodes count as read, with an
+        empty value
     """
 
     kind: str
@@ -27,10 +29,11 @@ class OfNodes(typing.NamedTuple):
 
 
 class Chosen(typing.NamedTuple):
-    """A fact, with its value or its error, of those nodes alone that a fact of the cluster names; of none where this
-    run has no such fact.
+    """A source that gives a fact, as value or error, only of the nodes that a cluster fact lists. Without that cluster
+    fact in this run, it gives the fact of no node.
 
-    :ivar chosen: kind of the cluster whose value is the list of their names
+    :ivar kind: kind of the fact of the nodes
+    :ivar chosen: kind of the cluster fact whose value is the list of node names
     """
 
     kind: str
@@ -38,22 +41,28 @@ class Chosen(typing.NamedTuple):
 
 
 class Planned(typing.NamedTuple):
-    """The value of a fact of each node that has one. No node is missing for want of it."""
+    """A source that gives the value of a fact of each node that has this fact. Nodes without it do not count as
+    missing.
+    """
 
     kind: str
 
 
 class OfCluster(typing.NamedTuple):
-    """One key of a fact about the cluster; the default of the field where this run has no such fact."""
+    """A source that gives one key of a fact about the cluster. If this run has no such fact, the field of ``Facts``
+    keeps its default.
+    """
 
     kind: str
     key: str
 
 
 class Joined(typing.NamedTuple):
-    """One key, a list, of several facts about the cluster, one after the other.
+    """A source that gives one list from several facts about the cluster: the lists under the same key, concatenated.
 
-    :ivar whole: each of the facts must be there; else the default of the field counts
+    :ivar kinds: kinds of the facts
+    :ivar key: key of the list in each fact
+    :ivar whole: whether all of the facts must exist; if one is missing, the field of ``Facts`` keeps its default
     """
 
     kinds: tuple[str, ...]
@@ -62,7 +71,7 @@ class Joined(typing.NamedTuple):
 
 
 class OfRun(typing.NamedTuple):
-    """A field of what the run began with."""
+    """A source that gives a field of the data with which the run started (run.json)."""
 
     field: str
 
@@ -281,7 +290,7 @@ PLANNED_BY: dict[str, tuple[OfNodes, ...]] = {
 
 
 def list_kinds(sources: typing.Iterable[Source]) -> set[str]:
-    """Return the kinds of facts that these are read from."""
+    """Return the kinds of facts that these sources read."""
     kinds: set[str] = set()
     for source in sources:
         if isinstance(source, (OfNodes, Chosen, OfCluster, Planned)):
@@ -294,17 +303,20 @@ def list_kinds(sources: typing.Iterable[Source]) -> set[str]:
 
 
 def shared(stage: str) -> tuple[OfNodes, ...]:
-    """Return the facts of the nodes that a stage needs before its own observers start."""
+    """Return the sources of node facts that a stage shares with other stages. The facts must be read before the stage's
+    own commands run on the nodes.
+    """
     needed = (*SOURCES[stage].values(), *PLANNED_BY.get(stage, ()))
     return tuple(source for source in SHARED if source in needed)
 
 
 def listens(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> bool:
-    """Return whether the stage needs to know to which switches the ports of Ethernet fabrics are cabled: where its
-    rounds shall use each link, or the collectives of three nodes or more go from leaf to leaf.
+    """Return whether the stage needs the LLDP neighbors of the ports of Ethernet fabrics. It needs them if its rounds
+    must use each link, or if its collectives run leaf by leaf on three or more nodes.
 
-    :param intent: makes it; stage validate is still to say whether that can be done
-    :param nodes: of the run
+    :param intent: function that returns the loaded intent; it may raise, since stage validate may not have judged the
+        intent yet
+    :param nodes: number of nodes of the run
     """
     if NEIGHBOURS not in SOURCES[stage].values():
         return False
@@ -319,13 +331,15 @@ def listens(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> bool
 
 
 def asks_nodes(stage: str) -> bool:
-    """Return whether the stage has observers of its own on the nodes, whatever the run has looked at before."""
+    """Return whether the stage reads facts from the nodes that no other stage shares."""
     return any(isinstance(source, OfNodes) and source not in SHARED for source in SOURCES[stage].values())
 
 
 def looks_again(stage: str, intent: typing.Callable[[], Intent]) -> bool:
-    """Return whether the stage may change what this run has looked at, and looks again at the nodes.
+    """Return whether the stage may change the state of the nodes, so that facts which this run has already read must be
+    read again.
 
-    :param intent: makes it; stage validate is still to say whether that can be done
+    :param intent: function that returns the loaded intent; it may raise, since stage validate may not have judged the
+        intent yet
     """
     return stage == "tuning" and intent().cluster.tuning.set

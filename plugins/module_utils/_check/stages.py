@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which facts and which check belong to which stage.
+"""The table of the stages: the class of their facts and their check.
 
 The imports are static on purpose: Ansible packs a module by reading its imports.
 """
@@ -53,8 +53,9 @@ TABLE: dict[str, tuple[typing.Any, Check]] = {
 
 @functools.cache
 def find_form(kind: str) -> typing.Any:
-    """Return the type of a fact of one node (``Observed[NodeHcas]``), as the stages that are judged by it have it; None
-    where no stage takes the whole fact."""
+    """Return the type to load for a kind of node fact, such as ``Observed[NodeHcas]``. Return None if no stage uses the
+    whole fact.
+    """
     for stage, (facts, _check) in TABLE.items():
         for field, source in SOURCES[stage].items():
             if isinstance(source, (OfNodes, Chosen)) and source.kind == kind and not getattr(source, "key", ""):

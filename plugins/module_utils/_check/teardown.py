@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""After the teardown: is everything gone that the collection made. Check ids: ``teardown.*``."""
+"""The findings after a teardown: whether everything that linerate.rdma created is removed. Check ids:
+``teardown.*``.
+"""
 
 from __future__ import annotations
 
@@ -35,20 +37,21 @@ class Facts:
     """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that took part
-    :ivar removed: what became of each object; None when not all were asked for
-    :ivar sync: answer of sriov_sync for the way back; None when it did not run
-    :ivar operators: answer of sriov_operator_info afterwards; None when there is none
-    :ivar operator_removed: whether the operator was taken back as well
-    :ivar rolls: how the MachineConfigPools took it that MachineConfigs and KubeletConfigs went; None when nobody looked
-    :ivar roll_error: why the pools did not get ready for that
-    :ivar drop_ins: state of containerd's drop-in on each node, in the words of the module file
-    :ivar kernel_arguments: those that the module kernel_arguments has added and not taken back, on each node
-    :ivar kernel_settings: what the module kernel_settings took back on each node, where the intent had something set
-    :ivar by_pods: names of the nodes that are reached by observers, which look and take nothing back
-    :ivar check_mode: nothing was taken back
-    :ivar stays: what is left of the operators that OLM installed for the collection
-    :ivar left: answer of operators_info afterwards, by which Helm's are told that a run installed; None when it did not
-        run
+    :ivar removed: result for each object; None when not every removal task reported its results
+    :ivar sync: answer of sriov_sync after the removal; None when it did not run
+    :ivar operators: answer of sriov_operator_info after the removal; None when there is none
+    :ivar operator_removed: whether the SR-IOV operator was removed as well
+    :ivar rolls: rolls of the MachineConfigPools after MachineConfigs and KubeletConfigs were removed; None when they
+        were not read
+    :ivar roll_error: reason why the pools were not ready for that
+    :ivar drop_ins: state of containerd's drop-in on each node, as the module file reports it
+    :ivar kernel_arguments: arguments that the module kernel_arguments added and did not remove, on each node
+    :ivar kernel_settings: settings that the module kernel_settings removed on each node, where the intent set some
+    :ivar by_pods: names of the nodes that are reached by observers, which read a node but remove nothing from it
+    :ivar check_mode: whether the run was in check mode, in which nothing is removed
+    :ivar stays: objects that remain of the operators that OLM installed for linerate.rdma
+    :ivar left: answer of operators_info after the removal, which shows the operators that a run installed by Helm; None
+        when it did not run
     """
 
     nodes: tuple[str, ...] = ()
@@ -68,11 +71,10 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return a finding for each object, for each fabric on each node, for each node, and on the operator where it was
-    taken back.
+    """Return findings on each object, each fabric on each node, each node, and the SR-IOV operator if it was removed.
 
-    In check mode on the nodes alone that are reached by observers: what is there stays there, so that it says how the
-    teardown would end.
+    In check mode return findings only for nodes that are reached by observers. A teardown does not change these nodes,
+    so the findings show the result in advance.
     """
     if facts.check_mode:
         return tuple(
@@ -111,7 +113,9 @@ def _check_objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> 
 
 
 def _check_rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
-    """Check the progress of the MachineConfigPools, where the intent has something for them."""
+    """Check that the MachineConfigPools have finished the configuration without the removed objects, if the intent
+    creates MachineConfigs or KubeletConfigs.
+    """
     if facts.rolls is None and any(machine_objects(intent)):
         why, expected = (
             "The nodes had MachineConfigs or a KubeletConfig by the intent, and nobody saw them come back from that.",
@@ -148,7 +152,9 @@ def _check_object(item: AppliedObject) -> Finding:
 
 
 def _check_namespace(subject: str, item: AppliedObject) -> Finding:
-    """Return a namespace of the collection with objects of others, or of which nobody knows whether it has any."""
+    """Return the finding on a namespace of linerate.rdma that was not deleted: it contains objects not managed by
+    linerate.rdma, or its content is not known.
+    """
     keep = f"To keep the namespace: kubectl label namespace {item.name} {LABEL}-"
     if item.reason == UNREAD:
         why = f"Whether others have objects in it is not known, so it was not deleted: {item.refusal}."
@@ -163,7 +169,9 @@ def _check_namespace(subject: str, item: AppliedObject) -> Finding:
 
 
 def _report_stays(item: RetainedObject) -> Finding:
-    """Return a warning: it is there on purpose, and the reader decides."""
+    """Return a warning on an object that the teardown leaves on purpose, with the command by which the user can delete
+    it.
+    """
     by_hand = (
         "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is"
         " needed: kubectl delete crd NAME"
@@ -180,8 +188,9 @@ def _report_stays(item: RetainedObject) -> Finding:
 
 
 def _check_releases(left: OperatorsSeen) -> list[Finding]:
-    """Operators that a run installed by Helm, beside the SR-IOV operator. They may serve others by now, so that nobody
-    but the reader takes them back."""
+    """Return warnings on operators that a run installed by Helm, other than the SR-IOV operator. Other users may depend
+    on them by now, so a teardown does not remove them.
+    """
     if left.errors:
         why = f"Which operators are left is not known: {'; '.join(left.errors[:3])}."
         remedy = (

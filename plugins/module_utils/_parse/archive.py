@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where an archive shall go, as a user writes it, and what a server says that does not take it.
+"""The destination of the report's archive as the user writes it, and the reason that a server gives when it refuses the
+archive.
 
 Sources: RFC 3986 (addresses), RFC 4918 section 9.7 (PUT below a collection), Amazon S3 API reference (signature in the
 query; Error, Code, Message).
@@ -25,10 +26,11 @@ _MOST = 65536
 
 
 def place_of(said: typing.Any) -> typing.Optional[Place]:
-    """Parse a folder, or an address that takes PUT; None where nobody names one.
+    """Parse the destination of the archive: a folder, or an HTTP address that accepts PUT. Return None if the value is
+    None or empty.
 
-    :param said: value of the variable, of whatever type
-    :raises ArchiveError: it is neither
+    :param said: value of the variable, of any type
+    :raises ArchiveError: the value is neither the path of a folder nor a valid address
     """
     if said is None or said == "":
         return None
@@ -94,7 +96,9 @@ def _parse_archive_address(said: str) -> Address:
 
 
 def parse_expiry(address: Address) -> typing.Optional[datetime.datetime]:
-    """Until when a signed address of S3 is taken; None where it does not say."""
+    """Return the time at which a presigned S3 address expires. Return None if the query has no valid date and
+    duration.
+    """
     found = {match[1]: match[2] for match in _SIGNED.finditer(address.query[:_MOST])}
     try:
         begins: datetime.datetime = datetime.datetime.strptime(found["Date"], "%Y%m%dT%H%M%SZ").replace(
@@ -106,8 +110,9 @@ def parse_expiry(address: Address) -> typing.Optional[datetime.datetime]:
 
 
 def refusal_words(text: str) -> str:
-    """Return the reason for a refusal that S3, or a compatible server, gives in XML; empty where nothing of that form
-    is there."""
+    """Return the error code and message from the XML of a refusal by S3 or a compatible server. Return an empty string
+    if the text has neither.
+    """
     head = text[:_MOST]
     code, message = _CODE.search(head), _MESSAGE.search(head)
     return plain(": ".join(found[1].strip() for found in (code, message) if found is not None), 400)

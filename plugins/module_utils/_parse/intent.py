@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the user wrote in ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``, as an Intent.
+"""Load the variables ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster`` into an Intent.
 
-Only shape is read here: types, unknown and missing keys. Meaning that spans fields is checked in
+Only the form is checked here: types, unknown keys and missing keys. Rules that span fields are checked in
 _check/validate/check.py.
 """
 
@@ -29,8 +29,8 @@ MOST_FABRICS = 100
 class IntentError(RdmaError):
     """An intent that does not fit its schema.
 
-    :ivar problems: one for each place that is wrong, in the order of the variables; paths as the user wrote them
-    :ivar partial: what could be read; the rest raises ``Unread`` when it is asked for
+    :ivar problems: one error for each invalid place, in the order of the variables, with the path as the user wrote it
+    :ivar partial: the intent with the parts that could be read. Access to another part raises ``Unread``
     """
 
     def __init__(self, problems: typing.Sequence[LoadError], partial_intent: Intent) -> None:
@@ -43,10 +43,10 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
     """Load the three user variables.
 
     :param fabrics: value of ``rdma_fabrics``, a list of mappings
-    :param waivers: value of ``rdma_waivers``; None when the user has none
-    :param cluster: value of ``rdma_cluster``; None leaves the defaults
-    :returns: with the names that images have on the mirror, if there is one
-    :raises IntentError: with all mistakes of all three
+    :param waivers: value of ``rdma_waivers``; None if the user has no waivers
+    :param cluster: value of ``rdma_cluster``; None for the defaults
+    :returns: the intent. If ``rdma_cluster.mirror`` is set, its images have their names on the mirror
+    :raises IntentError: the variables are invalid. The error has all problems of all three
     """
     problems: list[LoadError] = []
     values = {
@@ -69,16 +69,18 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
 
 
 def mirror_of(data: typing.Any) -> Mirror:
-    """Value of ``rdma_cluster.mirror``; nothing where there is none.
+    """Load the value of ``rdma_cluster.mirror``. Return an empty mapping if the value is None or empty.
 
-    :raises LoadError: it is neither a text nor a mapping of texts
+    :raises LoadError: the value is neither a text nor a mapping of texts
     """
     found: Mirror = load(dict[str, str], _normalize_mirror(data), "rdma_cluster.mirror")
     return found
 
 
 def _normalize_mirror(data: typing.Any) -> typing.Any:
-    """One place alone is that of everything; none, and an empty text of an expression, is no mirror."""
+    """Return a mirror as a mapping. A text becomes the mirror of all images. None and an empty text become an empty
+    mapping.
+    """
     return {} if data is None or data == "" else {EVERYTHING: data} if isinstance(data, str) else data
 
 
@@ -91,7 +93,9 @@ def _add_mirror(cluster: typing.Any) -> typing.Any:
 
 
 def _on_mirror(intent: Intent) -> Intent:
-    """All that renderers and checks see of an image is its name on the mirror."""
+    """Return the intent with the names that its images have on the mirror. Renderers and checks see only these names.
+    Without a mirror the intent is returned unchanged.
+    """
     cluster, mirror = intent.cluster, intent.cluster.mirror
     if not mirror:
         return intent
@@ -112,7 +116,7 @@ def _on_mirror(intent: Intent) -> Intent:
 
 
 def _list_placeholder_errors(data: typing.Any, path: str) -> typing.Iterator[LoadError]:
-    """Find the values that a proposal left to the user and that are not filled in yet."""
+    """Yield an error for each value that still has the placeholder of a proposal, which the user must replace."""
     if isinstance(data, dict):
         for key, item in data.items():
             yield from _list_placeholder_errors(item, f"{path}.{key}")
@@ -125,7 +129,9 @@ def _list_placeholder_errors(data: typing.Any, path: str) -> typing.Iterator[Loa
 
 
 def _normalize_subnet_managers(fabrics: typing.Any) -> typing.Any:
-    """One subnet manager as a list of one: most fabrics have ``any``, and nobody should write a list for it."""
+    """Return the fabrics with each single subnet manager replaced by a list of one, because most users write only
+    ``any``.
+    """
     return [_add_managers(item) for item in fabrics] if isinstance(fabrics, (list, tuple)) else fabrics
 
 
@@ -140,7 +146,9 @@ def _add_managers(fabric: typing.Any) -> typing.Any:
 def _load_list(
     cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Optional[tuple[typing.Any, ...]]:
-    """None where it is no list, or no fabric is in it."""
+    """Load a list of fabrics or waivers, and add all errors to ``problems``. Return None if the value is not a list,
+    has too many items, or is an empty list of fabrics.
+    """
     if not isinstance(data, (list, tuple)):
         problems.append(LoadError(path, "missing" if data is None else kind_of(data), "a list of mappings"))
         return None

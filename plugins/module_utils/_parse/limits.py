@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Decodes JSON from outside within limits: of its size, of its depth, and of how much memory it may become.
+"""Decode JSON from outside within limits on its size, its depth and the memory that its values take.
 
-Source of the format: RFC 8259. It leaves open what duplicate keys and numbers out of range mean (sections 4 and 6), and
-knows neither NaN nor Infinity.
+Source of the format: RFC 8259. It does not define the meaning of duplicate keys and of numbers out of range (sections 4
+and 6), and does not allow NaN and Infinity.
 """
 
 from __future__ import annotations
@@ -133,17 +133,18 @@ def _find_long_number(text: str) -> str:
 
 
 def count_values(text: typing.Union[str, bytes]) -> int:
-    """Count the signs of a text of JSON that make values: the largest number of values that it can have."""
+    """Return the largest number of values that a JSON text can have, by counting commas and opening brackets."""
     if isinstance(text, bytes):
         return text.count(b",") + text.count(b"[") + text.count(b"{")
     return text.count(",") + text.count("[") + text.count("{")
 
 
 def count_values_outside_strings(text: bytes) -> int:
-    """Count the signs of a text of JSON that make values, without those within its strings.
+    """Return the largest number of values that a JSON text can have, by counting commas and opening brackets outside of
+    its strings.
 
-    It takes the memory of the text three times, and more time than ``values_of``. Where a text has more strings than
-    its values could explain, it is no JSON: all its signs count.
+    This takes three times the memory of the text, and more time than ``count_values``. If the text has more strings
+    than its values allow, it is not JSON, and the result is that of ``count_values``.
     """
     plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     most = count_values(text)
@@ -153,13 +154,15 @@ def count_values_outside_strings(text: bytes) -> int:
 
 
 def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_values: int = 0) -> typing.Any:
-    """Decode what an API server says, which may be a list of thousands of objects.
+    """Decode the response of an API server, which may be a list of thousands of objects.
 
-    The depth is looked at in the text, which costs a fraction of a walk through the values. What one of the objects has
-    below it is null: it has no meaning in any kind of Kubernetes, and the other objects of the list stay readable.
+    The depth is checked in the text, which is much faster than a walk through the values. A list or mapping below
+    ``most_depth`` levels is replaced by null. No kind of Kubernetes uses so many levels, and the other objects of the
+    list stay readable.
 
-    :param most_values: that it may have; 0 for a list, which may have any
-    :raises ParseError: it has more values, is no JSON, or has NaN, Infinity or a number that is none of 64 bits
+    :param most_values: maximum number of values; 0 for no limit, as for a list
+    :raises ParseError: the response has more values, is not JSON, or has NaN, Infinity, an integer of more than 64
+        digits or a number beyond the range of 64-bit floating point
     """
     if most_values and count_values(text) > most_values and count_values_outside_strings(text) > most_values:
         raise ParseError(what, "JSON of more values", f"JSON of at most {most_values} values")
@@ -184,7 +187,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 
 def _is_deep(text: bytes, most: int) -> bool:
-    """Return whether a list or a mapping lies deeper than that."""
+    """Return whether a list or mapping is nested deeper than ``most`` levels."""
     depth = 0
     for token in _TOKEN.finditer(text) if _may_be_deep(text, most) else ():
         depth += 1 if token[0] in b"[{" else -1 if token[0] in b"]}" else 0
@@ -194,8 +197,9 @@ def _is_deep(text: bytes, most: int) -> bool:
 
 
 def _may_be_deep(text: bytes, most: int) -> bool:
-    """Return whether the signs of a text look like a list or a mapping that lies deeper than that: false is certain,
-    and costs a fraction of a walk."""
+    """Return whether a list or mapping may be nested deeper than ``most`` levels. False is certain. This is much faster
+    than ``_is_deep``.
+    """
     signs = text.translate(_SAME, _SIGNS)
     # two quotes side by side are a text without a bracket, or end one and begin the next
     signs = signs.replace(b"\\\\", b"").replace(b'\\"', b"").replace(b'""', b"")
@@ -208,7 +212,7 @@ def _may_be_deep(text: bytes, most: int) -> bool:
 
 
 def _cut_deep_values(text: bytes, most: int) -> bytes:
-    """Return the same JSON, with null for each list and mapping that lies deeper."""
+    """Return the same JSON, with null in place of each list and mapping that is nested deeper than ``most`` levels."""
     if not _may_be_deep(text, most):
         return text
     kept, end, depth = [], 0, 0
@@ -232,7 +236,7 @@ def _decode_utf8(text: bytes, what: str) -> str:
 
 
 class _Refused(Exception):
-    """A value that JSON has, and that is not taken."""
+    """A value that is valid JSON and not allowed here."""
 
     def __init__(self, seen: str, expected: str) -> None:
         super().__init__(seen)
@@ -267,7 +271,10 @@ def _refuse_constant(text: str) -> typing.NoReturn:
 
 
 def _limit_depth(data: typing.Any, what: str, most: int) -> None:
-    """:raises ParseError: more levels than that"""
+    """Raise an error if decoded JSON has too many levels.
+
+    :raises ParseError: the data has more than ``most`` levels
+    """
     level = [data]
     for _depth in range(most):
         level = [

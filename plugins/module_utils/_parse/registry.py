@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a container registry says to a client, and the file with which a client answers.
+"""Parse the responses of a container registry, and the file with the credentials of a client.
 
 Sources: distribution spec 1.1 (manifests, tags), distribution/distribution docs/spec/auth/token.md (WWW-Authenticate,
 the answer of the token server), RFC 9110 section 11 (challenges), docker/cli config.json and containers/image
@@ -26,7 +26,9 @@ _MOST_ANSWER = 8 * MIB
 
 
 def parse_challenge(header: str) -> typing.Optional[Challenge]:
-    """Value of WWW-Authenticate; None where it asks for what no client of registries has."""
+    """Parse the header WWW-Authenticate. Return None if it requires a scheme other than Basic and Bearer, or a Bearer
+    token without a realm.
+    """
     scheme, _space, rest = header[:_MOST].strip().partition(" ")
     if scheme.lower() == "basic":
         return Challenge("basic")
@@ -48,7 +50,9 @@ def parse_challenge(header: str) -> typing.Optional[Challenge]:
 
 
 def _decode_answer(text: str) -> typing.Any:
-    """JSON; None where it is none. What it is of may be a secret, so that no error has a part of it."""
+    """Decode JSON. Return None if the text is not valid JSON. The text may contain a secret, so no error message quotes
+    it.
+    """
     try:
         return decode_json(text, "registry", most_bytes=_MOST_ANSWER, unique=False)
     except ParseError:
@@ -56,9 +60,10 @@ def _decode_answer(text: str) -> typing.Any:
 
 
 def parse_logins(text: str) -> Logins:
-    """Users of registries in the form of docker's config.json and of auth.json, by registry, or registry and path.
+    """Return the credentials in a file of the form of docker's config.json or auth.json, by registry, or by registry
+    and path.
 
-    :raises RdmaError: it is none. No message holds a part of it
+    :raises RdmaError: the text is not such a file. The message does not quote it
     """
     data = _decode_answer(text)
     entries = data.get("auths", {}) if isinstance(data, dict) else None
@@ -90,9 +95,9 @@ def _parse_login(entry: typing.Mapping[str, typing.Any]) -> typing.Optional[Regi
 
 
 def token_of(text: str) -> str:
-    """Of the answer of a token server.
+    """Return the token in the response of a token server.
 
-    :raises RdmaError: it holds none
+    :raises RdmaError: the response has no valid token
     """
     data = _decode_answer(text)
     found = (data.get("token") or data.get("access_token")) if isinstance(data, dict) else None
@@ -103,9 +108,9 @@ def token_of(text: str) -> str:
 
 
 def parse_tags(text: str) -> tuple[str, ...]:
-    """Of the answer of ``/v2/NAME/tags/list``.
+    """Return the tags in the response of ``/v2/NAME/tags/list``.
 
-    :raises RdmaError: it is none
+    :raises RdmaError: the response is not a list of tags
     """
     data = _decode_answer(text)
     tags = data.get("tags") if isinstance(data, dict) else None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which attributes of a BIOS have to be written so that it is as wanted after the next reset, and what stands in the
-way."""
+"""The attributes of a node's BIOS to write so that the BIOS has the desired settings after the next reset, and the
+reasons why attributes cannot be written.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,12 @@ Values = tuple[typing.Any, ...]
 
 
 def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
-    """Plan the values to write. What waits already need not be written again, unless the BMC applies it by a job and
-    has none."""
+    """Plan the values to write. A pending value that is correct is not written again, unless the BMC applies values by
+    a job, has no such job, and the current value is wrong.
+
+    :param wanted: desired settings, each with the acceptable values
+    :returns: the writes, and a refusal for each attribute that cannot be written or found
+    """
     settings = {setting.key: setting for setting in bios.settings}
     writes: list[BiosWrite] = []
     refusals: list[BiosRefusal] = []
@@ -40,8 +45,10 @@ def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
 
 
 def make_body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> dict[str, typing.Any]:
-    """Return the body of the request to the settings object. DSP0266, 9.10: without a time some BMCs keep the values
-    and never make the job that applies them."""
+    """Return the body of the request to the settings object. It requests that the values are applied at the next reset,
+    if the BMC supports that: without an apply time [DSP0266, 9.10] some BMCs keep the values but never create the job
+    that applies them.
+    """
     attributes: dict[str, typing.Any] = {"Attributes": {write.attribute: write.after for write in writes}}
     return (
         {**attributes, "@Redfish.SettingsApplyTime": {"ApplyTime": ON_RESET}}
@@ -51,7 +58,7 @@ def make_body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> dict[str, t
 
 
 def waits(bios: NodeBios, wanted: Wanted) -> bool:
-    """Return whether something that is wanted waits for a reset."""
+    """Return whether any attribute of a desired setting has a pending value, which the next reset applies."""
     return any(
         attribute.pending is not None
         for setting in bios.settings
@@ -69,8 +76,9 @@ def _is_done(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values)
 
 
 def _find_allowed_value(key: Key, attribute: BiosAttribute, wanted: Values) -> typing.Any:
-    """Return the first of the wanted values that the attribute may take, as the BMC tells it; None where it may take
-    none of them."""
+    """Return the first desired value that the attribute accepts, in the form in which the BMC reports values. Return
+    None if it accepts none of them.
+    """
     for one in wanted:
         if attribute.allowed:
             found = [value.value for value in attribute.allowed if matches(key, [one], value.value, value.label)]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What has to be set in the firmware of HCAs, by what it is set to and what is wished. Nothing is set where one thing
-can't be."""
+"""The settings to write to the firmware of HCAs, computed from the reported and the desired settings. If any setting
+cannot be written, no setting is written.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +22,15 @@ WishesOf = typing.Callable[[str], Wishes]
 
 
 class FirmwareError(RdmaError):
-    """Wishes that can't be met. Nothing was set."""
+    """The error for desired settings that cannot be written. No setting was written."""
 
 
 def list_changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChange, ...]:
-    """One for each HCA, in their order. The next value counts: what is set already and waits for a reset is set.
+    """Return the change of each HCA, in the order of the HCAs. Settings are compared with the values after the next
+    reset, so that a value that is stored already is not written again.
 
-    :raises FirmwareError: all that can't be set, of all HCAs
+    :param wishes_of: returns the desired settings of an HCA by its PCI address
+    :raises FirmwareError: a setting cannot be written. The message lists the problems of all HCAs
     """
     values = dict.fromkeys(item for hca in seen.hcas for item in wishes_of(hca.address).items())
     problems = [f"the value {value!r} of {name} is none" for name, value in values if not _VALUE.match(value)]
@@ -39,8 +42,11 @@ def list_changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChang
 
 
 def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
-    """Return whether a reset has to bring a wish into force. Firmware that does not say what is in force needs one
-    after each change."""
+    """Return whether the desired settings need a reset to take effect. Firmware that does not report its current values
+    needs a reset after each change.
+
+    :param changed: whether settings of the HCA were written
+    """
     settings = [setting for setting in seen.settings if setting.name in wishes]
     return any(setting.pending for setting in settings) or (
         changed and any(setting.current is None for setting in settings)
@@ -48,7 +54,7 @@ def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
 
 
 def list_unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
-    """Return the names of wishes that are not what the next reset brings."""
+    """Return the names of the desired settings that will not be in force after the next reset."""
     return tuple(name for name, value in wishes.items() if not _is_next_value(seen, name, value))
 
 
@@ -88,7 +94,9 @@ def _get_next_value(hca: HcaFirmware, name: str) -> str:
 
 
 def _for_tool(value: str) -> str:
-    """Return a boolean as the number that all versions take."""
+    """Return a value as the tool accepts it. A boolean becomes 1 or 0, which all versions of the tool accept, and a
+    number is written in decimal.
+    """
     words = {"true": "1", "yes": "1", "false": "0", "no": "0"}
     found = words.get(value.lower(), value)
     return str(number(found)) if number(found) is not None else found

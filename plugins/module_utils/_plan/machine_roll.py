@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which nodes the roll of their MachineConfigPool reboots, so that what else waits for a reboot takes that one. Pure.
+"""The nodes that the roll of their MachineConfigPool reboots, so that other changes that need a reboot share that
+reboot. Pure.
 
-Where the BIOS of a node differs, and MachineConfigs of ours are new to pools, the machine config operator is who
-reboots the nodes of these pools: once, for all of it. A power cycle it can't do. All new MachineConfigs come with one
-roll, so that one pool that has to wait holds the others.
+If the BIOS of a node differs and the pool of the node gets new MachineConfigs of the collection, the machine config
+operator reboots the nodes of the pool once, for all changes. The operator cannot power cycle a node. All new
+MachineConfigs are rolled together, so that a pool that has to wait delays the other pools.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ Rolls = tuple[PoolPlan, ...]
 
 
 def add_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Steps, Rolls]:
-    """Steps with the pool that reboots each node, and the rolls of these pools.
+    """Return the steps, each with the MachineConfigPool that reboots its node, and the rolls of these pools.
 
-    :param steps: what is to be done to each node of the inventory, whoever reboots it. Those with a pool wait for one
-        that is under way
-    :param machines: the cluster; ``configs`` are those that are to be applied
+    :param steps: steps of the nodes of the inventory, independent of the component that reboots the node. A step with a
+        pool waits for the roll in progress of that pool
+    :param machines: state of the cluster; ``configs`` are the MachineConfigs and KubeletConfigs to apply
     """
     found = (find_machine_pool(node, machines.pools) for node in machines.nodes)
     pools = {node.name: pool for node, pool in zip(machines.nodes, found) if pool is not None}
@@ -47,8 +48,9 @@ def add_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Ste
 
 
 def read_held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
-    """Return the same, without the rolls when one of their nodes can't be done now: it would be rebooted a second time.
-    So all of them wait."""
+    """Return the steps and rolls, without any roll if a node of a pool is blocked: a roll now would reboot that node
+    twice. All rolls are then held back, and their steps get the reason.
+    """
     names = {roll.name for roll in rolls}
     mine = [step for step in steps if step.pool in names or step.also in names]
     if not mine or any(step.phase == "wait" for step in mine if step.pool):
@@ -66,8 +68,9 @@ def read_held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
 
 
 def _collect_roll_reasons(machines: Machines) -> dict[str, tuple[str, ...]]:
-    """Return why pools will roll, in words, by their names: what is new to them, or a run that was stopped before it
-    let them go."""
+    """Return the reasons why pools will roll, by the name of the pool. The reasons are new MachineConfigs and
+    KubeletConfigs, and an interrupted run that left the pool paused.
+    """
     found = {}
     for pool in machines.pools:
         mine = [config for config in machines.configs if find_rendered_configs(pool, config, machines.pools)]
@@ -99,7 +102,7 @@ def _get_pool_name(pool: typing.Optional[MachinePool]) -> str:
 
 
 def _needs_reboot(step: NodeStep) -> bool:
-    """Return whether a setting of a node waits for a reboot, and was not tried yet."""
+    """Return whether a setting of the node needs a reboot that was not tried before."""
     return step.phase == "begin" and step.action == "reboot" and not step.untaken
 
 

@@ -2,14 +2,16 @@
 
 """The copy of a fabric's NetworkAttachmentDefinition for the pods that measure.
 
-Why a copy: with ``namespaceIsolation`` of multus (always on OpenShift) a pod gets networks of its own namespace and of
-``globalNamespaces`` only. A copy in the namespace of the measurement works with and without it, and says what the pods
-of jobs get. [multus-cni v4 docs/configuration.md]
+Reason for the copy: with ``namespaceIsolation`` of multus, which OpenShift always enables, a pod can use only networks
+of its own namespace and of ``globalNamespaces``. A copy in the namespace of the measurement works with and without this
+isolation, and gives the pods the same network as the pods of jobs. [multus-cni v4 docs/configuration.md]
 
-Why it is compared first: tenants may be able to write NetworkAttachmentDefinitions in the namespace of the jobs, and
-CNI plugins run as root on the node. So the copy is made only of what the intent says, key by key, and is written anew
-from what was compared. Keys that Go would read and this comparison would not (twice, or in other letters) are refused.
-Forms: sriov-network-operator bindata/manifests/cni-config, network-operator manifests/state-*-network.
+Reason for the comparison: tenants may be able to write NetworkAttachmentDefinitions in the namespace of the jobs, and
+CNI plugins run as root on the node. The copy therefore contains only values that match the intent, key by key, and is
+serialized from the compared data. Keys that Go would interpret and this comparison would miss (duplicate keys, or keys
+in another case) are refused.
+
+Formats: sriov-network-operator bindata/manifests/cni-config, network-operator manifests/state-*-network.
 """
 
 from __future__ import annotations
@@ -64,17 +66,17 @@ _SETTINGS: dict[str, typing.Callable[[typing.Any], bool]] = {
 
 
 class ForeignNetwork(RdmaError):
-    """A NetworkAttachmentDefinition says something else than the intent."""
+    """The error for a NetworkAttachmentDefinition that does not match the intent."""
 
 
 def copy_of(
     found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent, namespace: str, run: str
 ) -> Object:
-    """Return the copy, owned by a run.
+    """Return the copy of a NetworkAttachmentDefinition, labeled as owned by a run.
 
-    :param found: the NetworkAttachmentDefinition in the namespace of the jobs
-    :param namespace: of the copy
-    :raises ForeignNetwork: it is not what the intent makes
+    :param found: NetworkAttachmentDefinition in the namespace of the jobs
+    :param namespace: namespace of the copy
+    :raises ForeignNetwork: the NetworkAttachmentDefinition does not match the intent
     """
     title = f"NetworkAttachmentDefinition {fabric.network.namespace}/{fabric.network.name}"
     try:
@@ -98,7 +100,7 @@ def copy_of(
 
 
 class _Different(Exception):
-    """An error with the difference between the object and the intent."""
+    """The internal error for a difference between the object and the intent. Its message describes the difference."""
 
 
 def _read_cni_config(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> Object:
@@ -134,7 +136,11 @@ def _decode_cni_config(found: typing.Mapping[str, typing.Any]) -> Object:
 
 
 def _require_main_plugin(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
-    """The plugin that makes the interface."""
+    """Check that the plugin that creates the interface matches the intent. Settings of a virtual function that the
+    intent does not define are accepted if their values are harmless.
+
+    :raises _Different: a value or a key does not match
+    """
     wanted, settings = _render_required_plugin(fabric, cluster), _SETTINGS if find_traits(fabric).functions else {}
     for key in dict.fromkeys([*wanted, *plugin]):
         if key in wanted:
@@ -146,7 +152,7 @@ def _require_main_plugin(plugin: Object, fabric: Fabric, cluster: ClusterIntent)
 
 
 def _render_required_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """Return the parts of the object that must be as the intent gives them."""
+    """Return the keys of the main plugin that must match the intent, with their values."""
     kind = attachment_kind(fabric)
     if not find_traits(fabric).functions:
         return filled(**{"type": _TYPES.get(kind), **network.render_plugin(fabric, cluster)})
@@ -155,7 +161,11 @@ def _render_required_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
 
 
 def _read_resource_name(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> str:
-    """Return the device plugin's resource that the network names; empty when it needs none."""
+    """Return the name of the device plugin's resource from the annotation of the network. Return an empty text if the
+    network has no such annotation and needs none.
+
+    :raises _Different: the name does not match the intent
+    """
     annotations = (found.get("metadata") or {}).get("annotations") or {}
     said, wanted = annotations.get(RESOURCE) or "", resource_of(fabric, cluster)
     needed = find_traits(fabric).functions or attachment_kind(fabric) == HOST_DEVICE

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Charts on the mirror of a disconnected site, and the values with which they name the mirror's images in place of
-their own."""
+"""Helm charts on the mirror of a disconnected site, and the chart values that replace image names with their names on
+the mirror.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +20,10 @@ _OCI = "oci://"
 
 
 def place_chart_on_mirror(chart: OperatorChart, mirror: Mirror) -> OperatorChart:
-    """Return the chart as the mirror has it, which is a registry: one of a repository is below the repository's name
-    there. A folder or an archive stays."""
+    """Return the chart with its location on the mirror, which is an OCI registry. The path of a chart from a repository
+    begins with the host and path of that repository. A chart in a folder or an archive, and one that the mirror does
+    not have, is returned unchanged.
+    """
     if chart.repository:
         name = f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}"
         found = on_mirror(name, mirror)
@@ -34,16 +37,17 @@ def place_chart_on_mirror(chart: OperatorChart, mirror: Mirror) -> OperatorChart
 
 
 def collect_values_on_mirror(defaults: Values, mirror: Mirror) -> dict[str, typing.Any]:
-    """Return the replacements for a chart's own values (``helm show values``), and nothing else of them.
+    """Return the replacements for a chart's default values (``helm show values``), without the values that stay
+    unchanged.
 
-    A pair of ``registry`` and ``repository`` is one name (Kubeflow); NVIDIA's ``repository`` is the folder of an
-    ``image``; else a text under ``image``, ``images`` or ``repository`` is a name.
+    A pair of ``registry`` and ``repository`` is one image name (Kubeflow). In NVIDIA's charts ``repository`` is the
+    folder of an ``image``. Any other text below a key that contains ``image`` or ``repository`` is an image name.
     """
     return _of_mapping(defaults, mirror, False)
 
 
 def merge(below: Values, above: Values) -> dict[str, typing.Any]:
-    """Two trees of values as Helm joins them: what is above counts."""
+    """Merge two trees of values as Helm does. Values of ``above`` override values of ``below``."""
     joined = dict(below)
     for key, value in above.items():
         under = joined.get(key)
@@ -68,7 +72,10 @@ def _of_mapping(values: Values, mirror: Mirror, images: bool) -> dict[str, typin
 
 
 def _of_value(value: typing.Any, mirror: Mirror, images: bool) -> typing.Any:
-    """None where it stays."""
+    """Return the replacement of a value; None if the value stays unchanged.
+
+    :param images: whether texts in the value are names of images
+    """
     if isinstance(value, dict):
         return _of_mapping(value, mirror, images) or None
     if isinstance(value, list):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage network, before anything is touched: from intent and facts to objects, to what speaks against them, and to what
-must come of them."""
+"""The plan of stage network before any change: the objects computed from intent and facts, the findings against them,
+and the state to wait for after they are applied.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +35,9 @@ class NetworkPlan:
     """The objects that stage network would apply.
 
     :ivar hosts: MachineConfigs and KubeletConfigs, which reboot nodes
-    :ivar objects: what the fabrics need, without those that are held back, in the order in which they can be applied
-    :ivar unmade: fabrics whose objects could not be written, each with the reason
-    :ivar lint: what speaks against them
+    :ivar objects: objects of the fabrics in the order of application, without fabrics that are held back
+    :ivar unmade: fabrics whose objects could not be rendered, each with the reason
+    :ivar lint: findings of the linter about the objects
     """
 
     hosts: tuple[Item, ...] = ()
@@ -53,14 +54,13 @@ def plan(
     operators: OperatorFacts,
     platforms: typing.Optional[typing.Mapping[str, ObservedPlatform]] = None,
 ) -> NetworkPlan:
-    """Write the objects of all fabrics and judge them by what is there.
-
-    Left out is a fabric whose addresses somebody else uses, and one with a failure of the linter that no waiver covers.
+    """Render the objects of all fabrics and check them against the state of the cluster. A fabric is left out if its IP
+    addresses are in use already, or if the linter reports a failure that no waiver covers.
 
     :param nodes: names of the nodes that must take part
-    :param addresses: which IP addresses the cluster uses already
-    :param operators: what the operator reports of the nodes, and which policies are there
-    :param platforms: with which of the wanted kernel arguments each node runs
+    :param addresses: IP addresses that the cluster uses already
+    :param operators: node states that the operator reports, and the existing policies
+    :param platforms: observed platform of each node, with the kernel arguments that the node runs with
     """
     cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
     refused = ipam.refused(intent, ipam.check(intent, nodes, addresses))
@@ -91,8 +91,9 @@ def _find_host_needs(
     operators: OperatorFacts,
     platforms: typing.Mapping[str, ObservedPlatform],
 ) -> HostNeeds:
-    """Kernel arguments need no MachineConfig where no node has one, and each of them was seen to run with all: stage
-    platform sets them there."""
+    """Return the host settings without kernel arguments that need no MachineConfig. They need none if no node is in a
+    MachineConfigPool and all nodes run with all of them, since stage platform sets the arguments on such nodes.
+    """
     pooled = any(node.machine_config for node in operators.nodes if node.name in nodes)
     seen = [platforms.get(node, ObservedPlatform()) for node in nodes]
     runs = [
@@ -105,8 +106,13 @@ def _find_host_needs(
 def list_targets(
     intent: Intent, nodes: typing.Sequence[str], applied: typing.Sequence[AppliedObject], every: bool = False
 ) -> tuple[Target, ...]:
-    """Return the targets of the fabrics of which the API server accepted all objects; with ``every``, of all fabrics
-    whose VFs must go."""
+    """Return the targets to wait for. A fabric has a target if objects of it were applied and the API server refused
+    none. For a fabric with VFs only its SriovNetworkNodePolicies count. A fabric whose profile selects no HCAs needs no
+    applied object.
+
+    :param every: return the targets of all fabrics with VFs, and of no others, even if no object was applied. This is
+        for the removal of their VFs
+    """
     chosen = []
     for fabric in intent.fabrics:
         its = find_traits(fabric)
@@ -124,7 +130,11 @@ def list_targets(
 
 
 def make_target(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...], nodes: tuple[str, ...]) -> Target:
-    """Return the target of a fabric."""
+    """Return the target of a fabric: the state that the nodes and the operator have to reach.
+
+    :param policies: names of the applied SriovNetworkNodePolicies
+    :param nodes: names of the nodes that must take part
+    """
     return Target(
         fabric=fabric.name,
         policies=policies,
@@ -146,7 +156,9 @@ def make_target(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...
 
 
 def _list_functions(intent: Intent, answers: NodeAnswers) -> dict[str, dict[str, tuple[str, ...]]]:
-    """PCI addresses of each fabric's physical functions on each node. A fabric that can't be made out has none."""
+    """Return the PCI addresses of the physical functions of each fabric on each node. A fabric whose members cannot be
+    identified has no addresses.
+    """
     return {
         fabric.name: {
             node: tuple(member.hca.pci.address for member in members if member.hca.pci)

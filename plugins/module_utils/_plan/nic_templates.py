@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What NVIDIA's NIC configuration operator has to set, by templates that match no card but those of the fabric, and how
-far it is. Pure.
+"""The templates for NVIDIA's NIC configuration operator, which match only cards of the fabric, and the progress of the
+operator. Pure.
 
-The operator drains a node through its maintenance operator and reboots it by itself, also for a change that needs no
-other settings in the firmware; its drain deletes pods that nothing makes again [nic-configuration-operator
+The operator drains a node through its maintenance operator and reboots it without further request, even for a change
+that needs no other firmware settings. Its drain deletes pods that no controller recreates [nic-configuration-operator
 pkg/maintenance, internal/controller/nicdevice_controller.go].
 """
 
@@ -47,7 +47,7 @@ _MOST_CLAIMS = 16
 
 
 class _Card(typing.NamedTuple):
-    """An HCA of a fabric of which the operator has a NicDevice."""
+    """An HCA of a fabric that the operator represents as a NicDevice."""
 
     node: str
     address: str
@@ -57,11 +57,13 @@ class _Card(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ByOperator:
-    """:ivar objects: fabric and NicConfigurationTemplate
-    :ivar cards: by node the names of templates and of NicDevices on which they decide
-    :ivar wanted: by the name of a NicDevice what it has to have
-    :ivar notes: by node why cards are left alone
-    :ivar going: nodes with a card that is not known to be as wanted, which the operator may reboot
+    """The settings that NVIDIA's NIC configuration operator applies.
+
+    :ivar objects: NicConfigurationTemplates, each with the name of its fabric
+    :ivar cards: pairs of a template name and the name of a NicDevice that it configures, by node
+    :ivar wanted: desired template values, by the name of the NicDevice
+    :ivar notes: reasons why cards are left unchanged, by node
+    :ivar going: nodes that the operator may reboot, since a card is not known to have its desired settings
     """
 
     objects: tuple[tuple[str, Object], ...] = ()
@@ -79,12 +81,12 @@ def by_operator(
     there: typing.Sequence[NicTemplate],
     unread: str = "",
 ) -> ByOperator:
-    """One template for each fabric and model, where a card is not known to be as wanted, or the template is there
-    already.
+    """Build a template for each fabric and model that has a card not known to have its desired settings. Build one as
+    well if the collection created that template before.
 
-    :param nics: all cards of the cluster: a template must match none but those of its fabric
-    :param there: templates of the cluster
-    :param unread: why they are not known
+    :param nics: all cards of the cluster. A template must match only cards of its fabric
+    :param there: existing templates of the cluster
+    :param unread: why the existing templates are not known; empty if they are known
     """
     fabrics = {fabric.name: fabric for fabric in fleet.intent.fabrics}
     objects: list[tuple[str, Object]] = []
@@ -134,8 +136,12 @@ def by_operator(
 def find_progress(
     state: typing.Optional[NicState], template: Object
 ) -> tuple[typing.Literal["done", "waits", "failed"], str]:
-    """Return the progress of the operator with a card, and what it waits for or ended with; None where the card is
-    gone."""
+    """Return the progress of the operator with a card, and the reason why it waits or failed. The reason is empty if
+    the card is done.
+
+    :param state: state of the card; None if its NicDevice no longer exists
+    :param template: template values that the card must have
+    """
     if state is None:
         return "waits", "its NicDevice is gone"
     if not _has_template_values(state.template, template):
@@ -172,12 +178,12 @@ def of_operator(
     allowed: bool,
     dry: bool,
 ) -> NodeDifferences:
-    """Return the differences of those cards of one node that the operator configures.
+    """Return the differences of the cards of one node that the operator configures.
 
-    :param actions: by the name of a template what became of it, and why it was refused
-    :param left: by the name of a NicDevice why it is not as its template wants
-    :param allowed: whether nodes may be rebooted, so that templates were applied at all
-    :param dry: in check mode nothing was applied either
+    :param actions: result of applying each template and the reason of a refusal, by the name of the template
+    :param left: reason why a card does not have its template's settings, by the name of the NicDevice
+    :param allowed: whether the intent allows reboots. Otherwise no template was applied
+    :param dry: whether the run is in check mode, where no template is applied
     """
     refusals, notes = typing.cast(list[str], []), typing.cast(list[str], [])
     for name in templates_of_node:
@@ -208,7 +214,7 @@ def of_operator(
 def _make_groups(
     membership: Membership, fabric: Fabric, platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
 ) -> dict[str, list[_Card]]:
-    """Cards of one fabric by their model, without BlueFields in DPU mode."""
+    """Return the cards of one fabric by their PCI device id, without BlueFields in DPU mode."""
     found: dict[str, list[_Card]] = {}
     for node, members in membership.members.items():
         platform = platforms.get(node, ObservedPlatform()).value
@@ -225,8 +231,9 @@ def _make_groups(
 def _settled(
     fabric: Fabric, function: typing.Optional[PciEvidence], seen: typing.Optional[HcaFirmware], fleet: Fleet
 ) -> bool:
-    """Return whether a card is known to be as wanted: VFs that are offered prove their settings, and being on the
-    fabric its kind of link."""
+    """Return whether a card is known to have its desired settings. Offered VFs prove the settings that they need, and
+    membership of the fabric proves the link type.
+    """
     if function is None:
         return False
     shown = seen if seen is not None else HcaFirmware(function.address)
@@ -245,9 +252,10 @@ def _settled(
 def _build_nic_template(
     fabric: Fabric, kind: str, group: typing.Sequence[_Card], fleet: Fleet, by_serial: bool = False
 ) -> typing.Union[Object, str]:
-    """For these cards alone: its selector has their addresses. A text says why there is none.
+    """Return the template for these cards. Its selector contains their PCI addresses, so that it matches no other card
+    on the same node. Return the reason as a text if no template can be rendered.
 
-    :param by_serial: its selector has their serial numbers as well
+    :param by_serial: add the serial numbers of the cards to the selector
     """
     narrowed = dataclasses.replace(
         fabric, select=dataclasses.replace(fabric.select, pci=tuple(sorted({card.address for card in group})))
@@ -262,7 +270,9 @@ def _build_nic_template(
 
 
 def _explain_other_templates(group: typing.Sequence[_Card], there: typing.Sequence[NicTemplate]) -> str:
-    """Return why a template for these cards must not be applied: another template configures them."""
+    """Return the reason why a template for these cards must not be applied: a template that the collection did not
+    create configures them. Return an empty text if there is none.
+    """
     names = {card.nic.name for card in group}
     theirs = sorted(item.name for item in there if not item.ours and names & {*item.cards})
     if theirs:
@@ -274,7 +284,7 @@ def _explain_other_templates(group: typing.Sequence[_Card], there: typing.Sequen
 
 
 def _find_strangers(kind: str, group: typing.Sequence[_Card], nics: NicDevices) -> list[NicDevice]:
-    """Return the cards that a template with the addresses of these cards would match besides them."""
+    """Return the cards outside of the group that a template with the group's PCI addresses would also match."""
     ports: dict[str, set[str]] = {}
     for card in group:
         ports.setdefault(card.nic.name, set()).add(card.address)
@@ -289,10 +299,12 @@ def _find_strangers(kind: str, group: typing.Sequence[_Card], nics: NicDevices) 
 def _leave_out(
     kind: str, group: typing.Sequence[_Card], nics: NicDevices, strangers: typing.Sequence[NicDevice]
 ) -> dict[str, str]:
-    """Return by the name of a card why a template must not have it: it would match other cards also by its serial
-    number. Each card has a number of its own, so that an object of one node is no error of all.
+    """Return the cards that a template must not match, by name, each with the reason: even with its serial number in
+    the selector the template would match other cards. Serial numbers are unique, so that a false NicDevice of one node
+    does not exclude the cards of all nodes.
 
-    :param strangers: cards that have an address of the group; where there are none, not all cards are known
+    :param strangers: cards outside of the group that have a PCI address of it. If empty, the reason is that not all
+        cards are known
     """
     names = folded(sorted(nic.name for nic in strangers), 5)
     why = (
@@ -322,10 +334,10 @@ def _leave_out(
 
 
 def _find_doubted(claims: typing.Mapping[str, set[str]]) -> set[str]:
-    """Return the nodes whose cards may have a false serial number. A node that claims the numbers of several others is
-    doubted alone; of two nodes that claim one number, both are.
+    """Return the nodes whose cards may report a false serial number. A node that shares serial numbers with several
+    nodes is the only one in doubt. If two nodes share a serial number only with each other, both are in doubt.
 
-    :param claims: by serial number the nodes that have it
+    :param claims: nodes that report a serial number, by serial number
     """
     left = {serial: set(nodes) for serial, nodes in claims.items() if 1 < len(nodes) <= _MOST_CLAIMS}
     doubted: set[str] = set()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The HCAs, subnet managers and topologies of the nodes that answered. Each plan is made from them."""
+"""The HCAs, subnet managers and topologies of the nodes that answered, from which every plan is computed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Topologies = typing.Callable[[], typing.Mapping[str, ObservedTopologies]]
 
 @dataclasses.dataclass(frozen=True)
 class NodeAnswers:
-    """The answers of the nodes. A node that gave an error is not in them.
+    """The answers of the nodes, without the nodes that returned an error.
 
-    :ivar hcas: by node
-    :ivar subnets: what each port sees, by node
-    :ivar topologies: reads the answers of fabric_info. A large one takes seconds, and only a fleet of several models
-        needs it
+    :ivar hcas: HCAs by node
+    :ivar subnets: subnets that the ports are in, by node
+    :ivar topologies: function that reads the answers of fabric_info. It takes seconds for a large fabric, and is called
+        only if nodes differ in the layout of their HCAs
     """
 
     hcas: typing.Mapping[str, NodeHcas]
@@ -35,7 +35,9 @@ class NodeAnswers:
     topologies: Topologies = dict
 
     def members(self, fabric: Fabric) -> Membership:
-        """Return the members of the fabric."""
+        """Return the members of a fabric. If nodes differ in the layout of their HCAs, the topology is read and rails
+        are numbered by leaf.
+        """
         membership = resolve(fabric, self.hcas, self.subnets)
         return (
             number_by_leaf(membership, self.topologies()) if len(group_nodes_by_layout(membership)) > 1 else membership
@@ -47,8 +49,9 @@ def collect_answers(
     subnets: typing.Mapping[str, ObservedSubnets],
     topologies: Topologies = dict,
 ) -> NodeAnswers:
-    """Return the answers of the nodes that gave one. A node without an answer is a finding of the stage that asked
-    it."""
+    """Return the answers of the nodes that answered. The stage that queried a node reports a missing answer as a
+    finding.
+    """
     return NodeAnswers(
         {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None},
         {name: seen.value for name, seen in subnets.items() if seen.value is not None and seen.error is None},
@@ -57,8 +60,9 @@ def collect_answers(
 
 
 def list_rails(intent: Intent, answers: NodeAnswers) -> Rails:
-    """Return the rail of each fabric's physical functions on each node, by their PCI addresses. A fabric that can't be
-    made out has none."""
+    """Return the rail of each physical function, by fabric, node and PCI address. A fabric whose members cannot be
+    identified has no rails.
+    """
     return {
         fabric.name: {
             node: {member.hca.pci.address: member.rail for member in members if member.hca.pci}

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of the firmware of a node's HCAs is not as wanted, and what of that the host sets. Pure.
+"""The firmware settings of a node's HCAs that differ from the desired ones, and those of them that the host sets. Pure.
 
-The host leaves alone what others own: the Arm cores of a BlueField in DPU mode, and NVIDIA's NIC configuration
-operator, which owns each HCA of which there is a NicDevice. Two who set one HCA would undo each other's settings.
+The host leaves HCAs unchanged that another component manages: the Arm cores of a BlueField in DPU mode, and NVIDIA's
+NIC configuration operator, which manages each HCA with a NicDevice. Two managers of one HCA would overwrite each
+other's settings.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ FIRMWARE = "firmware"
 
 @dataclasses.dataclass(frozen=True)
 class Unmet:
-    """A setting that is not as wanted, now or after the next reset.
+    """A setting that does not have its desired value now, or will not have it after the next reset.
 
-    :ivar in_force: whether it is now; None where the firmware does not say
-    :ivar stored: the next reset brings it
+    :ivar address: PCI address of the HCA
+    :ivar in_force: whether the desired value is in force now; None if the firmware does not report it
+    :ivar stored: whether the next reset applies the desired value
     """
 
     address: str
@@ -39,8 +41,9 @@ class Unmet:
 
     @property
     def difference(self) -> NodeDifference:
-        """It, for a roll. A warm reboot does not always load settings, and a BlueField takes nothing less than a power
-        cycle."""
+        """The setting as a difference for a roll. It needs a power cycle: a warm reboot does not always load settings,
+        and a BlueField loads them only at a power cycle.
+        """
         wanted = f"{self.wish.value} or more" if self.wish.least else self.wish.value
         return NodeDifference(
             FIRMWARE, f"{self.address} {self.wish.name}", self.setting.current or "not known", wanted, "power_cycle"
@@ -49,11 +52,12 @@ class Unmet:
 
 @dataclasses.dataclass(frozen=True)
 class OfHost:
-    """The HCAs of a node whose settings are the host's.
+    """The HCAs of a node whose settings the host manages.
 
-    :ivar asked: whether a tool answered for one of them, or failed
-    :ivar errors: of tools that failed
-    :ivar left: why HCAs that lack something are left alone
+    :ivar unmet: settings that differ from the desired ones
+    :ivar asked: whether a tool reported settings, or failed, for at least one of them
+    :ivar errors: errors of the tools
+    :ivar left: HCAs that differ but are left unchanged, each with the reason, in words
     """
 
     unmet: tuple[Unmet, ...] = ()
@@ -63,7 +67,9 @@ class OfHost:
 
 
 def plan_host(node: str, memberships: typing.Iterable[Membership], platform: NodePlatform, fleet: Fleet) -> OfHost:
-    """Compare the desired settings with the reported ones. Settings that no tool reports are left out."""
+    """Compare the desired settings of a node's HCAs with the reported ones. Settings that no tool reports are left out,
+    and so are HCAs with a NicDevice.
+    """
     functions = {function.address: function for function in platform.functions}
     fabrics = {fabric.name: fabric for fabric in fleet.intent.fabrics}
     found, asked, errors, left = (
@@ -106,10 +112,10 @@ def plan_host(node: str, memberships: typing.Iterable[Membership], platform: Nod
 
 @dataclasses.dataclass(frozen=True)
 class Before:
-    """For which differences a node was reset before.
+    """The differences for which a node was reset before.
 
-    :ivar identities: of the differences
-    :ivar error: why they are not known; empty where they are
+    :ivar identities: identities of these differences
+    :ivar error: why they are not known; empty if they are known
     """
 
     identities: tuple[str, ...] = ()
@@ -119,7 +125,7 @@ class Before:
 def collect_hosts(
     memberships: typing.Sequence[Membership], platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
 ) -> dict[str, OfHost]:
-    """``of_host`` of each node; of one that was not looked at nothing is known."""
+    """Return the result of ``plan_host`` by node. The result is empty for a node whose platform was not observed."""
     return {
         node: plan_host(node, memberships, platform.value, fleet) if platform.value is not None else OfHost()
         for node, platform in platforms.items()
@@ -133,11 +139,11 @@ def plan_nodes(
     unread: str,
     pods: typing.Container[str],
 ) -> dict[str, NodeFirmwarePlan]:
-    """Plan the settings of each node's HCAs; nodes without any are left out.
+    """Plan the settings of each node's HCAs. Nodes with an empty plan are left out.
 
-    :param before: by node; one that is not in it was never reset
-    :param unread: why nothing may be set on any node; empty where it may
-    :param pods: names of the nodes that are reached by observers
+    :param before: earlier resets by node. A node that is absent was never reset
+    :param unread: why no setting may be written on any node; empty if settings may be written
+    :param pods: names of the nodes that are observed through a pod
     """
     found = {}
     for node, host in hosts.items():
@@ -151,10 +157,11 @@ def plan_nodes(
 
 
 def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str, str]]:
-    """Return, by the address of an HCA, what has to be set in it.
+    """Return the settings to write, by the PCI address of the HCA. If the fabric and the intent both require a minimum,
+    the larger value is used.
 
-    :param reset_for: identities of differences for which the node was reset already: what did not take then is not
-        tried again
+    :param reset_for: identities of differences for which the node was reset before. A setting that had no effect then
+        is not written again
     """
     found: dict[str, dict[str, str]] = {}
     for one in host.unmet:
@@ -172,7 +179,9 @@ def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str
 def _list_known_settings(
     wished: typing.Iterable[DesiredSetting], seen: HcaFirmware
 ) -> typing.Iterator[tuple[DesiredSetting, FirmwareSetting, bool]]:
-    """Wishes with their setting, and whether the next reset brings it; without those of which the tool says nothing."""
+    """Yield each desired setting with the reported setting, and whether the next reset applies the desired value.
+    Settings that the tool does not report are left out.
+    """
     for wish in wished:
         setting = seen.setting(wish.name)
         stored = wish.met(setting.next) if setting is not None else None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What else restarts or drains a node for this intent, for the plan of who resets nodes: other stages do it, later in
-the same run. Pure."""
+"""Further restarts and drains of a node that this intent causes. Later stages of the same run do them, and the plan of
+the resets mentions them. Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ _NO_REBOOT = "nothing to reboot"
 
 
 def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
-    """Return the changes that restart services of a node of no MachineConfigPool. A value in force needs nothing; one
-    that can't be read may need a restart."""
+    """Return notes about changes that restart services on a node outside of any MachineConfigPool. A value that is in
+    force needs no restart. A value that is not known may need one.
+    """
     host, notes = intent.cluster.host, []
     if host.memlock is not None and host.memlock.by == "containerd":
         wanted = str(host.memlock.limit_bytes or "unlimited")
@@ -48,7 +50,9 @@ def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
 def of_functions(
     node: str, memberships: typing.Iterable[Membership], platform: ObservedPlatform, intent: Intent
 ) -> tuple[str, ...]:
-    """HCAs of a node whose number of VFs the SR-IOV network operator changes, draining the node."""
+    """Return a note about the HCAs of a node whose number of VFs the SR-IOV network operator will change, which drains
+    the node. Return an empty tuple if no number changes.
+    """
     functions = (
         {function.address: function for function in platform.value.functions} if platform.value is not None else {}
     )

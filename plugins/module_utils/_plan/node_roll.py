@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What happens to each node so that all that is wanted of it becomes true with one reboot, in waves that leave enough
-nodes. Pure."""
+"""The plan of a roll: the steps by which each node gets all its desired settings with one reboot, in waves that leave
+enough nodes available. Pure.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +34,12 @@ _BROKEN = f"The annotation {ANNOTATION} of the node can't be read, so it is not 
 
 @dataclasses.dataclass(frozen=True)
 class RollCluster(GateInputs, PodsOfCluster):
-    """The cluster as it is.
+    """The state of the cluster for a roll.
 
-    :ivar marks: by node; None for one that can't be read
-    :ivar configs: MachineConfigs and KubeletConfigs that are wanted; kubelets: KubeletConfigs of somebody else
-    :ivar machines: names of the nodes on which OpenShift's machine config operator has a daemon
+    :ivar marks: record of an earlier roll, by node; None if it cannot be read
+    :ivar configs: MachineConfigs and KubeletConfigs to apply; kubelets: KubeletConfigs that the collection does not
+        manage
+    :ivar machines: names of the nodes on which OpenShift's machine config operator runs a daemon
     """
 
     marks: typing.Mapping[str, typing.Optional[Mark]] = dataclasses.field(default_factory=dict)
@@ -49,8 +51,9 @@ class RollCluster(GateInputs, PodsOfCluster):
     machines: frozenset[str] = frozenset()
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
-        """Return why no BMC may reset a node beside the machine config operator, with what to do; empty where one
-        may."""
+        """Return the reason why no BMC may reset a node, with a remedy: the machine config operator reboots the node,
+        or may do so. Return an empty text if a BMC may reset it.
+        """
         kinds = [kind for kind in ("MachineConfigPool", *HOST_KINDS) if kind in self.unread]
         if kinds and node.name in self.machines:
             told = "; ".join(f"{kind}: {self.unread[kind]}" for kind in kinds)
@@ -68,10 +71,10 @@ def plan(
     intent: ClusterIntent,
     inventory: typing.Optional[typing.Iterable[str]] = None,
 ) -> RollPlan:
-    """Plan the roll of the nodes. One that can't be done now is left out, with its reason; what is not allowed at all
-    refuses everything.
+    """Plan the roll of the nodes. A node that cannot be processed now is left out, with the reason. If the intent does
+    not allow the resets, or their effect is not known, the plan as a whole is refused.
 
-    :param seen: what differs on each node, all sources together
+    :param seen: differences of each node, from all sources together
     :param inventory: names of the nodes; by default those of ``seen``
     """
     known = {node.name: node for node in cluster.nodes}
@@ -134,13 +137,13 @@ def turn(
     intent: ClusterIntent,
     inventory: typing.Container[str],
 ) -> tuple[tuple[NodeStep, ...], str]:
-    """Return the nodes of a wave that may go now, by the present state of the cluster, and why not all of them, with
-    what to do.
+    """Return the nodes of a wave that may be reset now, given the present state of the cluster, and the first reason
+    why a node may not, with a remedy. The reason is empty if all may.
 
-    What is away already (phase wait) goes on. Of the others as many as max_unavailable leaves, and of control-plane
-    nodes one at most.
+    Nodes that are down already (phase wait) continue. Further nodes are added up to max_unavailable, with at most one
+    control-plane node at a time.
 
-    :param cluster: read anew, with etcd where the wave has a control-plane node
+    :param cluster: current state of the cluster, with the members of etcd if the wave has a control-plane node
     """
     names, known = {step.node for step in wave}, {node.name: node for node in cluster.nodes}
     ours = {step.node for step in planned.steps if step.goes}
@@ -176,10 +179,11 @@ def turn(
 def explain_why_not_again(
     step: NodeStep, cluster: RollCluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
 ) -> str:
-    """Return why a node may not be reset for which a run that ended has noted a reset that never came; empty where it
-    may. Much may have happened since that run, so that all is asked that is asked before a node begins.
+    """Return the reason why a node may not be reset whose mark records a reset that did not take place. Return an empty
+    text if it may. The state of the cluster may have changed since the interrupted run, so all checks that precede a
+    first reset are repeated.
 
-    :param cluster: read anew, with pods and etcd
+    :param cluster: current state of the cluster, with pods and etcd
     """
     node = next((node for node in cluster.nodes if node.name == step.node), None)
     if node is None:
@@ -197,7 +201,9 @@ def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster
 
 
 def lines(planned: RollPlan) -> tuple[str, ...]:
-    """Return the plan in words, one line for each node with something to say, in the order of their turns."""
+    """Return the plan in words: one line for each node that has a step, a blocker or a note, in the order of the waves,
+    with lines for the pools and the paused health checks.
+    """
     told = sorted(
         (step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.also or step.notes),
         key=lambda step: (step.wave == 0, step.wave),
@@ -230,7 +236,7 @@ def _pool_line(pool: PoolPlan) -> str:
 
 
 def line(step: NodeStep) -> str:
-    """One step in words."""
+    """Return one step in words."""
     return "; ".join((_describe_step(step), *step.notes))
 
 
@@ -281,7 +287,9 @@ def _describe_pool_operator(pool: str) -> str:
 
 
 def _describe_reset_reasons(step: NodeStep) -> str:
-    """Of its reset by its BMC, or of its reboot by the roll of its pool."""
+    """Describe in words why a BMC resets the node of a roll step, or why the roll of its MachineConfigPool reboots the
+    node.
+    """
     return ", ".join(
         (
             *(f"{one}, {one.how}" if one.how else str(one) for one in step.differences),
@@ -291,14 +299,21 @@ def _describe_reset_reasons(step: NodeStep) -> str:
 
 
 def choose_action(differences: typing.Sequence[NodeDifference]) -> StepAction:
-    """Return the action that all of them together need."""
+    """Return the action that corrects all of these differences of a node: the most disruptive one that any of them
+    needs, or ``nothing`` if there are none.
+    """
     return _ACTIONS[max(_RANK[one.needs] for one in differences)] if differences else "nothing"
 
 
 def list_untaken(
     differences: typing.Iterable[NodeDifference], mark: typing.Optional[Mark], boot: str
 ) -> tuple[NodeDifference, ...]:
-    """Return those for which the node was reset, and has booted since."""
+    """Return the differences that a reset did not correct: they are recorded in the mark, and the node has booted
+    since.
+
+    :param mark: record of the earlier reset; None if there was none
+    :param boot: id of the current boot; empty if not known
+    """
     if mark is None or not mark.reset or not boot or boot == mark.boot:
         return ()
     return tuple(one for one in differences if one.needs != "nothing" and one.identity in mark.differences)
@@ -362,7 +377,9 @@ def _add_blockers(step: NodeStep, action: StepAction, *why: str) -> NodeStep:
 
 
 def _goes_down(step: NodeStep) -> bool:
-    """Return whether it is about to be drained and rebooted, by any component."""
+    """Return whether a roll step begins now and includes the drain and the reboot of its node, either by its BMC or by
+    the machine config operator.
+    """
     return step.is_due and step.phase == "begin" and step.action in ("reboot", "power_cycle")
 
 
@@ -374,7 +391,11 @@ def _looked_into(
     inventory: typing.Container[str],
     awaited: typing.Container[str],
 ) -> NodeStep:
-    """Return a step that takes its node down, with the pods that go, and all that is in its way."""
+    """Return a roll step that takes its node down, completed with the pods that the drain evicts and with its blockers,
+    which are the reasons against taking the node down now.
+
+    :param awaited: names of the nodes whose reset an earlier run has begun
+    """
     going = [pod for pod in cluster.list_pods(node.name) if leaves(pod, True, "")]
     lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
     blockers = []
@@ -402,7 +423,9 @@ def _looked_into(
 
 
 def _explain_too_many(step: NodeStep, node: ClusterNode, cluster: RollCluster) -> str:
-    """Return why a control-plane node does not take the roll of its MachineConfigPool."""
+    """Return the reason why the MachineConfigPool of a control-plane node must not be rolled: it reboots more than one
+    such node at the same time. Return an empty text if it may be rolled.
+    """
     pool = next((pool for pool in cluster.machine_pools if step.pool and pool.name == step.pool), None)
     return explain_too_many(pool, is_control_plane(node, cluster.nodes)) if pool is not None else ""
 
@@ -410,9 +433,11 @@ def _explain_too_many(step: NodeStep, node: ClusterNode, cluster: RollCluster) -
 def _order_in_waves(
     steps: typing.Sequence[NodeStep], at_once: int, control: typing.Container[str]
 ) -> tuple[NodeStep, ...]:
-    """Those that wait for a reset that was ordered come first: they are away already. Of control-plane nodes one is in
-    a wave at most.
+    """Assign each step that a BMC carries out to a wave, which is a set of nodes that are reset together. Nodes that an
+    earlier run has already reset are in the first waves, since they are down. A wave has at most one control-plane
+    node.
 
+    :param at_once: maximum number of nodes of a wave
     :param control: names of the control-plane nodes
     """
     resets = [step for step in steps if step.goes and not step.pool]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What differs on a node from what is wanted of it, by each source that a reset brings into force. Pure."""
+"""The differences of a node from its desired settings, for each kind of setting that a reset applies: BIOS, kernel
+arguments, and firmware of HCAs. Pure.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ KERNEL = "kernel argument"
 
 
 def look_at_bios(bios: NodeBios, wanted: Wanted) -> NodeDifferences:
-    """Return the settings of a BIOS that are not as wanted, and those of them that can't be set."""
+    """Return the BIOS settings of a node that differ from the desired ones. Add a refusal with a remedy for each
+    setting that its BMC cannot write.
+    """
     planned = plan_bios(bios, wanted)
     waits_not = {key for key in wanted if all(not write.reset_required for write in planned.writes if write.key == key)}
     found = []
@@ -40,8 +44,9 @@ def look_at_bios(bios: NodeBios, wanted: Wanted) -> NodeDifferences:
 
 
 def look_at_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -> NodeDifferences:
-    """Return the wanted kernel arguments that the node runs without. They were written for the next boot before, by the
-    node itself."""
+    """Return the desired kernel arguments that the running kernel of a node lacks. A task on the node has already
+    written them for the next boot, or reported why it could not.
+    """
     value = observed.value
     if value is None or observed.error is not None:
         return (
@@ -65,13 +70,13 @@ def look_at_firmware(
     fleet: Fleet,
     told: typing.Optional[ObservedFirmwareSet] = None,
 ) -> typing.Optional[NodeDifferences]:
-    """Return the wanted settings that wait for a reset in the firmware of the node's HCAs; None where no tool reports
-    them.
+    """Return the desired firmware settings of a node's HCAs that take effect only after a reset. Return None if no tool
+    reports pending settings.
 
-    What nobody has set is no matter of a reset. HCAs on which the Arm cores of a BlueField or NVIDIA's operator decide
-    are left alone.
+    Settings that are not stored in the firmware yet need no reset. HCAs that the Arm cores of a BlueField or NVIDIA's
+    NIC configuration operator manage are left out.
 
-    :param told: what was made of those settings before; None where nobody tried to set them
+    :param told: result of the attempt in this run to write the settings; None if there was no attempt
     """
     observed = fleet.firmware.get(node, ObservedFirmware(error="was not asked"))
     if platform.value is None or platform.error is not None or observed.value is None or observed.error is not None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What to make so that OLM installs the operators that are asked for, and which of them nothing can be made for."""
+"""The objects by which OLM installs the requested operators, and the operators that cannot be installed."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ from .._render.cluster.olm import GROUP_NAME, Resource, render_namespace, render
 
 @dataclasses.dataclass(frozen=True)
 class Arranged:
-    """:ivar objects: each with its package, in the order in which they are made
-    :ivar waited_for: wishes that can be waited for, as they are now: with their channel and catalog
-    :ivar refused: what became of the others, before anything is made for them
+    """The plan of an installation by OLM: the objects to create, the requests to wait for, and the refused requests.
+
+    :ivar objects: objects in the order of creation, each with its package
+    :ivar waited_for: requests that OLM can fulfill, completed with channel and catalog. A request for an operator that
+        the collection does not manage is unchanged
+    :ivar refused: status of each refused request, for which no object is created
     """
 
     objects: tuple[tuple[str, Resource], ...]
@@ -39,9 +42,11 @@ class _Refusal(Exception):
 
 
 def arrange(wishes: typing.Sequence[OperatorWish], seen: OlmState, untrusted: typing.Mapping[str, str]) -> Arranged:
-    """Objects of all operators that can be had. One that can't does not keep the others back, and gets nothing made.
+    """Return the objects of all requested operators that OLM can install. An operator that it cannot install gets no
+    objects and does not delay the other operators.
 
-    :param untrusted: namespaces in which nothing may be made, and why
+    :param wishes: requested operators
+    :param untrusted: namespaces in which no object may be created, each with the reason
     """
     objects: list[tuple[str, Resource]] = []
     waited_for: list[OperatorWish] = []
@@ -78,7 +83,10 @@ def arrange(wishes: typing.Sequence[OperatorWish], seen: OlmState, untrusted: ty
 
 
 def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: OlmState) -> None:
-    """:raises _Refusal: what is asked for contradicts itself, or what is there"""
+    """Check that a request is consistent with the other requests and with the state of OLM.
+
+    :raises _Refusal: the request contradicts another request, an existing Subscription or an OperatorGroup
+    """
     if sum(other.package == wish.package for other in wishes) > 1:
         raise _Refusal(f"package {wish.package} is asked for more than once", "Name it once")
     beside = [
@@ -113,18 +121,21 @@ def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Ol
 
 
 def _only_ours(space: str, seen: OlmState) -> bool:
-    """Return whether the one OperatorGroup of a namespace is the collection's, so that it can be changed."""
+    """Return whether a namespace has exactly one OperatorGroup, and this one is managed by the collection and can
+    therefore be changed.
+    """
     found = [item for item in seen.groups.values() if item.namespace == space]
     return len(found) == 1 and found[0].ours
 
 
 def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: OlmState) -> OperatorWish:
-    """Return the wish with its channel and catalog. What an operator that is there came from stays: a default that
-    changes in the catalog is no wish.
+    """Return the request completed with its channel and catalog. An installed operator keeps its channel and catalog
+    unless the request names others, even if the catalog's default changes.
 
-    A Subscription that has installed nothing holds to nothing: its channel may be the mistake that was corrected since.
+    A Subscription that has not installed anything is ignored, since its channel may be a mistake that the request
+    corrects.
 
-    :raises _Refusal: no catalog, or it has no such package, channel or version
+    :raises _Refusal: no catalog matches, or the catalog has no such package, channel or version
     """
     if there is not None and there.installed:
         channel = wish.channel or there.channel
@@ -152,7 +163,11 @@ def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: OlmSt
 
 
 def _space_of(source: str, seen: OlmState) -> str:
-    """:raises _Refusal: no CatalogSource of this name, or several"""
+    """Return the namespace of a CatalogSource. If there are several of this name, the one in the namespace of
+    OpenShift's catalogs is used.
+
+    :raises _Refusal: no CatalogSource has this name, or several have it in other namespaces
+    """
     spaces = [item.namespace for item in seen.catalogs.values() if item.name == source]
     if OPENSHIFT_CATALOGS in spaces:
         return OPENSHIFT_CATALOGS
@@ -166,9 +181,10 @@ def _space_of(source: str, seen: OlmState) -> str:
 
 
 def _only_catalog(wish: OperatorWish, seen: OlmState) -> OperatorWish:
-    """Return the one catalog of a cluster that does not tell what its catalogs offer.
+    """Return the request with the only catalog of the cluster. This is for a cluster that does not report the packages
+    of its catalogs.
 
-    :raises _Refusal: there is none, or not one only, or none of them has the package
+    :raises _Refusal: the cluster reports packages and none matches, or it does not have exactly one catalog
     """
     names = (
         ", ".join(
@@ -194,9 +210,11 @@ def _only_catalog(wish: OperatorWish, seen: OlmState) -> OperatorWish:
 
 
 def _examined(wish: OperatorWish, seen: OlmState) -> OperatorWish:
-    """A Subscription that can't be resolved keeps OLM from all others of its namespace, so that none is made.
+    """Return the request if its catalog can fulfill it. A Subscription that OLM cannot resolve blocks all other
+    Subscriptions of its namespace, so none is created then. Packages are not checked if the catalog is not ready or the
+    cluster does not report them.
 
-    :raises _Refusal: the catalog has no such package, channel or version
+    :raises _Refusal: there is no such catalog, or it has no such package, channel or version
     """
     catalog = seen.catalogs.get((wish.source_namespace, wish.source))
     name = f"{wish.source_namespace}/{wish.source}"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which operators a run installs, and how. What somebody else installed is used as it is, and never named here."""
+"""The operators that a run installs, and their charts and packages. An operator that another party installed is used
+unchanged and is never part of this plan.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +35,10 @@ from .._render.cluster.operators import render_worker_sources
 
 @dataclasses.dataclass(frozen=True)
 class ChartWish:
-    """The changes of a chart that a user asks for: a mirror, another version, values of their own. Nothing, or an empty
-    text, leaves it.
+    """The user's changes to a chart, such as a mirror, another version or other values. None or an empty text keeps the
+    default.
 
-    :ivar values: instead of those that follow from the intent
+    :ivar values: replace the values that follow from the intent
     """
 
     chart: typing.Optional[str] = None
@@ -49,7 +51,9 @@ class ChartWish:
 
 @dataclasses.dataclass(frozen=True)
 class PackageWish:
-    """The same of a package of OLM: ``channel`` and ``version`` are the catalog's choice unless they are named."""
+    """The user's changes to an OLM package. Unset fields keep the default. The catalog chooses ``channel`` and
+    ``version`` if they are unset.
+    """
 
     package: typing.Optional[str] = None
     namespace: typing.Optional[str] = None
@@ -61,9 +65,11 @@ class PackageWish:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorRequests:
-    """:ivar charts: by operator
-    :ivar packages: by operator
-    :ivar leave: operators that somebody else installs
+    """The user's changes to the installation of operators.
+
+    :ivar charts: changes to charts, by operator
+    :ivar packages: changes to packages, by operator
+    :ivar leave: operators that the run must not install
     """
 
     charts: dict[str, ChartWish] = dataclasses.field(default_factory=dict)
@@ -71,14 +77,14 @@ class OperatorRequests:
     leave: tuple[str, ...] = ()
 
     def unknown(self) -> tuple[str, ...]:
-        """Return the names that are of no operator."""
+        """Return the names in the requests that are not the name of a supported operator."""
         return tuple(sorted({*self.charts, *self.packages, *self.leave} - {operator.name for operator in TABLE}))
 
 
 def collect_requests(charts: typing.Any, packages: typing.Any, leave: typing.Any) -> OperatorRequests:
-    """Of the options of a module.
+    """Load the requests from the options of a module.
 
-    :raises RdmaError: a name is of no operator, or a key is none
+    :raises RdmaError: a name is not the name of an operator, or a key is invalid
     """
     found: OperatorRequests = load(
         OperatorRequests, {"charts": charts, "packages": packages, "leave": leave}, "operators"
@@ -93,7 +99,7 @@ def collect_requests(charts: typing.Any, packages: typing.Any, leave: typing.Any
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A Helm release that a run makes, or brings to what is wanted."""
+    """A Helm release that a run installs or upgrades: its name and namespace, and its chart with version and values."""
 
     operator: str
     release: str
@@ -105,7 +111,9 @@ class Release:
 
 
 def refused(seen: OperatorsSeen) -> tuple[str, ...]:
-    """Operators of which there are two or more: a run then installs nothing."""
+    """Return the operators that are installed more than once in the cluster. A run that needs one of them installs no
+    operator at all.
+    """
     names = [item.operator for item in seen.controllers]
     return tuple(operator.name for operator in TABLE if names.count(operator.name) > 1)
 
@@ -119,8 +127,9 @@ def _list_needed_operators(intent: Intent, seen: OperatorsSeen, wishes: Operator
 
 
 def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[Release, ...]:
-    """Releases of Helm, in the order in which they are made: of operators that are not there, and of those that a run
-    has made before."""
+    """Return the Helm releases in the order of installation: those of operators that are missing, and those that an
+    earlier run installed. Return an empty tuple if OLM installs operators.
+    """
     if seen.olm:
         return ()
     rows = [(row.operator, find_chart(row.operator, wishes)) for row in _list_needed_operators(intent, seen, wishes)]
@@ -140,7 +149,9 @@ def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests)
 
 
 def find_chart(operator: Operator, wishes: OperatorRequests) -> typing.Optional[OperatorChart]:
-    """With what the user has otherwise."""
+    """Return the chart of an operator with the user's changes; None if the operator has no chart. A chart that the user
+    replaced does not inherit repository and version.
+    """
     wish, chart = wishes.charts.get(operator.name, ChartWish()), operator.chart
     if chart is None:
         return None
@@ -165,7 +176,9 @@ def _ours_to_make(operator: Operator, chart: OperatorChart, seen: OperatorsSeen)
 
 
 def collect_values(operator: Operator, intent: Intent, wishes: OperatorRequests) -> dict[str, typing.Any]:
-    """Values of a chart that follow from the intent; no chart brings an operator that is in the table by itself."""
+    """Return the Helm values of an operator's chart: the user's values if there are any, else the values that follow
+    from the intent. The latter disable the operators that the chart bundles, since a run installs these separately.
+    """
     wish = wishes.charts.get(operator.name)
     if wish is not None and wish.values is not None:
         return dict(wish.values)
@@ -181,8 +194,9 @@ def collect_values(operator: Operator, intent: Intent, wishes: OperatorRequests)
 
 
 def list_namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
-    """Namespaces of the releases. That of the SR-IOV operator goes with the teardown, where it is asked to; others
-    stay."""
+    """Return the Namespace objects of the Helm releases. Only the Namespace of the SR-IOV operator has the label by
+    which the teardown removes it.
+    """
     found: dict[str, Object] = {}
     for item in made:
         mark = dict(MANAGED_BY) if item.operator == SRIOV else {MADE_FOR: item.operator}
@@ -196,8 +210,9 @@ def list_namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
 
 
 def list_packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[dict[str, typing.Any], ...]:
-    """Packages for the module ``olm``, in the order in which they are needed: of operators that are not there, or that
-    OLM has, perhaps newer now."""
+    """Return the packages for the module ``olm`` in the order of installation: those of operators that are missing, and
+    those that OLM installed and may upgrade. Return an empty tuple if the cluster does not use OLM.
+    """
     if not seen.olm:
         return ()
     return tuple(
@@ -216,7 +231,9 @@ def _wants_package(operator: Operator, seen: OperatorsSeen) -> bool:
 
 
 def find_package(operator: Operator, wishes: OperatorRequests) -> typing.Optional[dict[str, typing.Any]]:
-    """Return a row for the module ``olm``, with what the user has otherwise; None where no catalog has it."""
+    """Return the entry of an operator for the module ``olm``, with the user's changes. Return None if no catalog has
+    the operator.
+    """
     wish, package = wishes.packages.get(operator.name, PackageWish()), operator.package
     if package is None:
         return None
@@ -233,8 +250,9 @@ def find_package(operator: Operator, wishes: OperatorRequests) -> typing.Optiona
 
 
 def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[tuple[Operator, str], ...]:
-    """Operators that OLM has installed, with their namespaces, and that lack the object without which they do
-    nothing."""
+    """Return the operators, each with its namespace, that OLM has installed but that have no configuration object yet.
+    Without this object they do nothing.
+    """
     found = []
     for row in _list_needed_operators(intent, seen, wishes):
         done = [
@@ -252,7 +270,9 @@ def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) 
 
 
 def list_rows(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[dict[str, typing.Any], ...]:
-    """Return the table of what is needed, for who calls the module: by what, and whether it is there and serves."""
+    """Return a row for each needed operator, for the result of the module: the reasons why it is needed, its observed
+    state, whether it works, and the remedy.
+    """
     by_name = {finding.subject: finding for finding in check(intent, seen, nodes)}
     return tuple(
         {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who pings whom in stage reachability: the members of the InfiniBand fabrics, rail by rail."""
+"""The plan of the pings of stage reachability: the members of each InfiniBand fabric ping each other, rail by rail."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ def make_ping_schedule(
     limit_seconds: int,
     forks: int,
 ) -> PingSchedule:
-    """Return the plan of each node that could be asked. A fabric that can't be made out is not in it; the stage reports
-    it as not measured.
+    """Return the pings of each node: its servers, and the destinations of its clients. A fabric whose members cannot be
+    identified is left out, and the stage reports it as not measured.
 
-    Where not everybody meets everybody, the pairs come on top that use each link of the fabric, as far as the ways are
-    known.
+    If the number of rounds is limited, pairs of nodes are added such that each link of the fabric whose paths are known
+    is used.
 
-    :param most_rounds: most partners for each port, less those that come on top; None: every port meets every other one
-        of its rail
-    :param parallel: destinations that a node pings at once
-    :param limit_seconds: for one destination
-    :param forks: nodes that Ansible works on at once
+    :param answers: facts of the nodes that answered
+    :param most_rounds: maximum number of destinations of each port, without the added pairs. None if every port pings
+        every other port of its rail
+    :param parallel: number of destinations that a node pings at the same time
+    :param limit_seconds: time limit for one destination, in seconds
+    :param forks: number of nodes that Ansible works on at the same time
     """
     rails: dict[tuple[str, int], dict[str, Endpoint]] = {}
     members = {fabric.name: answers.members(fabric) for fabric in intent.fabrics if is_infiniband(fabric)}
@@ -59,7 +60,11 @@ def make_ping_schedule(
 
 
 def _group_by_links(ways: typing.Optional[PathTable]) -> dict[int, list[Pair]]:
-    """Return, by rail, the pairs that use each link."""
+    """Return pairs of nodes whose paths together use each link of the fabric, by rail. Return an empty mapping if no
+    paths are known.
+
+    :param ways: paths between the ports of the fabric; None if not known
+    """
     result: dict[int, list[Pair]] = {}
     if ways is not None:
         for source, target in (test for item in cover(ways).rounds for test in item.tests):

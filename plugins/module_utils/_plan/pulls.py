@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every image, chart and package that a run would have pulled for an intent. What is on the nodes already is not looked
-at: the next node has none of it."""
+"""All images, charts and packages that a run would pull for an intent. Images that are on some nodes already are
+included, since a new node has none of them.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +22,19 @@ ChartWithValues = tuple[OperatorChart, dict[str, typing.Any]]
 
 
 def wanted(intent: Intent, job: typing.Optional[JobNeeds], olm: bool, wishes: OperatorRequests) -> tuple[Needed, ...]:
-    """Operators that a run installs where none of them is there."""
+    """Return the operators that a run would install if the cluster had none of them.
+
+    :param job: needs of a training job; None if there is no job
+    :param olm: whether OLM installs the operators
+    :param wishes: the user's changes, including the operators to leave out
+    """
     return tuple(row for row in needed(intent, job, olm) if row.operator.name not in wishes.leave)
 
 
 def collect_charts(
     intent: Intent, job: typing.Optional[JobNeeds], wishes: OperatorRequests
 ) -> dict[str, ChartWithValues]:
-    """Charts that Helm installs, each with its values, by operator."""
+    """Return the charts that Helm installs, each with its values, by operator."""
     found = {}
     for row in wanted(intent, job, False, wishes):
         chart = find_chart(row.operator, wishes)
@@ -46,9 +52,12 @@ def collect_pulls(
     named: typing.Mapping[str, str],
     openshift: str = "",
 ) -> Pulls:
-    """:param seen: what each of ``charts`` names, by operator
-    :param named: images beside those of the fabrics, by the variable that names them; an empty one is the cluster's own
-    :param openshift: version such as 4.20, which is the tag of the catalogs; needed with ``olm``
+    """Return all images, charts and packages that a run would pull.
+
+    :param seen: images in the rendered chart of each operator, by operator
+    :param named: additional images, by the variable that sets them. An empty name is left out, since the cluster
+        provides that image
+    :param openshift: version of OpenShift such as 4.20, which is the tag of the catalogs; required with ``olm``
     """
     made = _Made()
     for fabric in intent.fabrics:
@@ -75,7 +84,7 @@ def collect_pulls(
 
 
 def is_remote(chart: OperatorChart) -> bool:
-    """Return whether Helm pulls it; a folder or an archive is local."""
+    """Return whether Helm pulls the chart. A chart in a folder or an archive is local."""
     return bool(chart.repository) or chart.reference.startswith(OCI)
 
 
@@ -121,7 +130,7 @@ def _add_package(made: _Made, row: Needed, wishes: OperatorRequests, openshift: 
 
 
 class _Made:
-    """A list that grows: each image once, with all that need it."""
+    """A collector of images, charts and packages. It lists each image once, with all of its users."""
 
     def __init__(self) -> None:
         self.images: dict[ImageSeen, list[str]] = {}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is to be set of the host under the network: of each row for which there is a rule, and which needs no reboot,
-the one value that fits the rule."""
+"""The tuning settings to write on hosts: a value for each row of the tuning table that has a rule and takes effect
+without a reboot.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage"
 
 
 def collect_settings(intent: Intent) -> Settings:
-    """Nothing where the intent does not ask for it. What experts contradict each other about has no rule, unless the
-    intent itself has one."""
+    """Return the settings to write; empty if the intent does not enable them. Rows for which experts recommend
+    different values have no rule, and therefore no value, unless the intent sets one.
+    """
     sections: dict[str, dict[str, str]] = {"cpu": {}, "vm": {}, "sysctl": {}, "modules": {}}
     rows: list[str] = []
     for row in ROWS if intent.cluster.tuning.set else ():
@@ -32,8 +34,8 @@ def collect_settings(intent: Intent) -> Settings:
 
 
 def _find_tuned_value(row: TuningRow, rule: str) -> typing.Optional[str]:
-    """As TuneD writes it; None: it can't be set so. Of a sysctl a bound is one to TuneD as well: it never takes away
-    what fits.
+    """Return the value of a tuning row in the syntax of TuneD; None if TuneD cannot set it. A rule that is a bound,
+    such as a minimum, is passed as a bound for sysctls, so that TuneD keeps a value that already satisfies it.
 
     [tuned/plugins/base.py _process_assignment_modifiers; TuneD's own profile openshift has kernel.pid_max=>4194304]
     """
@@ -46,8 +48,9 @@ def _find_tuned_value(row: TuningRow, rule: str) -> typing.Optional[str]:
 
 
 def collect_kernel_settings(found: Settings) -> dict[str, dict[str, str]]:
-    """Options of the module kernel_settings; none where nothing is to be set that it can set. It knows neither idle
-    states nor modules of the kernel."""
+    """Return the options of the module kernel_settings; empty if there is nothing to set. The module supports neither
+    CPU idle states nor kernel modules, so these settings are left out.
+    """
     files = {
         _GOVERNOR: found.cpu.get("governor", ""),
         f"{_HUGE_PAGES}/enabled": found.vm.get("transparent_hugepages", ""),

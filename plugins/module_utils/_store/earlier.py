@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the runs that are kept have measured, pair by pair."""
+"""Read the bandwidth figures of kept runs, pair by pair."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from .history import read_earlier
 
 
 def earlier(folder: FactFolder) -> Earlier:
-    """Return the figures of the kept runs before this one that were asked for the same fabrics. Waivers may differ:
-    they change no figure.
+    """Return the bandwidth figures of the earlier kept runs that had the same fabrics. Waivers may differ, because they
+    change no figure.
 
-    :param folder: of the run that is to be held against them
-    :returns: a run that can't be read is named; one that measured nothing, as in check mode, is left out
-    :raises FileError: this run, or the folder of the kept ones, can't be read
+    :param folder: folder of the current run, whose figures are compared
+    :returns: the figures. A run that cannot be read is listed with the reason. A run without measurements, such as one
+        in check mode, is left out
+    :raises FileError: the folder of this run or that of the kept runs cannot be read
     """
     start = folder.start()
     found, unread = read_earlier(
@@ -36,7 +37,9 @@ def earlier(folder: FactFolder) -> Earlier:
 
 
 def _read_measured_pairs(path: str, run: str, now: RunStart) -> dict[PairKey, float]:
-    """In Gb/s; what was measured again counts, as it came last."""
+    """Return the average bandwidth of each pair in Gb/s. If a pair was measured again, the last measurement counts.
+    Return an empty dict for a run in check mode or with other fabrics.
+    """
     start = read_start(path)
     if start is None or start.check_mode or start.fabrics != now.fabrics:
         return {}

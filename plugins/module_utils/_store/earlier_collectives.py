@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the figures of collectives that kept runs have proven, step by step."""
+"""Read the figures of collectives that kept runs have measured, step by step."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _DECIDES = ("fabric", "gpus_per_node", "least_bytes", "most_bytes")
 
 
 def read_earlier_collectives(folder: FactFolder) -> EarlierCollectives:
-    """Return the figures of the kept runs before this one that were asked for the same collectives over the same
-    fabrics.
+    """Return the figures of the earlier kept runs that had the same collectives and the same fabrics.
 
-    :param folder: of the run that is to be held against them
-    :returns: a run that can't be read is named; one that proved nothing, as in check mode, is left out
-    :raises FileError: this run, or the folder of the kept ones, can't be read
+    :param folder: folder of the current run, whose figures are compared
+    :returns: the figures. A run that cannot be read is listed with the reason. A run without figures, such as one in
+        check mode, is left out
+    :raises FileError: the folder of this run or that of the kept runs cannot be read
     """
     start = folder.start()
     found, unread = read_earlier(folder.report_dir, folder.run, lambda path, run: _read_steps(path, run, start))

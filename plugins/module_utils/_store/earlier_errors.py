@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The error counters of all links that the runs that are kept have read."""
+"""Read the error counters of all links that kept runs have stored."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MOST_RUNS = 20
 
 
 def read_earlier_errors(report_dir: str, run: str) -> EarlierErrors:
-    """Return the counters that the kept runs before this one read, the oldest first. All kinds of runs count: a link is
-    a link, and check mode reads as well.
+    """Return the error counters of the earlier kept runs, the oldest first. All kinds of runs count, because the
+    counters belong to the links, and check mode reads them too.
 
-    :returns: a run that can't be read is named; one that read no counters is left out
-    :raises FileError: the folder of the runs can't be read
+    :returns: the counters. A run that cannot be read is listed with the reason. A run without counters is left out
+    :raises FileError: the folder of the kept runs cannot be read
     """
     found, unread = read_earlier(
         report_dir, run, lambda path, name: collect_readings(name, _read_topologies(path, name)), MOST_RUNS

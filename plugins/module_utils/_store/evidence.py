@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The folder of a run as one archive, and back. What is packed holds no secret; what is unpacked leads nowhere, and is
-what was packed.
+"""Pack the folder of a run into an archive, and unpack it. A packed archive contains no secrets. Unpacking writes only
+below its target, and verifies that the content is unchanged.
 
-All that a run left: run.json (its intent, its nodes, versions), facts, records, the report; and SHA256SUMS, as
-``sha256sum --check`` takes it.
+The archive contains all files of a run: run.json (with the intent, the nodes and the versions), facts, records and the
+report. SHA256SUMS has the format of ``sha256sum --check``.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Packed(typing.NamedTuple):
     """A packed archive.
 
     :ivar sums: checksums by path
-    :ivar left_out: paths of what is no regular file, or nothing that a run leaves
-    :ivar sha256: of the archive
+    :ivar left_out: paths that were not packed, because they are not regular files or not files of a run
+    :ivar sha256: SHA-256 of the archive
     """
 
     sums: Sums
@@ -84,8 +84,8 @@ class Packed(typing.NamedTuple):
 class Unpacked(typing.NamedTuple):
     """An unpacked archive.
 
-    :ivar sums: checksums by path, those of the pages with them
-    :ivar sha256: of the archive, of the very bytes that were unpacked
+    :ivar sums: checksums by path, including those of the report pages
+    :ivar sha256: SHA-256 of the bytes that were unpacked
     """
 
     sums: Sums
@@ -93,8 +93,7 @@ class Unpacked(typing.NamedTuple):
 
 
 class _Once:
-    """An archive that is read from its begin to its end, and never twice: its checksum is that of the bytes that were
-    taken."""
+    """A stream that is read once from start to end, and computes the checksum of the bytes that were read."""
 
     def __init__(self, stream: typing.BinaryIO) -> None:
         self._stream, self._digest = stream, hashlib.sha256()
@@ -108,14 +107,17 @@ class _Once:
         raise tarfile.ReadError("a part of it would be read twice")
 
     def finished(self) -> str:
-        """Return the checksum, with what is behind the last file."""
+        """Read the rest of the stream and return the SHA-256 of all of it."""
         while self.read(_MOST_AT_ONCE):
             pass
         return self._digest.hexdigest()
 
 
 class _Bounded(gzip.GzipFile):
-    """A decompressed archive that ends where no archive of ours goes on."""
+    """A decompressed stream with limits of its total size and of the size of each read.
+
+    :cvar most: limit of the decompressed bytes
+    """
 
     most = MOST_BYTES
 
@@ -132,8 +134,9 @@ _Unreadable, _FOR_ALL = tarfile.ReadError, tarfile.XGLTYPE
 
 
 class _Member(tarfile.TarInfo):
-    """A member of an archive, before which no endless chain of headers may stand: each of them is read by a call within
-    that of the one before."""
+    """A member of an archive, with limits of its headers. Each extra header is read by a nested call, so an endless
+    chain of headers must be refused.
+    """
 
     @classmethod
     def fromtarfile(cls, tarfile: tarfile.TarFile) -> _Member:
@@ -151,8 +154,9 @@ class _Member(tarfile.TarInfo):
         return member
 
     def _proc_pax(self, tarfile: tarfile.TarFile) -> typing.Any:
-        """Refuse a header of more than a path is worth before it is read, and one for all files: these pile up, and
-        each file takes them over."""
+        """Refuse an extended header that is too large, before it is read. Refuse global headers too, because they
+        accumulate and each file inherits them.
+        """
         if self.type == _FOR_ALL:
             raise _Unreadable("a header in it is for all files; ours are for one file each")
         if self.size > _MOST_OF_A_HEADER:
@@ -160,8 +164,9 @@ class _Member(tarfile.TarInfo):
         return super()._proc_pax(tarfile)  # type: ignore[misc]
 
     def _refuse_holes(self, *_what: typing.Any) -> typing.NoReturn:
-        """Refuse the map of a file with holes before it is read: it may be as large as the archive, and each of its
-        numbers becomes an object."""
+        """Refuse the map of a sparse file before it is read. It may be as large as the archive, and each of its numbers
+        becomes an object.
+        """
         raise tarfile.ReadError("a file in it has holes")
 
     # each form of the map that tarfile of Python 3.9 to 3.14 reads has one of them
@@ -169,10 +174,10 @@ class _Member(tarfile.TarInfo):
 
 
 def pack(report_dir: str, archive: str, top: str) -> Packed:
-    """Write the archive. The same folder gives the same bytes, whenever and by whomever it is packed.
+    """Write the archive of a report folder. The same folder always results in the same bytes.
 
-    :param top: name of the one folder in the archive
-    :raises FileError: a file can't be read or written
+    :param top: name of the only folder in the archive
+    :raises FileError: a file cannot be read or written
     """
     names, left_out = listed(report_dir)
     sums: Sums = {}
@@ -195,17 +200,19 @@ def pack(report_dir: str, archive: str, top: str) -> Packed:
 def unpack(
     archive: str, target: str, finish: typing.Callable[[str], object] = lambda folder: None, signed: str = ""
 ) -> Unpacked:
-    """Unpack an archive into a folder that is not there yet, or that holds the same already and nothing else; all of it
-    or nothing. Its pages are left out. Nobody knows who made the pages and the judgement that are there already: they
-    are removed.
+    """Unpack an archive completely, or not at all. The target must not exist, or must already contain exactly the
+    content of the archive. Report pages in the archive are not unpacked. Pages and judgments in an existing target are
+    removed, because their author is unknown.
 
-    The archive is opened once: another file that gets its name meanwhile is not looked at, and one that changes
-    meanwhile is refused.
+    The archive is opened only once. A file that replaces it meanwhile is ignored, and an archive that changes meanwhile
+    is refused.
 
-    :param finish: makes the pages anew in the folder that it gets: a new one before that has its name
-    :param signed: its SHA-256 as on the signed sheet; it is compared before anything is unpacked. Empty: there is none
-    :raises FileError: it is another one than was signed, no archive of ours, something in it would lead out of the
-        folder, or something is not what was packed
+    :param finish: function that creates the pages again in the given folder. A new folder is renamed to ``target``
+        after that
+    :param signed: SHA-256 on the signed sheet, which is compared before anything is unpacked. If empty, nothing is
+        compared
+    :raises FileError: the archive is not the signed one, is not an archive of a run, has a path outside of the folder,
+        or has changed since it was packed
     """
     with _open_archive(archive) as stream:
         sha256 = _Once(stream).finished()
@@ -221,7 +228,10 @@ def unpack(
 
 @contextlib.contextmanager
 def _open_archive(archive: str) -> typing.Iterator[typing.BinaryIO]:
-    """:raises FileError: it can't be opened, or is no regular file: a FIFO or a device would never end"""
+    """Open an archive for reading.
+
+    :raises FileError: it cannot be opened, or is not a regular file. A FIFO or a device could be endless
+    """
     remedy = "Look whether it is there, and this user may read it"
     try:
         handle = os.open(archive, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -237,7 +247,10 @@ def _open_archive(archive: str) -> typing.Iterator[typing.BinaryIO]:
 def _unpack_archive(
     archive: str, stream: typing.BinaryIO, sha256: str, target: str, finish: typing.Callable[[str], object]
 ) -> Sums:
-    """:param sha256: of all of the stream, as it was read a moment ago"""
+    """Unpack an open archive and return its checksums.
+
+    :param sha256: SHA-256 of the stream from the first time that it was read
+    """
     parent = os.path.dirname(os.path.abspath(target))
     try:
         fresh = os.path.join(parent, f".evidence-{secrets.token_hex(8)}")
@@ -273,9 +286,10 @@ def _unpack_archive(
 
 
 def listed(report_dir: str) -> tuple[list[str], list[str]]:
-    """Return the files that runs have left in a folder.
+    """List the files that runs have left in a folder. The folder of kept runs is skipped.
 
-    :returns: paths below the folder, in order; and paths to leave out: no regular file, or nothing that a run leaves
+    :returns: sorted paths of the files of runs; and sorted paths to leave out, because they are not regular files or
+        not files of a run
     """
     names: list[str] = []
     left_out: list[str] = []
@@ -293,7 +307,7 @@ def listed(report_dir: str) -> tuple[list[str], list[str]]:
 
 
 def _remove_secrets(name: str, raw: bytes) -> bytes:
-    """Return the file as it is, unless there is a secret in it."""
+    """Return the content of a file with secrets redacted. Without secrets it is returned unchanged."""
     text = raw.decode("utf-8", errors="backslashreplace")
     lines = text.splitlines(keepends=True) if name.endswith(".jsonl") else [text]
     clean = "".join(map(_clean_json, lines)) if name.endswith((".json", ".jsonl")) else redact_text(text)
@@ -317,7 +331,11 @@ def _add_member(tar: tarfile.TarFile, name: str, text: bytes) -> None:
 
 
 def _unpack_members(archive: str, once: _Once, size: int, folder: str) -> Sums:
-    """:raises FileError: a member that is none of ours, or not what was packed"""
+    """Unpack all members into a folder and verify their checksums.
+
+    :param size: size of the archive in bytes
+    :raises FileError: a member is not a file of a run, or differs from its checksum
+    """
     found: Sums = {}
     total, tops, told = 0, set(), None
     most_bytes, most_files = _compute_limits(size)
@@ -357,14 +375,14 @@ def _unpack_members(archive: str, once: _Once, size: int, folder: str) -> Sums:
 
 
 def _compute_limits(size: int) -> tuple[int, int]:
-    """Bytes and files that an archive of ``size`` bytes may have."""
+    """Return the limits of bytes and of files in an archive of ``size`` bytes."""
     return min(MOST_BYTES, _FREE_BYTES + MOST_RATIO * size), min(
         MOST_FILES, _FREE_FILES + size // LEAST_BYTES_OF_A_FILE
     )
 
 
 def _list_members(tar: tarfile.TarFile) -> typing.Iterator[tarfile.TarInfo]:
-    """One after the other; the archive itself would keep all of them."""
+    """Yield the members one after the other, without keeping them in memory."""
     while True:
         member = tar.next()
         if member is None:
@@ -385,9 +403,9 @@ def _hash_alone(_path: str, parts: typing.Iterable[bytes]) -> None:
 
 
 def _parse_member_path(archive: str, member: tarfile.TarInfo, folder: str) -> tuple[str, str]:
-    """Return the folder and the path in it that a member asks for.
+    """Return the top folder of a member, and its path below that folder.
 
-    :raises FileError: it is no regular file of ours below the one folder
+    :raises FileError: the member is not a regular file of a run below the top folder, or is too large
     """
     top, _slash, name = member.name.partition("/")
     if not member.isreg() or member.issparse():
@@ -429,9 +447,9 @@ def _read_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> typing.Iterat
 
 
 def _read_checksums(tar: tarfile.TarFile, member: tarfile.TarInfo, most: int) -> tuple[Sums, bool]:
-    """Return the checksums, line by line until one is none; and whether all are.
+    """Return the checksums up to the first invalid line, and whether all lines are valid.
 
-    :param most: lines
+    :param most: limit of the number of lines
     """
     expected: Sums = {}
     stream = tar.extractfile(member)
@@ -447,7 +465,11 @@ def _read_checksums(tar: tarfile.TarFile, member: tarfile.TarInfo, most: int) ->
 
 
 def _require_matching_sums(archive: str, told: typing.Optional[tuple[Sums, bool]], found: Sums) -> None:
-    """:raises FileError: a file was changed, added or taken away"""
+    """Verify the checksums of all files.
+
+    :param told: checksums in the archive, and whether they are complete; None if the archive has none
+    :raises FileError: a file was changed, added or removed
+    """
     if told is None:
         raise FileError(
             f"{archive} has no {SUMS}, so nothing says whether it is what was packed",
@@ -467,8 +489,11 @@ def _require_matching_sums(archive: str, told: typing.Optional[tuple[Sums, bool]
 
 
 def _require_same_folder(target: str, sums: Sums) -> None:
-    """:raises FileError: the folder holds something else, or something more: a fact more is another judgement. What is
-    made anew doesn't count"""
+    """Verify that an existing folder contains exactly the files of the archive. Additional files are not allowed,
+    because an additional fact changes the judgment. Files that are created again are ignored.
+
+    :raises FileError: a file differs, is missing or is additional
+    """
     remedy = "Name another folder in rdma_report_dir, or remove this one"
     for name, digest in sums.items():
         path = os.path.join(target, name)
@@ -483,7 +508,7 @@ def _require_same_folder(target: str, sums: Sums) -> None:
 
 
 def _all_in(target: str) -> typing.Iterator[str]:
-    """Paths of what is in an unpacked folder, folders left out; a link to a folder is none."""
+    """Yield the paths of all files in an unpacked folder. A link to a folder counts as a file."""
     for folder, folders, files in os.walk(target):
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         for name in (*files, *links):

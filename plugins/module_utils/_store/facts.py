@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The folder of the facts: ``<report>/facts/<kind>/<node>.json``, and ``<report>/run.json`` with what the run began
-with.
+"""Read and write the facts of a run, ``<report>/facts/<kind>/<node>.json``, and the start of the run,
+``<report>/run.json``.
 
-Whoever observes writes; whoever judges reads. A file is written whole or not at all, and holds no secret.
+Observers write facts, and checks read them. A file is written completely or not at all, and contains no secrets.
 """
 
 from __future__ import annotations
@@ -70,14 +70,16 @@ _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
 
 def _largest_part(value: typing.Any) -> str:
-    """Return the part of a value that has the longest text, in words; empty where it has no parts."""
+    """Return a message with the part of a value that has the longest JSON text. Return an empty string if the value has
+    no parts.
+    """
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     size, name = max(((len(json_of(part)), str(name)) for name, part in parts), default=(0, ""))
     return f". {size} bytes of it are {'entry ' if isinstance(value, list) else ''}{shown(name)}" if size else ""
 
 
 def _count_functions(value: typing.Any) -> int:
-    """Count the functions in an answer about HCAs; 0 of any other."""
+    """Return the number of functions in an HCA fact. Return 0 for any other fact."""
     functions = value.get("hcas") if isinstance(value, dict) else None
     return len(functions) if isinstance(functions, list) else 0
 
@@ -101,11 +103,11 @@ def file_name(node: str) -> str:
 
 
 class FactFolder:
-    """The facts of one run in a report's folder.
+    """The facts of one run in a report folder.
 
-    :param report_dir: the folder of the report
-    :param run: identity of the run whose facts count
-    :ivar refused: why each fact that was there could not be read so far
+    :param report_dir: path of the report folder
+    :param run: id of the run. Facts of other runs are ignored
+    :ivar refused: errors of the facts that exist but could not be read so far
     """
 
     def __init__(self, report_dir: str, run: str) -> None:
@@ -117,7 +119,7 @@ class FactFolder:
     def path(self, kind: str, node: str = CLUSTER) -> str:
         """Return the path of a fact.
 
-        :raises FileError: no name of a kind
+        :raises FileError: the kind is not a valid name
         """
         if not _KIND.match(kind):
             raise FileError(f"'{kind}' is no kind of fact; expected lower-case letters, digits and underscores")
@@ -143,12 +145,12 @@ class FactFolder:
     def write(
         self, kind: str, node: str = CLUSTER, value: typing.Any = None, error: typing.Optional[str] = None
     ) -> str:
-        """Keep what was seen, or why nothing was. What JSON can't hold, or what ``read`` would refuse for its size or
-        depth, is kept as an error.
+        """Write a fact: a value, or the error that prevented it. A value that JSON cannot represent, or that ``read``
+        would refuse for its size or depth, is replaced by an error.
 
         :param value: plain data or dataclasses
         :returns: path of the file
-        :raises FileError: it can't be written, or is neither a value nor an error
+        :raises FileError: the file cannot be written, or there is not exactly one of value and error
         """
         path = self.path(kind, node)
         try:
@@ -164,7 +166,10 @@ class FactFolder:
         return path
 
     def _text(self, kind: str, node: str, value: typing.Any, error: typing.Optional[str]) -> str:
-        """:raises FileError: it is neither a value nor an error"""
+        """Return the JSON text of a fact, with secrets redacted.
+
+        :raises FileError: there is not exactly one of value and error
+        """
         fact = Fact(self.run, now(), node, kind, to_data(value), None if error is None else cut(error, MOST_WORDS))
         wrong = contradiction(fact)
         if wrong:
@@ -190,9 +195,9 @@ class FactFolder:
         return json_of(redact(vars(fact)))
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
-        """Read a fact of this run; None when there is none, or only one of another run.
+        """Read a fact of this run. Return None if it does not exist, or belongs to another run.
 
-        :raises FileError: there is a file, and it is no such fact
+        :raises FileError: the file cannot be read, or is not a valid fact
         """
         path = self.path(kind, node)
         try:
@@ -214,12 +219,13 @@ class FactFolder:
         return fact if fact.run == self.run else None
 
     def holds(self, kind: str, node: str) -> bool:
-        """Return whether there is such a fact of the node, of any moment."""
+        """Return whether a fact of the node exists, of any run."""
         return os.path.lexists(self.path(kind, node))
 
     def has(self, kind: str, node: str = CLUSTER) -> bool:
-        """Return whether this run has looked, with any outcome: by the time of the file, since a thousand facts are a
-        hundred megabytes."""
+        """Return whether this run has written the fact. This compares the times of the files, because reading a
+        thousand facts would mean reading a hundred megabytes.
+        """
         try:
             return (
                 os.lstat(self.path(kind, node)).st_mtime >= os.lstat(os.path.join(self.report_dir, "run.json")).st_mtime
@@ -264,9 +270,9 @@ class FactFolder:
         return refused
 
     def all_of(self, node: str) -> tuple[Data, dict[str, str]]:
-        """Return all that this run saw of a node: values by kind, and by kind why there is none.
+        """Return all facts of this run for a node: values by kind, and errors by kind.
 
-        :raises FileError: the folder can't be read
+        :raises FileError: the folder cannot be read
         """
         values: Data = {}
         errors: dict[str, str] = {}
@@ -283,9 +289,9 @@ class FactFolder:
         return values, errors
 
     def value(self, kind: str) -> typing.Any:
-        """Return the value of a fact about the cluster; None when this run has none.
+        """Return the value of a fact of the cluster. Return None if this run has none.
 
-        :raises FileError: it can't be read, or nothing was seen
+        :raises FileError: the fact cannot be read, or is an error
         """
         fact = self.read(kind)
         if fact is not None and fact.error is not None:
@@ -293,10 +299,10 @@ class FactFolder:
         return None if fact is None else fact.value
 
     def begin(self, start: RunStart) -> str:
-        """Keep what this run began with.
+        """Write the start of this run.
 
         :returns: path of the file
-        :raises FileError: it can't be written, or is more than can be read again
+        :raises FileError: the file cannot be written, or exceeds the limits of reading
         """
         path = os.path.join(self.report_dir, "run.json")
         text = json_of(redact(to_data(start)), 1) + "\n"
@@ -311,11 +317,11 @@ class FactFolder:
         return path
 
     def resume(self, start: RunStart, kept: typing.Container[str]) -> None:
-        """Keep that this run goes on, and forget what the stages saw that will be run again.
+        """Continue this run: write its start, and remove the facts of the stages that run again.
 
-        :param start: with the note that it goes on
-        :param kept: kinds of facts that stay
-        :raises FileError: the folder can't be read or written
+        :param start: start of the run with the note that it was resumed
+        :param kept: kinds of facts that remain
+        :raises FileError: the folder cannot be read or written
         """
         path, folder = os.path.join(self.report_dir, "run.json"), os.path.join(self.report_dir, "facts")
         try:
@@ -333,7 +339,7 @@ class FactFolder:
     def start(self) -> RunStart:
         """Return the start of this run.
 
-        :raises FileError: nobody began it in this folder, or it can't be read
+        :raises FileError: this run was not begun in this folder, or the file cannot be read
         """
         found = read_start(self.report_dir)
         if found is None or found.run != self.run:
@@ -355,9 +361,9 @@ class FactFolder:
 
 
 def read_start(report_dir: str) -> typing.Optional[RunStart]:
-    """Read the start of the run in a folder; None where there is no such file.
+    """Read the start of the run in a folder. Return None if there is no such file.
 
-    :raises FileError: it can't be read
+    :raises FileError: the file cannot be read, or is invalid
     """
     path = os.path.join(report_dir, "run.json")
     data = read_json(path, report_dir, _MOST_OF_A_START)
@@ -376,7 +382,7 @@ def read_start(report_dir: str) -> typing.Optional[RunStart]:
 
 
 def _describe_excess(start: RunStart) -> str:
-    """Return what exceeds the limits of a run's start; empty where nothing does."""
+    """Return a message if the start of a run exceeds a limit. Otherwise return an empty string."""
     for name, most in _MOST.items():
         value = getattr(start, name)
         # what the user wrote is not loaded yet, and may be anything
@@ -387,20 +393,22 @@ def _describe_excess(start: RunStart) -> str:
 
 
 def now() -> str:
-    """UTC, ISO 8601, with milliseconds."""
+    """Return the current time as text: UTC, ISO 8601, with milliseconds."""
     return clock().isoformat(timespec="milliseconds")
 
 
 def clock() -> datetime.datetime:
-    """Return the moment, UTC."""
+    """Return the current time in UTC."""
     return datetime.datetime.now(datetime.timezone.utc)
 
 
 def _load_fact_file(
     cls: typing.Any, data: typing.Any, path: str, times: typing.Callable[[typing.Any], typing.Iterable[str]]
 ) -> typing.Any:
-    """:param times: that it names
-    :raises FileError: of another schema, not of this form, or of an implausible time
+    """Return the dataclass of a fact or of the start of a run.
+
+    :param times: function that returns the times in the dataclass
+    :raises FileError: the data has another schema, is malformed, or has an implausible time
     """
     # first of all: the fields of another schema may be unknown here, and that would be a riddle to the reader
     wrong, remedy = wrong_schema(data, FACT_SCHEMA)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files that the collection keeps: written whole or not at all, and read with a cause when they can't be.
+"""Read and write the files of the collection. A file is written completely or not at all, and a read error has a cause.
 
-The folder of a run may come from a stranger. Each function takes with ``below`` the folder that the user named; no link
-inside of it is followed, neither to read nor to write. Without ``below`` that is the folder of the file. What is read
-is a regular file of bounded size: a FIFO or a device would never end.
+The folder of a run may come from an untrusted source. The parameter ``below`` is the folder that the user named, by
+default the folder of the file. Links inside of it are not followed, neither to read nor to write. Only regular files of
+limited size are read, because a FIFO or a device could be endless.
 """
 
 from __future__ import annotations
@@ -30,36 +30,38 @@ _KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK,
 
 
 class FileError(RdmaError):
-    """A file that can't be written or read; names the file and the cause."""
+    """Raised if a file cannot be written or read, with the file and the cause."""
 
 
 def base_of(path: str, folder: str) -> str:
-    """Return the ``below`` of what is written to the folder ``path``: ``folder`` if it is in that, else itself."""
+    """Return the value of ``below`` for files in the folder ``path``: ``folder`` if it contains ``path``, otherwise
+    ``path`` itself.
+    """
     path, folder = os.path.abspath(path), os.path.abspath(folder)
     return folder if os.path.commonpath((path, folder)) == folder else path
 
 
 def write_text(path: str, text: str, below: str = "") -> None:
-    """Write a file in one step, so that an interrupted run leaves no half of it; makes its folder.
+    """Write a text file atomically, so that an interrupted run leaves no partial file. Create its folder if necessary.
 
-    :raises FileError: it can't be written
+    :raises FileError: the file cannot be written
     """
     # a tool may print what is no text at all; half a report would be worse than an escape in it
     write_bytes(path, text.encode("utf-8", errors="backslashreplace"), below)
 
 
 def write_bytes(path: str, content: bytes, below: str = "") -> None:
-    """The same with bytes.
+    """Write a file of bytes, as ``write_text`` does.
 
-    :raises FileError: it can't be written
+    :raises FileError: the file cannot be written
     """
     write_parts(path, (content,), below)
 
 
 def write_parts(path: str, parts: typing.Iterable[bytes], below: str = "") -> None:
-    """The same with what need not fit into memory.
+    """Write a file from parts that need not fit into memory together, as ``write_text`` does.
 
-    :raises FileError: it can't be written
+    :raises FileError: the file cannot be written
     """
     with _translate_os_errors(path, "written"), _open_folder(path, below, make=True) as (folder, name):
         temporary = f".{secrets.token_hex(8)}.tmp"
@@ -75,10 +77,10 @@ def write_parts(path: str, parts: typing.Iterable[bytes], below: str = "") -> No
 
 
 def write_new(path: str, text: str, below: str = "") -> None:
-    """Write a file that is not there yet; makes its folder. A file that is there stays as it is, also one that came a
-    moment ago.
+    """Write a file that does not exist yet. Create its folder if necessary. An existing file is never overwritten, even
+    if it was created at the same time.
 
-    :raises FileError: it is there, or can't be written
+    :raises FileError: the file exists, or cannot be written
     """
     with _translate_os_errors(path, "written"), _open_folder(path, below, make=True) as (folder, name):
         try:
@@ -96,9 +98,9 @@ def write_new(path: str, text: str, below: str = "") -> None:
 
 
 def remove(path: str, below: str = "") -> None:
-    """Remove a file, if it is there.
+    """Remove a file if it exists.
 
-    :raises FileError: it can't be removed
+    :raises FileError: the file cannot be removed
     """
     with (
         contextlib.suppress(FileNotFoundError),
@@ -109,9 +111,9 @@ def remove(path: str, below: str = "") -> None:
 
 
 def list_names_in(path: str, below: str = "") -> list[str]:
-    """Return the names in a folder, sorted; none where there is no such folder.
+    """Return the sorted names in a folder. Return an empty list if the folder does not exist.
 
-    :raises FileError: it can't be read
+    :raises FileError: the folder cannot be read
     """
     with (
         contextlib.suppress(FileNotFoundError),
@@ -127,10 +129,10 @@ def list_names_in(path: str, below: str = "") -> list[str]:
 
 
 def refuse_links(path: str, below: str) -> None:
-    """Refuse a folder in the folder of a run if it, or one on the way to it, is a link. One that is not there is none.
+    """Verify that neither a folder nor its parents below ``below`` are links. A folder that does not exist is accepted.
 
-    :raises FileError: there is a link
-    :raises OSError: it can't be looked at
+    :raises FileError: one of them is a link
+    :raises OSError: the folder cannot be opened
     """
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), _open_folder(os.path.join(path, "any"), below):
         pass
@@ -165,10 +167,11 @@ def _read_text(stream: typing.BinaryIO, path: str, most: int) -> typing.Union[st
 
 
 def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = True) -> str:
-    """Return plain data as JSON that ``read_json`` takes: half of a surrogate pair, which a tool may print, is there as
-    the text of its escape.
+    """Return plain data as JSON that ``read_json`` accepts. A lone surrogate, which a program may print, becomes the
+    text of its escape sequence.
 
-    :raises ValueError: NaN or Infinity is in it, and ``nan`` is not set
+    :param nan: whether NaN and Infinity are allowed
+    :raises ValueError: the data contains NaN or Infinity, and ``nan`` is False
     """
     separators = (",", ":") if indent is None else (",", ": ")
     text = json.dumps(data, sort_keys=True, separators=separators, indent=indent, allow_nan=nan)
@@ -181,10 +184,11 @@ def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = T
 
 
 def decoded(text: typing.Union[str, bytes], path: str, what: str = "it", most: int = MOST_BYTES) -> typing.Any:
-    """Return the plain data of a file, or of a part of it.
+    """Return the data of the JSON text of a file, or of a part of it.
 
-    :param what: the part, for the message
-    :raises FileError: it is too large, or no JSON that ``decode_json`` takes
+    :param what: name of the part, for the error message
+    :param most: limit in bytes
+    :raises FileError: the text is too large, or is not JSON that ``decode_json`` accepts
     """
     try:
         return decode_json(text, what, most)
@@ -213,9 +217,10 @@ def opened(
 
 
 def read_bytes(path: str, below: str = "", most: int = MOST_BYTES) -> bytes:
-    """Return what is in a file.
+    """Return the content of a file.
 
-    :raises FileError: it is not there, can't be read, is no regular file, or too large
+    :param most: limit in bytes
+    :raises FileError: the file does not exist, cannot be read, is not a regular file, or is too large
     """
     with opened(path, below, most) as stream:
         if stream is None:
@@ -254,8 +259,11 @@ def _describe_file_kind(found: os.stat_result) -> str:
 
 @contextlib.contextmanager
 def _translate_os_errors(path: str, done: str) -> typing.Iterator[None]:
-    """Turn an error of the system into one that names the file. A file that is not there is the caller's to judge,
-    unless it is to be written."""
+    """Convert errors of the operating system to errors with the path of the file. FileNotFoundError is passed on to the
+    caller, except for writes.
+
+    :param done: operation: ``written``, ``removed`` or ``read``
+    """
     try:
         yield
     except OSError as error:
@@ -275,10 +283,11 @@ def _translate_os_errors(path: str, done: str) -> typing.Iterator[None]:
 
 @contextlib.contextmanager
 def _open_folder(path: str, below: str, make: bool = False) -> typing.Iterator[tuple[int, str]]:
-    """Open the folder of a file, from ``below`` down, without following a link.
+    """Open the folder of a file, starting at ``below`` and without following links.
 
-    :returns: its descriptor, and the name of the file in it
-    :raises FileError: a part of the path is a link, or the file is not below
+    :param make: whether missing folders are created
+    :returns: file descriptor of the folder, and the name of the file in it
+    :raises FileError: a part of the path is a link, or the file is not below ``below``
     """
     *parts, name = _find_parts(path, below)
     base = os.path.abspath(below) if below else os.path.dirname(os.path.abspath(path))

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The runs that were, each in a folder of its own: ``<report>/runs/<run>``, and ``runs/latest`` that leads to the
-newest.
+"""Keep earlier runs, each in the folder ``<report>/runs/<run>``. The link ``runs/latest`` points to the newest one.
 
-What a run leaves is written whole and never changed in place, so a link to it is enough: a kept run takes no room as
-long as the folder of the report still has its files.
+Files of a run are written completely and never changed in place, so hard links are sufficient. A kept run needs no disk
+space as long as the report folder still has its files.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ _Value = typing.TypeVar("_Value")
 
 
 def list_kept(report_dir: str) -> list[str]:
-    """Return the names of the runs that are kept, the oldest first. What else lies there is nobody's business here.
+    """Return the names of the kept runs, the oldest first. Other entries of the folder are ignored.
 
-    :raises FileError: the folder can't be read
+    :raises FileError: the folder cannot be read
     """
     names = list_names_in(os.path.join(report_dir, RUNS), report_dir)
     return sorted(
@@ -43,11 +42,12 @@ def list_kept(report_dir: str) -> list[str]:
 def read_earlier(
     report_dir: str, run: str, read: typing.Callable[[str, str], _Value], most: typing.Optional[int] = None
 ) -> tuple[dict[str, _Value], tuple[str, ...]]:
-    """Read each kept run before this one, by its name, the oldest first; and those that can't be read, with the reason.
+    """Read each kept run before this one, the oldest first. Return the results by name of the run, and a message for
+    each run that could not be read.
 
-    :param read: of the path of a run's folder and its name
-    :param most: only so many, the newest; None: all
-    :raises FileError: the folder of the runs can't be read
+    :param read: function of the folder and the name of a run
+    :param most: limit of the number of runs, of which the newest are read; None means all
+    :raises FileError: the folder of the kept runs cannot be read
     """
     values, unread = {}, []
     names = [name for name in list_kept(report_dir) if name < run]
@@ -60,11 +60,11 @@ def read_earlier(
 
 
 def before(report_dir: str, run: str) -> typing.Optional[str]:
-    """Folder of the newest kept run before this one that is of its kind: a check mode and a run that makes something
-    are not compared.
+    """Return the folder of the newest kept run before this one that has the same check mode. Runs in check mode are not
+    compared with runs that change the cluster.
 
-    :returns: None where there is none
-    :raises FileError: the folder of the runs, or what this run began with, can't be read
+    :returns: path of the folder; None if there is no such run
+    :raises FileError: the folder of the kept runs, or the start of this run, cannot be read
     """
     start = read_start(report_dir)
     if start is None or start.run != run:
@@ -77,12 +77,12 @@ def before(report_dir: str, run: str) -> typing.Optional[str]:
 
 
 def keep(report_dir: str, run: str, most: int) -> list[str]:
-    """Keep a run under its own name, and let the oldest go.
+    """Keep a run under its name, and remove the oldest kept runs.
 
-    :param run: the run of the folder; one that is not begun there is not kept
-    :param most: how many stay
-    :returns: names of those that were removed
-    :raises FileError: the folder can't be read or written
+    :param run: id of the run in the folder. If the folder belongs to another run, nothing is kept
+    :param most: number of kept runs that remain. If it is less than 1, nothing is kept or removed
+    :returns: names of the runs that were removed
+    :raises FileError: the folder cannot be read or written
     """
     start = read_start(report_dir)
     if most < 1 or start is None or start.run != run or not _RUN.fullmatch(run):
@@ -109,7 +109,9 @@ def find_folder(report_dir: str, run: str) -> str:
 
 
 def _check_mode(folder: str) -> typing.Optional[bool]:
-    """Of a kept run; None of one that can't be read, with which nothing can be compared."""
+    """Return whether a kept run was in check mode. Return None if it cannot be read, so that nothing is compared with
+    it.
+    """
     try:
         start = read_start(folder)
     except FileError:
@@ -118,7 +120,9 @@ def _check_mode(folder: str) -> typing.Optional[bool]:
 
 
 def _link_all(report_dir: str, fresh: str, target: str) -> None:
-    """All that is not older than the run: the folder may hold files of one before it."""
+    """Link all files that are not older than the start of the run, because the folder may contain files of an earlier
+    run.
+    """
     begun = os.path.getmtime(os.path.join(report_dir, "run.json"))
     shutil.rmtree(fresh, ignore_errors=True)
     if os.path.islink(fresh):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Logs as files: any number, of any size, in a bounded amount of memory."""
+"""Read any number of log files of any size in a limited amount of memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PIECE = 1 << 18
 
 
 def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
-    """Read the lines of all files, one after the other, with their ends; of a line that is too long only its end is
-    there.
+    """Yield the lines of all files, one file after the other, with their line ends. A line that is too long becomes an
+    empty line.
 
-    :raises RdmaError: a file can't be read
+    :raises RdmaError: a file cannot be read
     """
     for path in paths:
         try:
@@ -34,9 +34,10 @@ def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
 
 
 def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing.Iterator[str]]]:
-    """Each file once: its name, with its folders where another one has the same, and its lines as of ``read_lines``.
+    """Yield the name and the lines of each file once. The name includes the folders if another file has the same name.
+    The lines are those of ``read_lines``.
 
-    :raises RdmaError: from the lines: a file can't be read
+    :raises RdmaError: raised by the iterator of lines if a file cannot be read
     """
     paths = list(dict.fromkeys(paths))
     names = collections.Counter(map(os.path.basename, paths))
@@ -46,9 +47,9 @@ def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing
 
 
 def has_several_logs(paths: typing.Sequence[str]) -> bool:
-    """Return whether more than one of the files is a log: each is then of one pod.
+    """Return whether more than one of the files is a log. Each log then belongs to one pod.
 
-    :raises RdmaError: a file can't be read
+    :raises RdmaError: a file cannot be read
     """
     found = 0
     for path in dict.fromkeys(paths):
@@ -58,7 +59,9 @@ def has_several_logs(paths: typing.Sequence[str]) -> bool:
 
 
 def _read_bounded_lines(file: typing.TextIO) -> typing.Iterator[str]:
-    """Yield a piece at a time: line by line takes twice as long, and one line of a broken log may be all of it."""
+    """Yield the lines of a file, which is read in pieces. Reading line by line takes twice as long, and a broken log
+    may consist of a single line.
+    """
     rest, skip = "", False
     for piece in iter(lambda: file.read(_PIECE), ""):
         for line in io.StringIO(rest + piece, newline="\n"):

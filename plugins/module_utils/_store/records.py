@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads and writes records: one file for each stage, with the head in its first line and a finding in each other one.
+"""Read and write records. Each stage has one file, with the head in its first line and a finding in each further line.
 
-So whoever only has to know how a stage ended reads one line, however many findings there are.
+A reader that only needs the result of a stage reads one line, however many findings there are.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _MOST_TEXTS = (64 * 1024, 4096, 256)
 
 
 def write_record(directory: str, record: Record, below: str = "") -> str:
-    """Write ``<directory>/<stage>.jsonl`` in one step, so that an interrupted run leaves no half of it. A text of a
-    finding that is longer than what can be read again is cut, and says so.
+    """Write ``<directory>/<stage>.jsonl`` atomically, so that an interrupted run leaves no partial file. Texts of
+    findings that are too long to be read again are truncated, with their full length appended.
 
-    :param below: the folder that the user named, see files; empty for that around ``directory``
+    :param below: folder that the user named, see files.py; if empty, the parent folder of ``directory``
     :returns: path of the file
-    :raises FileError: the folder or the file can't be written, or it would have more than can be read again
+    :raises FileError: the folder or the file cannot be written, or the record exceeds the limits of reading
     """
     path = _get_record_path(directory, record.stage)
     write_text(
@@ -49,7 +49,10 @@ def write_record(directory: str, record: Record, below: str = "") -> str:
 
 
 def _render_record_lines(path: str, data: dict[str, typing.Any]) -> list[str]:
-    """:raises FileError: they are more than can be read again, however its texts are cut"""
+    """Return the lines of a record.
+
+    :raises FileError: the lines exceed the limits of reading, even with texts cut
+    """
     judged = data.pop("judged")
     head = f"{json_of({**data, 'findings': len(judged)})}\n"
     if len(head) <= _MOST_OF_A_LINE and len(judged) <= _MOST_FINDINGS:
@@ -64,20 +67,20 @@ def _render_record_lines(path: str, data: dict[str, typing.Any]) -> list[str]:
 
 
 def read_records(directory: str) -> tuple[dict[str, Record], dict[str, str]]:
-    """Read all records of a folder, of whatever run.
+    """Read all records in a folder, of any run.
 
-    :returns: records by stage, and by stage why a file that is there could not be read
+    :returns: records by stage; and errors by stage for files that could not be read
     """
     return _read_all(directory, _read_record)
 
 
 def read_heads(directory: str) -> dict[str, Record]:
-    """Read the same without findings. A record that can't be read counts as none."""
+    """Read all records in a folder without their findings. A record that cannot be read is left out."""
     return _read_all(directory, _read_head)[0]
 
 
 def read_head(directory: str, stage: str) -> typing.Optional[Record]:
-    """Read the head of one stage's record; None where there is none that can be read."""
+    """Read the record of one stage without its findings. Return None if it does not exist or cannot be read."""
     try:
         return _read_head(_get_record_path(directory, stage), stage)
     except (FileError, LoadError):
@@ -85,10 +88,10 @@ def read_head(directory: str, stage: str) -> typing.Optional[Record]:
 
 
 def remove_record(directory: str, stage: str, below: str = "") -> None:
-    """Remove the record of a stage, if it is there.
+    """Remove the record of a stage if it exists.
 
-    :param below: as of ``write_record``
-    :raises FileError: it can't be removed
+    :param below: as in ``write_record``
+    :raises FileError: the file cannot be removed
     """
     remove(_get_record_path(directory, stage), below or os.path.dirname(directory))
 
@@ -126,9 +129,10 @@ def _read_head(path: str, stage: str) -> typing.Optional[Record]:
 
 
 def _read_record(path: str, stage: str) -> typing.Optional[Record]:
-    """:raises FileError: it can't be read, or is no JSON
-    :raises LoadError: no record of this stage, one of another schema, one that was cut off, or one that contradicts
-        itself
+    """Read the record of one stage. Return None if it does not exist.
+
+    :raises FileError: the file cannot be read, or is not valid JSON
+    :raises LoadError: the record belongs to another stage, has another schema, is truncated, or contradicts itself
     """
     with _open_record(path) as stream:
         if stream is None:
@@ -151,10 +155,10 @@ def _decode_line(line: bytes, path: str, number: int) -> typing.Any:
 
 
 def _read_findings(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any) -> typing.Iterator[Judged]:
-    """Yield the findings, each of which is judged before the next one is read.
+    """Yield the findings one at a time. Each is loaded before the next line is read.
 
-    :param findings: how many the head promises
-    :raises LoadError: one is none, or there are more or fewer than that
+    :param findings: number of findings in the head
+    :raises LoadError: a finding is malformed, or the number of findings differs from the head
     """
     if not isinstance(findings, int) or isinstance(findings, bool) or not 0 <= findings <= _MOST_FINDINGS:
         raise LoadError(f"{stage}.findings", f"{findings!r:.100}", f"a number of at most {_MOST_FINDINGS}")
@@ -170,7 +174,10 @@ def _read_findings(stream: typing.BinaryIO, path: str, stage: str, findings: typ
 
 
 def _load_head(head: typing.Any, stage: str) -> tuple[Record, typing.Any]:
-    """Return the record without its findings, and how many its head promises."""
+    """Return the record without its findings, and the number of findings in its head.
+
+    :raises LoadError: the head is malformed, or belongs to another stage or schema
+    """
     if not isinstance(head, dict):
         raise LoadError(stage, "no mapping in the first line", "the head of a record")
     # first of all: the fields of another schema may be unknown here, and that would be a riddle to the reader

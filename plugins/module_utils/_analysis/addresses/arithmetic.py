@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage validate: the arithmetic of addresses. Check ids: ``validate.*``; what the cluster must be asked for is in
-in_use.py."""
+"""Stage validate: check that the addresses of each fabric suffice and do not contradict each other. Check ids:
+``validate.*``. The checks that need data from the cluster are in in_use.py.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ Nodes = typing.Sequence[str]
 
 
 def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
-    """Return findings on the addresses of each fabric, then on all of them together."""
+    """Return the findings on the addresses of each fabric, and on overlaps between fabrics.
+
+    :param nodes: names of the nodes of the inventory
+    """
     findings: list[Finding] = []
     for index, fabric in enumerate(intent.fabrics):
         findings += run_rule(_check_fabric, fabric, f"rdma_fabrics[{index}].ipam", nodes)
@@ -36,10 +40,10 @@ def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
 
 
 def find_pool(ipam: Ipam) -> typing.Union[Pool, Blocks]:
-    """Return the addresses that an ipam mapping gives, with the gateway left out: whereabouts does not, so the renderer
-    excludes it.
+    """Return the addresses that an IPAM plugin allocates to pods according to an ipam mapping. The gateway is excluded:
+    whereabouts itself does not exclude it, so the renderer does.
 
-    :raises RangeError: they mean nothing
+    :raises RangeError: the range or another value of the mapping is invalid
     """
     if ipam.type == "whereabouts":
         pool = parse_range(ipam.range, ipam.range_start, ipam.range_end, ipam.exclude)
@@ -53,10 +57,12 @@ def find_pool(ipam: Ipam) -> typing.Union[Pool, Blocks]:
 
 
 def outside_of(fabric: Fabric, address: typing.Optional[str]) -> str:
-    """Return the range that a pod's address is not of; empty where it is of it, where there is none, and where stage
-    validate refuses the range.
+    """Return the range of the fabric as text if an address is outside of it; empty if the address is inside.
 
-    :param address: of a pod on the network of the fabric; None where it is not known
+    The result is also empty if the fabric has no ipam, if the address is unknown, or if the range is invalid, which
+    stage validate reports.
+
+    :param address: address of a pod on the network of the fabric; None if unknown
     """
     if fabric.ipam is None or not address:
         return ""
@@ -90,17 +96,20 @@ def excluded_from(fabric: Fabric, address: typing.Optional[str]) -> str:
 
 
 def count_needed_on_a_node(fabric: Fabric) -> int:
-    """Addresses that the pods of one node may take at once: one for each VF, or for each pod."""
+    """Return the number of addresses that the pods of one node may use at the same time: one per VF, or one per pod."""
     return count_pods_on_a_node(fabric)
 
 
 def need(fabric: Fabric, nodes: int) -> str:
-    """Return the arithmetic, for a reader."""
+    """Return the number of required addresses with its calculation, as text for a finding.
+
+    :param nodes: number of nodes
+    """
     return f"{nodes * count_pods_on_a_node(fabric)} addresses: {nodes} nodes x {_describe_addresses_per_node(fabric)}"
 
 
 def _describe_addresses_per_node(fabric: Fabric) -> str:
-    """Describe the users of addresses on one node."""
+    """Describe the VFs or pods of one node that need an address."""
     if find_traits(fabric).functions:
         return f"{fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
     return f"{count_pods_on_a_node(fabric)} pods"
@@ -133,7 +142,11 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
 
 
 def _check_pool(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Find keys of an ipam mapping that contradict each other."""
+    """Yield a finding for each key of an ipam mapping that contradicts another key. If there is none, yield a finding
+    on an invalid range.
+
+    :param path: path of the mapping in the intent
+    """
     foreign = _check_keys(ipam, path)
     yield from foreign
     if not foreign:
@@ -146,7 +159,10 @@ def _check_pool(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
 
 
 def _report_gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Find a gateway that is on no network at all."""
+    """Yield a finding if the gateway is not a valid address. This check does not need a valid range.
+
+    :param path: path of the ipam mapping in the intent
+    """
     if ipam.gateway is not None and not is_address(ipam.gateway):
         remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
         yield _report_bad(
@@ -160,7 +176,11 @@ def _report_gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
 
 
 def _exclude_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Exclusions that are no networks."""
+    """Yield a finding for each entry of ``exclude`` that is not a valid network. This check does not need a valid
+    range.
+
+    :param path: path of the ipam mapping in the intent
+    """
     for index, item in enumerate(ipam.exclude):
         try:
             parse_network(item)
@@ -171,7 +191,10 @@ def _exclude_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
 
 
 def _report_routes_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Routes that lead to no network."""
+    """Yield a finding for each route whose destination is not a valid network. This check does not need a valid range.
+
+    :param path: path of the ipam mapping in the intent
+    """
     for index, route in enumerate(ipam.routes):
         yield from run_rule(_report_route_alone, route, f"{path}.routes[{index}].dst")
 
@@ -184,7 +207,7 @@ def _report_route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
 
 
 def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> list[Finding]:
-    """Check that there are enough addresses, and that gateway and routes go with them."""
+    """Check that the addresses suffice, and that the gateway and the routes fit the network."""
     pool = find_pool(ipam)
     findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} takes")]
     if isinstance(pool, Blocks):
@@ -196,7 +219,11 @@ def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> lis
 
 
 def _check_keys(ipam: Ipam, path: str) -> list[Finding]:
-    """Keys that do not belong together."""
+    """Return a finding for each key of an ipam mapping that its IPAM plugin, or the kind of its nv-ipam pool, does not
+    accept.
+
+    :param path: path of the mapping in the intent
+    """
     pool = ipam.pool or NvIpamPool("")
     whereabouts, blocks, networks = (
         ipam.type == "whereabouts",
@@ -304,7 +331,12 @@ def _check_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> Findin
 
 
 def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Finding:
-    """Every node needs a share, and every share must hold the node's VFs."""
+    """Check that nv-ipam can give each node a share of the pool, and that the smallest share has an address for each VF
+    or pod of a node.
+
+    :param path: path of the ipam mapping in the intent
+    :param nodes: number of nodes
+    """
     key = "per_node_block_size" if fabric.pool is None or fabric.pool.kind == "IPPool" else "per_node_network_prefix"
     served, poorest = pool.share(nodes)
     needed = count_needed_on_a_node(fabric)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage network: addresses against what the cluster uses already. Check ids: ``network.address*``; without a cluster:
-arithmetic.py."""
+"""Stage network: compare the addresses of the fabrics with the addresses that the cluster already uses. Check ids:
+``network.address*``. The checks that need no cluster are in arithmetic.py.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,13 @@ _WHAT = {
 
 
 def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[AddressFacts]) -> tuple[Finding, ...]:
-    """Two findings at least for each fabric with addresses of its own, and one for what could not be compared."""
+    """Return the findings on each fabric with an ipam mapping, and on networks of the cluster that could not be
+    compared. A fabric with a valid range gets two findings: on free addresses or the nv-ipam pool, and on overlaps. A
+    fabric with an invalid range gets one.
+
+    :param nodes: names of the nodes of the run
+    :param seen: addresses in use; None if they were not read, which results in one unknown finding per fabric
+    """
     fabrics = [(fabric, fabric.ipam) for fabric in intent.fabrics if fabric.ipam is not None]
     if seen is None:
         why = "The cluster was not asked which addresses it uses."
@@ -56,8 +63,12 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
 
 
 def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
-    """Return whether an address range belongs to a network of the intent, or to the copy of one that a killed
-    measurement has left."""
+    """Return whether an address range belongs to a network of the intent, or to a copy of such a network that an
+    interrupted measurement left behind.
+
+    :param owner: owner of the range, as namespace/name
+    :param networks: networks of the intent, as namespace/name
+    """
     return owner in networks or owner.startswith(f"{MEASURING}/")
 
 
@@ -71,7 +82,9 @@ def _list_other_pools(intent: Intent, pools: typing.Iterable[SharedPool]) -> typ
 
 
 def _exclude_invalid_networks(seen: AddressFacts) -> AddressFacts:
-    """Return the same, where what is no network counts as unread."""
+    """Return the facts without the networks in use that are not valid networks. Each of them is added to the errors of
+    the facts instead.
+    """
     wrong = [item for item in seen.taken if not _is_network(item.network)]
     errors = (*seen.errors, *(f"{item.owner}: '{item.network}' is no network" for item in wrong))
     return dataclasses.replace(seen, taken=tuple(item for item in seen.taken if item not in wrong), errors=errors)
@@ -86,7 +99,9 @@ def _is_network(text: str) -> bool:
 
 
 def refused(intent: Intent, findings: typing.Sequence[Finding]) -> dict[str, str]:
-    """Fabrics of which nothing may be made, with the reason: what is not about one fabric is about all of them."""
+    """Return the reason for each fabric that must not be applied, by name of the fabric. A finding with the subject
+    ``cluster`` that closes the gate refuses all fabrics.
+    """
     reasons: dict[str, str] = {}
     for finding in judge(findings, intent.waivers).closing():
         for fabric in intent.fabrics:
@@ -96,7 +111,9 @@ def refused(intent: Intent, findings: typing.Sequence[Finding]) -> dict[str, str
 
 
 def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
-    """whereabouts: is it still enough without the addresses that nobody gives back?"""
+    """Check for whereabouts that enough addresses are available. Leaked addresses, which are still allocated to pods
+    that no longer exist, are not available.
+    """
     leaks = [lease for lease in seen.leaks if pool.hands_out(lease.address)]
     left, expected = pool.capacity - len(leaks), need(fabric, len(nodes))
     if not leaks:
@@ -116,7 +133,7 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
 
 
 def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen: AddressFacts) -> Finding:
-    """nv-ipam: is the pool there, is it what the intent says, and does each node have its share?"""
+    """Check for nv-ipam that the pool exists, that it matches the intent, and that each node has a share of it."""
     wanted = fabric.pool or NvIpamPool("")
     name = f"{wanted.kind} {wanted.namespace}/{wanted.name}"
     share = wanted.per_node_block_size if wanted.kind == "IPPool" else wanted.per_node_network_prefix
@@ -197,7 +214,11 @@ def _format_node_share(kind: str, share: typing.Optional[int]) -> str:
 
 
 def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[UsedNetwork]) -> Finding:
-    """Return the range, and the networks that its routes lead to, against all that is in use."""
+    """Return the finding on overlaps with networks in use, of the fabric's range and of the destinations of its routes.
+
+    :param network: range of the fabric
+    :param taken: networks in use, without those of the intent
+    """
     expected = "no overlap with networks of pods, services and other attachments, and addresses of nodes"
     # attachments last: who makes many of them hides nothing that is worse
     met = sorted(
@@ -239,8 +260,9 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
 
 
 def _list_routes(ipam: Ipam) -> list[Network]:
-    """Return the networks to which the routes lead; a default route meets everything and is warned of by
-    validate.routes."""
+    """Return the destination networks of the routes. A default route is left out: it overlaps with every network, and
+    validate.routes warns about it. Invalid routes are left out too.
+    """
     found = []
     for route in ipam.routes:
         try:
@@ -256,7 +278,7 @@ def _is_overlapping_network(network: Network, taken: UsedNetwork) -> bool:
 
 
 def _check_compared(seen: AddressFacts) -> list[Finding]:
-    """Return a finding for what the comparison could not see."""
+    """Return the findings on networks that could not be read or compared."""
     expected = "all networks of the cluster"
     findings = []
     for item in seen.unread:

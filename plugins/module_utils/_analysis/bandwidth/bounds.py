@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, what is known to hold a pair back beside its links: a rate limit of a virtual function, and CPUs far
-from the HCA.
+"""Stage bandwidth: find known limits of a pair other than its links: a rate limit of a virtual function, and CPUs on
+another NUMA node than the HCA.
 
-A bound explains a figure that is too low, of a pair or of one of its layers. It never makes one good: a limit that the
-intent has is in the floor already (floors.py).
+Such a limit explains a bandwidth that is too low, of a pair or of one of its layers. It never turns a failure into a
+pass. A rate limit that the intent sets is already part of the floor (floors.py).
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from ..._model.node.hca import NodeHcas
 
 
 class BandwidthBound(typing.NamedTuple):
-    """text: what holds back, for the middle of a sentence."""
+    """A known limit of the bandwidth of a pair, with the remedy that removes it.
+
+    :ivar text: the limit, as a clause for the middle of a sentence
+    """
 
     text: str
     remedy: str
 
     @property
     def why(self) -> str:
-        """As a sentence of its own."""
+        """Return the text as a complete sentence."""
         return f"{self.text[0].upper()}{self.text[1:]}."
 
 
@@ -36,10 +39,11 @@ def find_bounds(
 ) -> list[BandwidthBound]:
     """Return the known limits of a pair that is too slow.
 
-    :param pods: of its two ends at least
-    :param nodes: HCAs of the nodes, as the nodes' own network namespace shows them
-    :param floor: in Gb/s, what the pair must reach; a limit from there on holds nobody back
-    :param both: each end sends
+    :param pods: pods by rail and node, including those of the pair
+    :param nodes: HCAs of the nodes, as read in the network namespace of the node
+    :param floor: bandwidth in Gb/s that the pair must reach. A rate limit at or above it is ignored. None if unknown:
+        every rate limit counts
+    :param both: whether client and server both send; otherwise only the rate limit of the client counts
     """
     found = []
     for end in (pair.client_end, pair.server_end):
@@ -61,12 +65,12 @@ def find_bounds(
 
 
 def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas]) -> BandwidthBound:
-    """Return a rate limit of a virtual function.
+    """Return the bound for a rate limit of a virtual function.
 
-    :param name: of the node
-    :param function: its PCI address
-    :param limit: in Mb/s, as the kernel has it [ip-link(8): max_tx_rate]
-    :param node: HCAs of the node, by which function and limit are called; None where they are not known
+    :param name: name of the node
+    :param function: PCI address of the virtual function
+    :param limit: limit in Mb/s, as the kernel reports it [ip-link(8): max_tx_rate]
+    :param node: HCAs of the node, for the names in the text; None if unknown
     """
     own = node.at(function) if node is not None else None
     of = node.at(own.physical_function) if node is not None and own is not None else None
@@ -84,11 +88,11 @@ def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas
 
 
 def far(what: str, binding: str, name: str) -> BandwidthBound:
-    """CPUs of another NUMA node than the HCA's.
+    """Return the bound for CPUs on another NUMA node than the HCA.
 
-    :param what: ran there
-    :param binding: to which CPUs, or why it is bound to none
-    :param name: of the node
+    :param what: subject of the text: the pod or the process that ran there
+    :param binding: the CPUs to which it is bound, or the reason why it is not bound, as text
+    :param name: name of the node
     """
     text = f"{what} ran {binding}, so all its data crosses from one NUMA node to another"
     remedy = (

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How fast a pair must be, and how fast it can't be: by what its links could carry, and among pairs whose links could
-carry the same.
+"""Compute the floor of each pair, which is the lowest bandwidth that passes, and the highest bandwidth that is
+plausible.
 
-A floor never comes from what a link trained down to: it would sink with the fault.
+Both depend on the rates that the links of a pair support, and on the best pair whose links support the same rate. A
+floor never depends on the rate to which a link has trained down, because it would drop with the fault.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Shares = typing.Mapping[tuple[str, str], int]
 
 
 class Limit(typing.NamedTuple):
-    """In Gb/s, and for a reader."""
+    """A rate in Gb/s, with its description for a finding."""
 
     gbps: float
     text: str
@@ -38,12 +39,13 @@ class Limit(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class EndRate:
-    """The rate that one end of a pair can carry.
+    """The rates of one end of a pair, that is of one HCA with its pod.
 
-    :ivar could: its link, its PCIe link and its share of both, where nothing is broken
-    :ivar unknown: why no floor can be set; empty where one can
-    :ivar most: what no figure can be above: its link and its PCIe link as they run
-    :ivar now: the rate of its link, as far as it is known
+    :ivar could: rates of a faultless end: its link and its PCIe link, each divided by the VFs that share it, and the
+        max_tx_rate of the fabric
+    :ivar unknown: why no floor can be computed; empty if it can
+    :ivar most: upper limits of a plausible bandwidth: the highest known rate of its port, and its PCIe link as trained
+    :ivar now: current rate of its link in Gb/s; None if unknown
     """
 
     could: tuple[Limit, ...] = ()
@@ -54,10 +56,11 @@ class EndRate:
 
 @dataclasses.dataclass(frozen=True)
 class Best:
-    """The best pair among those whose links could carry the same.
+    """The best pair of a group of pairs whose links could carry the same rate.
 
-    :ivar now: the rate of its link, as far as it is known
-    :ivar queue_pairs: that it was measured with
+    :ivar average: its average rate in Gb/s
+    :ivar now: current rate of the slower of its links in Gb/s; None if unknown
+    :ivar queue_pairs: number of queue pairs of its measurement
     """
 
     average: float
@@ -73,8 +76,8 @@ Kind = tuple[typing.Optional[int], typing.Optional[float]]
 class PairLimits:
     """The limits by which each pair of one fabric is judged.
 
-    :ivar pods: the pod of each end
-    :ivar nodes: HCAs of the nodes, virtual ones too, as far as they are known
+    :ivar pods: pods of the fabric by rail and node
+    :ivar nodes: HCAs of the nodes, including virtual functions, as far as they are known
     """
 
     def __init__(
@@ -94,19 +97,25 @@ class PairLimits:
             self._ends[end] = _compute_end_rate(fabric, pod, found, shares)
 
     def ends(self, pair: PairResult) -> list[EndRate]:
-        """Of its client and its server."""
+        """Return the rates of the client's HCA and of the server's HCA. Without a pod, the rate is unknown."""
         return [
             self._ends.get(end, EndRate(unknown=f"{end[1]} has no pod")) for end in (pair.client_end, pair.server_end)
         ]
 
     def ports(self, end: End) -> tuple[Port, ...]:
-        """Return the ports of the physical function that an end measures over, as far as its node shows them."""
+        """Return the ports of the physical function that an end uses in its measurements. The result is empty if its
+        node does not report them.
+
+        :param end: rail and node
+        """
         pod, node = self.pods.get(end), self.nodes.get(end[1])
         hca = node.at(pod.physical_function or pod.pci) if node and pod else None
         return hca.all_ports if hca else ()
 
     def floor(self, pair: PairResult) -> tuple[typing.Optional[float], str]:
-        """Return the floor in Gb/s, and how it comes about; None where neither the intent nor the links say enough."""
+        """Return the floor of a pair in Gb/s with its derivation as text. If the rate of a link is unknown and the
+        intent sets no absolute floor, return None with the reason.
+        """
         rule = self.fabric.line_rate
         if rule.floor_gbps is not None:
             return (
@@ -130,23 +139,29 @@ class PairLimits:
 
     @property
     def ways(self) -> int:
-        """A link carries its rate in each direction."""
+        """Return the number of directions that are measured at the same time: 2 or 1. The floor of two directions is
+        twice as high, since a link carries its full rate in each direction.
+        """
         return 2 if self.fabric.bandwidth.directions == "at_once" else 1
 
     def kind(self, pair: PairResult) -> Kind:
-        """Among whom a pair is compared."""
+        """Return the key of the group of pairs with which a pair is compared: its rail (None for a pair between two
+        rails), and the highest rate in Gb/s that its slowest link supports (None if unknown).
+        """
         ends, rail = self.ends(pair), None if pair.between_rails else pair.rail
         if any(end.unknown or not end.could for end in ends):
             return rail, None
         return rail, round(min(limit.gbps for end in ends for limit in end.could), 3)
 
     def now(self, pair: PairResult) -> typing.Optional[float]:
-        """Return the slower of its links, where both are known."""
+        """Return the current rate of the slower link of a pair in Gb/s, or None if the rate of a link is unknown."""
         rates = [end.now for end in self.ends(pair)]
         return None if None in rates else min(rate for rate in rates if rate is not None)
 
     def best(self, pairs: typing.Iterable[PairResult]) -> dict[Kind, Best]:
-        """Return the best average of each kind, of figures that are some."""
+        """Return the best pair of each group of comparable pairs (see ``kind``). Failed pairs, and pairs whose figure
+        is not a valid measurement, do not count.
+        """
         best: dict[Kind, Best] = {}
         for pair in pairs:
             if pair.average_gbps is not None and not pair.failure and not self.doubt(pair):
@@ -156,9 +171,10 @@ class PairLimits:
         return best
 
     def doubt(self, pair: PairResult, more_than: typing.Optional[int] = None) -> str:
-        """Return why the figure of a pair is no measurement; empty where it may be one.
+        """Return why the figure of a pair is not a valid measurement; empty if it is valid.
 
-        :param more_than: queue pairs of the first figure, where this one was measured with more
+        :param more_than: number of queue pairs of the first measurement, if the figure is that of a repetition with
+            more of them; None for the first measurement
         """
         amount = wider(self.fabric, more_than) if more_than is not None else None
         if amount is not None:
@@ -176,7 +192,9 @@ class PairLimits:
         return self._doubt(pair, wanted.message_bytes, wanted.iterations, "pods.message_bytes", "pods.iterations")
 
     def doubt_wider(self, pair: PairResult) -> str:
-        """Return why the figure with more queue pairs is no measurement; empty where it may be one."""
+        """Return why the repetition of a pair with more queue pairs gave no valid figure; empty if its figure is
+        valid.
+        """
         found = pair.wider
         if found is None or not found.average_gbps:
             return (found.why if found is not None else "") or "It was not measured."
@@ -191,20 +209,28 @@ class PairLimits:
         )
 
     def proven(self, pair: PairResult) -> typing.Optional[float]:
-        """Return the rate that a pair carried with more queue pairs, in Gb/s; None where it was not measured with more,
-        or that is no measurement."""
+        """Return the rate in Gb/s that a pair reached when it was measured with more queue pairs. Return None if that
+        measurement is missing or invalid.
+        """
         return None if self.doubt_wider(pair) or pair.wider is None else pair.wider.average_gbps
 
     def best_of(self, pair: PairResult) -> PairResult:
-        """Return the pair with the figure that tells most of its path: the one with more queue pairs, where that is
-        higher."""
+        """Return the pair with the higher of its valid figures. If the figure with more queue pairs is higher, it
+        replaces the first one.
+        """
         proven = self.proven(pair)
         return _with_more(pair) if proven is not None and proven > (pair.average_gbps or 0.0) else pair
 
     def _doubt(
         self, pair: PairResult, message_bytes: int, iterations: typing.Optional[int], of_bytes: str, of_iterations: str
     ) -> str:
-        """:param message_bytes: that were asked for, and by what"""
+        """Return why the figure of a pair is not a valid measurement; empty if it is valid.
+
+        :param message_bytes: requested size of a message in bytes
+        :param iterations: requested number of messages; None if the measurement is limited by time
+        :param of_bytes: name of the setting that requests ``message_bytes``, for the text
+        :param of_iterations: name of the setting that requests ``iterations``, for the text
+        """
         average = pair.average_gbps
         if average is None:
             return ""
@@ -238,7 +264,9 @@ class PairLimits:
 
 
 def _with_more(pair: PairResult) -> PairResult:
-    """Return the pair as it was measured with more queue pairs."""
+    """Return the pair with the figures of its measurement with more queue pairs, or unchanged if there was no such
+    measurement.
+    """
     found = pair.wider
     if found is None:
         return pair
@@ -288,7 +316,9 @@ def _compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRa
 
 
 def compute_shares(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
-    """Return the shares by node, and port or card."""
+    """Return the number of VFs that share each port, and each NIC with its PCIe link, while they are measured at the
+    same time, by node and PCI address. The result is empty unless the rails are measured in parallel.
+    """
     shares: dict[tuple[str, str], int] = collections.Counter()
     if fabric.bandwidth.rails == "parallel":
         for pod in pods:
@@ -303,17 +333,20 @@ def _strip_pci_function(address: str) -> str:
 
 
 def in_pods(pods: typing.Iterable[RdmaPod]) -> dict[tuple[str, str], float]:
-    """Rates of ports that pods saw, by node and PCI address of the HCA."""
+    """Return the port rates in Gb/s that were read in the pods, by node and PCI address of the HCA."""
     return {
         (pod.node, pod.physical_function or pod.pci or ""): pod.rate_gbps for pod in pods if pod.rate_gbps is not None
     }
 
 
 def read(hcas: typing.Mapping[str, typing.Any]) -> dict[str, NodeHcas]:
-    """Read the nodes whose HCAs could be read."""
+    """Return the HCAs of the nodes that were read without an error, by the name of the node.
+
+    :param hcas: fact ``hcas`` of each node
+    """
     return {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None}
 
 
 def gbps(value: float) -> str:
-    """For a reader."""
+    """Return a rate in Gb/s as text with its unit."""
     return f"{value:.2f} Gb/s" if value >= 1 else f"{value:.4f} Gb/s"

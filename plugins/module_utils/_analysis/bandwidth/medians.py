@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The medians of the figures that kept runs measured. Pure."""
+"""Compute the median of the figures that a pair or a step had in earlier runs whose results were kept. Pure."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Key_co = typing.TypeVar("Key_co", covariant=True)
 
 
 class KeptFigures(typing.Protocol[Key_co]):
-    """The figures that kept runs measured of one pair or one step."""
+    """The figures of one pair or one step from the kept runs."""
 
     @property
     def key(self) -> Key_co:
-        """The key of the pair or the step in a run."""
+        """The key that identifies the pair or the step in each run."""
 
     @property
     def figures(self) -> tuple[float, ...]:
@@ -26,8 +26,9 @@ class KeptFigures(typing.Protocol[Key_co]):
 
 
 def compute_medians(kept: typing.Iterable[KeptFigures[Key_co]]) -> dict[Key_co, tuple[float, int]]:
-    """Compute the median of each pair or step that ``FEWEST_RUNS`` runs have measured, in the unit of its figures, and
-    count these runs."""
+    """Return the median of each pair or step, in the unit of its figures, with the number of runs from which it is
+    computed. Pairs and steps with figures from fewer than ``FEWEST_RUNS`` runs are left out.
+    """
     return {
         item.key: (statistics.median(item.figures), len(item.figures))
         for item in kept

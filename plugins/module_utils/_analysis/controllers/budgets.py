@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PodDisruptionBudgets that hold pods of a drain. Tenants make both, in any number: what is compared has a bound, and a
-namespace beyond it counts as held. Pure."""
+"""Find the PodDisruptionBudgets that block the eviction of pods by a drain. Pure.
+
+Tenants can create any number of pods and budgets, so the number of comparisons is limited. Beyond the limit, each
+budget of a namespace counts for each pod of the namespace.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,9 @@ MOST_COMPARED = 5_000_000
 
 
 class BudgetIndex:
-    """The budgets of each namespace, by the first label that each requires. Pods with equal labels are compared
-    once."""
+    """An index of PodDisruptionBudgets by namespace and by the first label that each of them requires. Pods with equal
+    labels are compared only once.
+    """
 
     def __init__(self, budgets: typing.Iterable[Budget]) -> None:
         self._every: dict[str, list[Budget]] = collections.defaultdict(list)
@@ -40,7 +44,11 @@ class BudgetIndex:
                 self._by_label[key].append(budget)
 
     def find(self, pod: ClusterPod) -> tuple[Budget, ...]:
-        """Return the budgets that select a pod, or may do so."""
+        """Return the budgets that select a pod, or possibly select it.
+
+        Every budget of the namespace counts beyond the limit of comparisons, and for a pod of which only some labels
+        were kept.
+        """
         namespace, every = pod.namespace, self._every.get(pod.namespace, ())
         if not every:
             return ()
@@ -62,7 +70,7 @@ def _count_requirements(budget: Budget) -> int:
 
 
 class PodsOfCluster:
-    """The pods and budgets of a cluster, indexed once: a plan asks for those of each node."""
+    """The pods and PodDisruptionBudgets of a cluster, with indexes by node and by label."""
 
     pods: tuple[ClusterPod, ...]
     budgets: tuple[Budget, ...]
@@ -86,11 +94,15 @@ class PodsOfCluster:
 
 
 def find_held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: BudgetIndex) -> tuple[str, ...]:
-    """Return the pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words. The API server
-    evicts no pod that more than one of them selects, whatever they allow. [kubernetes
-    pkg/registry/core/pod/storage/eviction.go]
+    """Return a text for each pod that a drain cannot evict now, with the PodDisruptionBudgets that block its eviction.
 
-    A tenant may have thousands of either: the first ``MOST_NAMED`` are named, and the others counted.
+    The API server evicts no pod that more than one budget selects, whatever the budgets allow. [kubernetes
+    pkg/registry/core/pod/storage/eviction.go] The first ``MOST_NAMED`` pods are named and the rest are counted, because
+    a tenant may have thousands of pods and budgets.
+
+    :param pods: pods of the node
+    :param full: whether the drain evicts all pods; otherwise only those with a resource of ``prefix``
+    :param prefix: prefix of the resources of virtual functions
     """
     going = [pod for pod in pods if not pod.ended and leaves(pod, full, prefix)]
     found, more, twice = typing.cast(list[str], []), 0, 0

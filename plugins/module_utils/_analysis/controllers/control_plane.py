@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a control-plane node may go: etcd loses its quorum where too many go, and no PodDisruptionBudget of kubeadm's
-keeps it. Pure."""
+"""Decide whether a control-plane node may go down. etcd loses its quorum if too many members are down, and the
+PodDisruptionBudgets of kubeadm do not prevent that. Pure.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +27,18 @@ MICROK8S = "node.kubernetes.io/microk8s-controlplane"
 
 
 def is_control_plane(node: ClusterNode, nodes: typing.Iterable[ClusterNode]) -> bool:
-    """Return whether it has a part of the control plane, by its labels. What its kubelet may write, such as a static
-    pod, proves nothing.
+    """Return whether a node belongs to the control plane, by its labels. Data that a kubelet can write, such as a
+    static pod, is not used.
 
-    :param nodes: of the cluster: where one of them has a label of ``LABELS``, MicroK8s' does not count
+    :param nodes: nodes of the cluster. If one of them has a label of ``LABELS``, the label of MicroK8s does not count
     """
     return _has_role(node) or (MICROK8S in node.labels and not any(map(_has_role, nodes)))
 
 
 def list_control_plane(nodes: typing.Sequence[ClusterNode]) -> tuple[ClusterNode, ...]:
-    """Return all such nodes."""
+    """Return the control-plane nodes: those with a label of ``LABELS``, or, if no node has one, those with the label of
+    MicroK8s.
+    """
     return tuple(filter(_has_role, nodes)) or tuple(node for node in nodes if MICROK8S in node.labels)
 
 
@@ -50,14 +53,18 @@ def explain_why_kept(
     unread: str,
     awaited: typing.Container[str] = (),
 ) -> str:
-    """Return why a control-plane node may not go now, with what to do; empty where it may, and for all other nodes.
+    """Return why a control-plane node must not go down now, with the remedy; empty if it may go down, and for every
+    worker.
 
-    Not while another control-plane node is NotReady or cordoned, in the inventory or not, and not unless each of them
-    has a member of etcd that is Ready; where nodes have the role etcd, each of those. A member on any other node does
-    not count: a kubelet may say that it runs one.
+    It must not go down while another control-plane node is NotReady or cordoned, whether that node is in the inventory
+    or not. Each control-plane node must also have a Ready member of etcd. In clusters with nodes of the role etcd, only
+    those nodes, and nodes that have a member, need one. A member on any other node does not count, because a kubelet
+    may claim that it runs one.
 
-    :param unread: why etcd's pods could not be read; empty where they were
-    :param awaited: nodes that are away by this roll, and come back before its turn
+    :param nodes: nodes of the cluster
+    :param members: members of etcd
+    :param unread: why the pods of etcd could not be read; empty if they were read
+    :param awaited: names of nodes that this roll has taken down, and that return before this node goes down
     """
     if not is_control_plane(node, nodes):
         return ""
@@ -99,7 +106,8 @@ def explain_why_kept(
 
 
 def describe_shape(nodes: typing.Sequence[ClusterNode], going: typing.Iterable[str]) -> tuple[str, ...]:
-    """Describe the effect of a reset on a cluster that has no control-plane node to spare.
+    """Return a sentence on the effect of the resets on a cluster without a spare control-plane node, as a tuple. The
+    tuple is empty for any other cluster.
 
     :param going: names of the nodes that are reset
     """

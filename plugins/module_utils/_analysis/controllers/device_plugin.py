@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why a node does not offer the virtual functions that it has. The one answer for the wait of stage network and for
-stage virtual_functions."""
+"""Explain why a node has virtual functions that its device plugin does not offer as a resource. Stage network, which
+waits for the resource, and stage virtual_functions both use this explanation.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +16,12 @@ _LOG = "See the log of the pod sriov-device-plugin on the node"
 def why_not_offered(
     node: ClusterNode, resource: str, wanted: int, handed_to: typing.Collection[str] = ()
 ) -> tuple[str, str]:
-    """Cause, beginning with the name of the layer, and remedy, where a node has all virtual functions and offers
-    another number of them.
+    """Return the cause and the remedy for a node that has all virtual functions, but offers another number of them as a
+    resource. The cause begins with the name of the layer.
 
-    :param resource: with its prefix
-    :param wanted: functions that the node has
-    :param handed_to: resources, without a prefix, to which the operator hands these functions; empty when that is not
-        known
+    :param resource: name of the resource, with its prefix
+    :param wanted: number of virtual functions that the node has
+    :param handed_to: resources, without prefix, to which the operator assigns these functions; empty if unknown
     """
     prefix, _slash, own = resource.rpartition("/")
     offered = node.allocatable.get(resource)

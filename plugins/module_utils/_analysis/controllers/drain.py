@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stops a drain of ours, as it stops ``kubectl drain``. Pure."""
+"""Find the pods that prevent a drain by the collection. The same pods prevent ``kubectl drain``. Pure."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ _NAMED = 5
 
 
 def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str, ...]:
-    """Return why a node with these pods is not drained, in words, each with what to do; empty when nothing stops it.
+    """Return the reasons why a node with these pods must not be drained, each with its remedy; empty if nothing
+    prevents the drain.
 
-    A pod without a controller, and one with emptyDir data. Ended pods stop nothing, and neither do pods of DaemonSets
-    and static pods, which stay, nor the pods of a run of the collection. [k8s.io/kubectl pkg/drain/filters.go
-    daemonSetFilter, mirrorPodFilter, localStorageFilter, unreplicatedFilter]
+    Pods without a controller, and pods with emptyDir data, prevent the drain unless the options of the intent permit
+    their deletion. Pods that are too large to be read always prevent it. Ended pods do not prevent it. Pods of
+    DaemonSets and static pods remain on the node, and pods of a run of the collection do not count. [k8s.io/kubectl
+    pkg/drain/filters.go daemonSetFilter, mirrorPodFilter, localStorageFilter, unreplicatedFilter]
+
+    :param allowed: options of the drain in the intent
     """
     going = [pod for pod in pods if leaves(pod, True, "") and not pod.ended and not pod.of_run]
     alone = _format_pod_names(pod for pod in going if not pod.owner and not pod.unread)

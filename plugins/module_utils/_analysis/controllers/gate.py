@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether nodes may go down now: one gate, whoever takes them down (a BMC, the machine config operator, the SR-IOV
-operator). Pure."""
+"""Decide whether nodes are permitted to go down now. This gate applies to resets by a BMC, to reboots by the machine
+config operator, and to drains and reboots by the SR-IOV operator. Pure.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +22,9 @@ _CONTROL = ("master", "control-plane")
 
 @dataclasses.dataclass(frozen=True)
 class GateInputs:
-    """The cluster, as far as it decides that.
+    """The state of the cluster on which the gate depends.
 
-    :ivar unread: kinds that could not be read, and why; ``etcd`` for the pods of etcd
+    :ivar unread: reason for each kind that could not be read, by kind; ``etcd`` represents the pods of etcd
     :ivar etcd: members of etcd
     """
 
@@ -35,11 +36,11 @@ class GateInputs:
 
 @dataclasses.dataclass(frozen=True)
 class Room:
-    """The number of nodes that may be away at the same time.
+    """The number of nodes that may be unavailable at the same time.
 
-    :ivar most: with those that are away already
-    :ivar limit: where that is from, in words
-    :ivar away: nodes that are not Ready, or cordoned
+    :ivar most: maximum number, including the nodes that are unavailable already
+    :ivar limit: source of the maximum, as text
+    :ivar away: names of the nodes that are NotReady or cordoned
     """
 
     most: int
@@ -48,12 +49,12 @@ class Room:
 
     @property
     def left(self) -> int:
-        """Return how many more may go."""
+        """Return the number of further nodes that are permitted to go down. It is 0 or negative if no node is."""
         return self.most - len(self.away)
 
     @property
     def refusal(self) -> str:
-        """Return why none may go; empty where one may."""
+        """Return why no further node is permitted to go down, with the remedy; empty if a node is."""
         if self.left > 0:
             return ""
         who = ", ".join(self.away[:5])
@@ -66,9 +67,11 @@ class Room:
 def find_room(
     stand: GateInputs, intent: ClusterIntent, inventory: typing.Container[str], going: typing.Container[str]
 ) -> Room:
-    """Return how many nodes may be away, and which ones are.
+    """Return the maximum number of unavailable nodes, and the nodes that are unavailable already.
 
-    :param going: names of those that go, which do not count as away
+    :param stand: state of the cluster
+    :param inventory: names of the nodes of the inventory
+    :param going: names of the nodes that are about to go down, which do not count as unavailable
     """
     most = intent.node_pool.max_unavailable if intent.node_pool is not None else 1
     limit = (
@@ -87,8 +90,9 @@ def find_room(
 def list_counted_nodes(
     nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str], intent: ClusterIntent
 ) -> tuple[ClusterNode, ...]:
-    """Return the nodes of which max_unavailable says how many may be away: those of the inventory, and those that the
-    node selector takes beside them."""
+    """Return the nodes to which max_unavailable applies: the nodes of the inventory, and the nodes that the node
+    selector of the intent matches.
+    """
     return tuple(
         node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items()
     )
@@ -97,22 +101,24 @@ def list_counted_nodes(
 def stays(
     node: ClusterNode, stand: GateInputs, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
 ) -> tuple[str, ...]:
-    """Return why a node may not go down now, in words, each with what to do: etcd does not bear it, or a health check
-    would remediate it.
+    """Return the reasons why a node must not go down now, each with its remedy: etcd would lose its quorum, or a health
+    check would remediate the node.
 
-    :param may_pause: whether health checks are paused for it
-    :param awaited: nodes that are away by this roll, and come back before its turn
-    :param how: what to do about a health check
+    :param stand: state of the cluster
+    :param may_pause: whether health checks are paused for the node
+    :param awaited: names of nodes that this roll has taken down, and that return before this node goes down
+    :param how: remedy for a health check
     """
     kept = explain_why_kept(node, stand.nodes, stand.etcd, stand.unread.get("etcd", ""), awaited)
     return (*([kept] if kept else []), *remediates(node, stand.health_checks, stand.unread, may_pause, how))
 
 
 def explain_too_many(pool: MachinePool, control: bool) -> str:
-    """Return why a MachineConfigPool of control-plane nodes is not rolled: it lets more than one of them go at the same
-    time.
+    """Return why a MachineConfigPool of control-plane nodes must not be rolled: it reboots more than one of them at the
+    same time. Empty if it may be rolled.
 
-    :param control: whether it has a control-plane node; one that is called so has
+    :param control: whether the pool has a control-plane node. A pool that is named ``master`` or ``control-plane``
+        counts as one that has
     """
     if not (control or pool.name in _CONTROL) or pool.max_unavailable in (None, "1"):
         return ""
@@ -131,11 +137,15 @@ def closed(
     intent: ClusterIntent,
     inventory: typing.Container[str],
 ) -> tuple[str, ...]:
-    """Return why the nodes of pools may not take their turns now, in words, each with what to do; empty where they may.
+    """Return the reasons why the nodes of these plans must not go down now, each with its remedy; empty if they may go
+    down.
 
-    :param rolls: turns that an operator gives to nodes. The machine config operator's are reboots, before which health
-        checks may be paused
-    :param drained: names of nodes that are drained only: their kubelet, and with it etcd, runs on
+    :param rolls: nodes that an operator will drain or reboot, by pool. Plans of the machine config operator are
+        reboots, before which health checks may be paused
+    :param drained: names of nodes that are drained but not rebooted. Their kubelet, and with it etcd, continues to run
+    :param stand: state of the cluster
+    :param machine_pools: MachineConfigPools of the cluster
+    :param inventory: names of the nodes of the inventory
     """
     known, pools = {node.name: node for node in stand.nodes}, {pool.name: pool for pool in machine_pools}
     going = {name for roll in rolls for name in roll.nodes}
@@ -175,7 +185,9 @@ def closed(
 
 
 def list_pauses(rolls: typing.Iterable[PoolPlan], stand: GateInputs, intent: ClusterIntent) -> tuple[HealthCheck, ...]:
-    """Return the health checks that are paused while MachineConfigPools roll."""
+    """Return the health checks to pause while MachineConfigPools roll. The result is empty if the intent does not
+    permit pauses.
+    """
     names = {name for roll in rolls if roll.machines for name in roll.nodes} if intent.pause_health_checks else set()
     watchers = [list_watching(node, stand.health_checks) for node in stand.nodes if node.name in names]
     return tuple(check for check in stand.health_checks if any(check in found for found in watchers))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which health checks would remediate a node while a roll has it away. Pure."""
+"""Find the MachineHealthChecks and NodeHealthChecks that would remediate a node while a roll keeps it down. Pure."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ BY_GROUP: dict[str, tuple[str, str]] = {
 
 
 def of_machines(check: HealthCheck, machines: typing.Optional[typing.Iterable[Machine]]) -> HealthCheck:
-    """Return a MachineHealthCheck with the nodes of the Machines that it selects; all nodes where a Machine does not
-    say which node is its own.
+    """Return a MachineHealthCheck with the names of the nodes that it watches, which are those of the selected
+    Machines. The check is returned unchanged, which means all nodes, if the Machines could not be read or a selected
+    Machine names no node.
 
-    :param machines: of all namespaces; None where they could not be read
+    :param machines: Machines of all namespaces; None if they could not be read
     """
     if machines is None:
         return check
@@ -42,14 +43,16 @@ def of_machines(check: HealthCheck, machines: typing.Optional[typing.Iterable[Ma
 
 
 def of_nodes(check: HealthCheck, nodes: typing.Iterable[ClusterNode]) -> HealthCheck:
-    """Return a NodeHealthCheck with the nodes that it selects."""
+    """Return a NodeHealthCheck with the names of the nodes that it watches."""
     return dataclasses.replace(
         check, nodes=tuple(one.name for one in nodes if check.selector is None or matches(check.selector, one.labels))
     )
 
 
 def list_watching(node: ClusterNode, checks: typing.Iterable[HealthCheck]) -> tuple[HealthCheck, ...]:
-    """Return those that would act on a node, or may: not those that somebody else has paused."""
+    """Return the health checks that watch a node, or possibly watch it. A check that was paused outside of this
+    collection is left out.
+    """
     return tuple(check for check in checks if check.watches(node.name) and (check.ours or not check.paused))
 
 
@@ -60,11 +63,11 @@ def remediates(
     allowed: bool,
     how: str = HOW,
 ) -> tuple[str, ...]:
-    """Return why a node is not reset, in words, each with what to do.
+    """Return the reasons for which a node must not be reset because of health checks, each with its remedy.
 
-    :param unread: kinds of health checks that could not be read, and why
-    :param allowed: whether they may be paused
-    :param how: what to do about one that is not
+    :param unread: reason for each kind of health check that could not be read, by kind
+    :param allowed: whether the roll may pause health checks
+    :param how: remedy for a health check that the roll does not pause
     """
     kinds = [kind for kind, _selected in BY_GROUP.values() if kind in unread]
     if kinds:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why a node cannot pull an image, by the words of the kubelet and its container runtime, and what to do about it: the
-one place for it.
+"""Explain why a node cannot pull an image, by the messages of the kubelet and its container runtime, and give the
+remedy. All stages use this explanation.
 
-Words of CRI-O and containerd: containers/image docker/docker_image_src.go and signature/policy_eval.go, containerd
+Messages of CRI-O and containerd: containers/image docker/docker_image_src.go and signature/policy_eval.go, containerd
 core/remotes/docker, distribution registry/api/errcode, Go's net and crypto/x509.
 """
 
@@ -32,11 +32,13 @@ Kind = typing.Literal[
 
 
 class Keys(typing.NamedTuple):
-    """The keys by which a user changes the image of a pod.
+    """The settings by which a user changes the image of a pod, as they appear in a remedy.
 
-    :ivar image: what names its image; ``policy`` and ``secrets`` likewise, of how it is pulled
-    :ivar namespace: of the pod
-    :ivar show: command that shows all that the kubelet says
+    :ivar image: setting that names the image
+    :ivar policy: setting of the pull policy
+    :ivar secrets: setting of the pull secrets
+    :ivar namespace: namespace of the pod
+    :ivar show: command that shows all messages of the kubelet
     """
 
     image: str
@@ -84,7 +86,10 @@ _MIRRORS = "(Mirrors also failed: "
 
 
 def of_pods(namespace: str, name: str) -> Keys:
-    """Return those of a pod of a fabric."""
+    """Return the names of the image settings of a measuring pod, which the intent sets under ``pods`` of its fabric.
+
+    :param name: name of the pod
+    """
     return Keys(
         "pods.image",
         "pods.image_pull_policy",
@@ -95,19 +100,21 @@ def of_pods(namespace: str, name: str) -> Keys:
 
 
 def concerns(words: str) -> bool:
-    """Return whether words on a pod say that its image cannot be pulled."""
+    """Return whether a message about a pod reports that its image cannot be pulled."""
     return any(reason in words for reason in IMAGE_REASONS)
 
 
 def names_cause(message: str) -> bool:
-    """Return whether an event of the kubelet does more than name the state, which it repeats after the event that has
-    the cause."""
+    """Return whether the message of a kubelet event contains a cause. Messages that begin with ``Error:`` or
+    ``Back-off`` only repeat the state, after the event that has the cause.
+    """
     return bool(message) and not message.startswith(("Error: ", "Back-off "))
 
 
 def find_kind(words: str) -> Kind:
-    """Return the kind of failure that the words name. Where mirrors failed and then the source, that is what failed at
-    the mirrors: a disconnected site has no other way."""
+    """Return the kind of failure that a message of the kubelet reports. Errors of mirrors take precedence over the
+    error of the source registry, because a disconnected site can pull only from its mirrors.
+    """
     _before, mirrored, rest = words.partition(_MIRRORS)
     mirrors, _end, _source = rest.partition("]): ")
     return next(
@@ -122,9 +129,10 @@ def find_kind(words: str) -> Kind:
 
 
 def explain(words: str, keys: Keys) -> tuple[str, str]:
-    """Cause and remedy.
+    """Return the cause and the remedy of a failed pull.
 
-    :param words: of the kubelet
+    :param words: message of the kubelet
+    :param keys: settings that the remedy names
     """
     kind = find_kind(words)
     cause = f"{_CAUSES[kind]} This is what its mirrors answered." if _MIRRORS in words else _CAUSES[kind]

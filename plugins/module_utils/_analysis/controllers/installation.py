@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How an operator of the table is installed, in the words of a remedy, and who has installed one."""
+"""Describe for findings and remedies how an operator is installed: by OLM, by Helm or by hand."""
 
 from __future__ import annotations
 
@@ -88,8 +88,9 @@ def describe_half_installed(namespace: str, install: bool = False) -> str:
 
 
 def name_way_to_trust(namespace: str) -> str:
-    """Name the next step where a run does not use a namespace, because a tenant may have made it or has rights in
-    it."""
+    """Return the next step for a namespace that a run does not use because a tenant may have created it or has rights
+    in it.
+    """
     look = f"kubectl get namespace {namespace} -o yaml; kubectl get rolebindings,secrets -n {namespace} -o wide"
     broken_off = "a release whose first installation broke off by helm uninstall"
     ends = (
@@ -100,10 +101,10 @@ def name_way_to_trust(namespace: str) -> str:
 
 
 def describe_helm_removal(operator: Operator, release: str, namespace: str) -> str:
-    """Return the commands that remove a release: its objects while it runs, which alone takes their finalizers off,
-    then the release, its definitions, and its namespace.
+    """Return the commands that remove a release. Its objects are deleted first, while the operator runs, because only
+    the operator removes their finalizers. Then come the release, its definitions and its namespace.
 
-    :param release: of Helm; empty where it is gone
+    :param release: name of the Helm release; empty if it no longer exists
     """
     groups = " and ".join(
         f"kubectl api-resources --api-group={group} -o name" for group in _GROUPS.get(operator.name, ())
@@ -119,13 +120,13 @@ def describe_helm_removal(operator: Operator, release: str, namespace: str) -> s
 
 
 def describe_installer(found: Controller) -> str:
-    """Describe who installed it, as far as its Deployment shows."""
+    """Return the installer of an operator as text, as far as the operator's Deployment shows it."""
     release = f" (release {found.release})" if found.origin == "helm" and found.release else ""
     return f"{_BY.get(found.origin, 'by hand')}{release}"
 
 
 def describe_installation(found: Controller) -> str:
-    """Describe an installation: its namespace, version, installer, and the number of its ready pods."""
+    """Return the name, version and installer of an installation, and the number of its ready pods, as text."""
     return (
         f"{found.name} {found.version or 'of a version that nothing tells'}, {describe_installer(found)}, "
         f"{found.ready} of {found.wanted} pods ready"
@@ -133,8 +134,11 @@ def describe_installation(found: Controller) -> str:
 
 
 def served_by_labels(row: Needed, seen: OperatorsSeen, nodes: typing.Collection[str]) -> bool:
-    """Return whether node feature discovery is not needed to be there: each node carries its labels, whoever wrote
-    them."""
+    """Return whether node feature discovery need not be installed: it is required only for its labels, and each node
+    already has them, from whatever source.
+
+    :param row: requirement of node feature discovery, with its reasons
+    """
     return (
         all(reason.startswith(f"label {NFD_LABELS}") for reason in row.why)
         and bool(nodes)

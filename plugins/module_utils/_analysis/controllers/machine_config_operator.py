@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which MachineConfigPool takes what, by the rules of OpenShift's machine config operator, named with each of them.
-Pure."""
+"""Compute which MachineConfigPool takes which configuration, by the rules of OpenShift's machine config operator. Each
+function cites its rule. Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +18,15 @@ Names = typing.Container[str]
 
 
 def collect_made_configs(config: HostConfig, pools: typing.Iterable[MachinePool]) -> dict[str, dict[str, str]]:
-    """Return the names and labels of the MachineConfigs that stand for it: a MachineConfig itself; of a KubeletConfig
-    one for each pool that its selector takes, with the pool's name for a role. A selector without requirements takes
-    none.
+    """Return the labels of the MachineConfigs that the operator derives from a configuration, by name.
+
+    A MachineConfig stands for itself. For a KubeletConfig, the operator generates one MachineConfig for each pool that
+    its selector matches, with the name of the pool as its role. A selector without requirements matches no pool.
 
     [machine-config-operator pkg/controller/kubelet-config getPoolsForKubeletConfig, getManagedKubeletConfigKey]
+
+    :param config: MachineConfig or KubeletConfig
+    :param pools: MachineConfigPools of the cluster
     """
     if config.kind == "MachineConfig":
         return {config.name: config.labels}
@@ -39,16 +44,18 @@ def collect_made_configs(config: HostConfig, pools: typing.Iterable[MachinePool]
 def find_rendered_configs(
     pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]
 ) -> tuple[str, ...]:
-    """Return the names of the MachineConfigs that a pool takes of what reboots machines; a pool of the user's own takes
-    those of the role worker as well."""
+    """Return the names of the MachineConfigs that result from a configuration and that a pool applies. A custom pool
+    also applies the MachineConfigs of the role worker.
+    """
     return tuple(
         name for name, labels in collect_made_configs(config, pools).items() if matches(pool.config_selector, labels)
     )
 
 
 def unrendered(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> bool:
-    """Return whether a MachineConfig that is there is still to come into what the pool wants: the pool rolls then,
-    however idle it looks."""
+    """Return whether the operator has not yet rendered an existing MachineConfig into the desired configuration of a
+    pool. The pool then rolls soon, even if it looks idle.
+    """
     return (
         config.kind == "MachineConfig"
         and config.there
@@ -59,8 +66,8 @@ def unrendered(pool: MachinePool, config: HostConfig, pools: typing.Iterable[Mac
 def find_conflicting_configs(
     pool: MachinePool, config: HostConfig, others: typing.Iterable[HostConfig], pools: typing.Sequence[MachinePool]
 ) -> tuple[str, ...]:
-    """Return why a pool can't have a KubeletConfig beside others, in words: each becomes the kubelet's whole file, so
-    that all but one are lost.
+    """Return why a KubeletConfig conflicts with other KubeletConfigs of a pool, as one text per conflict. Each of them
+    becomes the complete configuration file of the kubelet, so that all but one are lost.
 
     [machine-config-operator pkg/controller/kubelet-config generateKubeletIgnFiles, pkg/controller/common
     MergeMachineConfigs]
@@ -76,7 +83,7 @@ def find_conflicting_configs(
 
 
 def current(pool: MachinePool) -> bool:
-    """Return whether all machines of a MachineConfigPool have the configuration that it wants."""
+    """Return whether all machines of a MachineConfigPool have the desired configuration of the pool."""
     return (
         pool.current_config == pool.wanted_config
         and pool.updated == pool.machines
@@ -90,8 +97,9 @@ def find_outdated_nodes_outside_run(
     nodes: typing.Iterable[ClusterNode],
     inventory: typing.Container[str],
 ) -> typing.Optional[tuple[ClusterNode, ...]]:
-    """Return the nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours
-    has not, or none of ours is in it."""
+    """Return the nodes of a pool that are not in the inventory and do not have the desired MachineConfig of the pool.
+    Return None if a node of the inventory does not have it either, or if no node of the inventory is in the pool.
+    """
     members = _list_members(pool, pools, nodes)
     late = tuple(node for node in members if node.machine_config != pool.wanted_config)
     ours = any(node.name in inventory for node in members) and not any(node.name in inventory for node in late)
@@ -101,7 +109,7 @@ def find_outdated_nodes_outside_run(
 def find_outdated_nodes(
     pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]
 ) -> tuple[ClusterNode, ...]:
-    """Return the nodes of a pool that have not the MachineConfig that it wants."""
+    """Return the nodes of a pool that do not have the desired MachineConfig of the pool."""
     return tuple(node for node in _list_members(pool, pools, nodes) if node.machine_config != pool.wanted_config)
 
 
@@ -115,11 +123,11 @@ def _list_members(
 def waits_for(
     late: typing.Iterable[ClusterNode], pods: typing.Iterable[ClusterPod], budgets: typing.Sequence[Budget]
 ) -> tuple[str, ...]:
-    """Return the reasons that keep nodes from their MachineConfig, each with what to do: they are away, or a budget
-    blocks their drain.
+    """Return the reasons that keep nodes from their MachineConfig, each with its remedy: a node is NotReady, or a
+    PodDisruptionBudget blocks its drain.
 
-    :param late: nodes as ``behind`` has them; those that wait for their turn are in it, and of them nothing is said
-    :param pods: of all namespaces
+    :param late: nodes that :func:`find_outdated_nodes` returned. Nodes that only wait for their turn get no reason
+    :param pods: pods of all namespaces
     """
     said, pods, index = [], tuple(pods), BudgetIndex(budgets)
     for node in late:
@@ -148,10 +156,10 @@ def under_way(
     nodes: typing.Iterable[ClusterNode],
     inventory: Names,
 ) -> bool:
-    """Return whether the operator brings this node of the pool, or another one of the inventory, to a MachineConfig
-    just now.
+    """Return whether the operator is currently applying a MachineConfig to this node of the pool, or to another node of
+    the inventory. A paused pool applies none.
 
-    Nodes of others that have not got what their pool wants are in nobody's way, once all of the inventory have.
+    If all nodes of the inventory in the pool are up to date, outdated nodes outside of the inventory do not count.
     """
     if pool.paused:
         return False
@@ -165,8 +173,9 @@ def under_way(
 def find_rollout_blocker(
     node: ClusterNode, pools: typing.Sequence[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: Names
 ) -> tuple[str, str]:
-    """Return why nobody else may reboot a node now, and what to do; empty where no pool takes it, or its pool has
-    nothing to do and nobody holds it."""
+    """Return why a node must not be reset now by another tool than its MachineConfigPool, and the remedy. Both are
+    empty if the node is in no pool, or if its pool is neither degraded, paused nor rolling.
+    """
     pool = find_machine_pool(node, pools)
     if pool is None:
         return "", ""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What OpenShift's Node Tuning Operator makes of our Tuned: may it be there, and has each node taken it; if not,
-why."""
+"""Judge the collection's Tuned object in OpenShift's Node Tuning Operator: whether the collection may create it, and
+whether the operator has applied it on each node.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +27,10 @@ CONTROL_PLANE = (
 
 @dataclasses.dataclass(frozen=True)
 class TuningState:
-    """The state of the operator at one time.
+    """The state of the Node Tuning Operator at one time.
 
-    :ivar invalid: why the operator does not take the Tuned; empty: it does
-    :ivar owners: who recommends a profile, with its priority, by the name of the profile
+    :ivar invalid: why the operator rejects the Tuned; empty if it accepts it
+    :ivar owners: the Tuned that recommends a profile, with its priority, by the name of the profile
     """
 
     nodes: typing.Mapping[str, ClusterNode]
@@ -40,7 +41,7 @@ class TuningState:
 
 
 def parent(nodes: typing.Iterable[ClusterNode]) -> str:
-    """Return the profile of OpenShift's own to which ours adds."""
+    """Return the name of the OpenShift profile that the collection's profile includes."""
     return (
         "openshift-control-plane"
         if any(set(CONTROL_PLANE) & node.labels.keys() for node in nodes)
@@ -51,9 +52,9 @@ def parent(nodes: typing.Iterable[ClusterNode]) -> str:
 def explain_refusal(
     profiles: typing.Mapping[str, typing.Mapping[str, str]], nodes: typing.Iterable[ClusterNode]
 ) -> tuple[str, str]:
-    """Return why there must be no Tuned of ours, and what to do instead; both empty: it may be there.
+    """Return why the collection must not create its Tuned object, and the remedy. Both are empty if it may create it.
 
-    :param profiles: labels of the nodes that each PerformanceProfile is for, by its name
+    :param profiles: labels that select the nodes of each PerformanceProfile, by the name of the PerformanceProfile
     """
     for name, labels in profiles.items():
         taken = [node.name for node in nodes if labels.items() <= node.labels.items()]
@@ -75,11 +76,12 @@ def explain_refusal(
 def find_setting(
     name: str, data: str, selector: typing.Mapping[str, str], seen: TuningState, seconds: float
 ) -> NodeSetting:
-    """Return the state of the settings on one node.
+    """Return whether the collection's TuneD profile is applied on one node, with cause and remedy if it is not.
 
-    :param data: text of our profile
-    :param selector: labels by which our Tuned matches nodes
-    :param seconds: since the Tuned was applied
+    :param name: name of the node
+    :param data: text of the collection's profile
+    :param selector: labels by which the collection's Tuned matches nodes
+    :param seconds: seconds since the Tuned was applied
     """
     node, profile, late = seen.nodes.get(name), seen.profiles.get(name), seconds >= CHOOSES_SECONDS
     look = f"oc -n {NAMESPACE} get profile.tuned.openshift.io {name} -o yaml"

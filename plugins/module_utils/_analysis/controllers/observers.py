@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which nodes have an observer, and why the others have none, in the words of who refused it: the API server, the
-scheduler or the kubelet.
+"""Judge which nodes have an observer, and why the other nodes have none, by the messages of the API server, the
+scheduler and the kubelet.
 
-A DaemonSet has no pod on a node that its selector leaves out, and says so nowhere
-[pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod]. A pod that the API server refuses shows in an event
-of the DaemonSet only, which names no node: it is the reason of all that have none.
+A DaemonSet has no pod on a node that its selector leaves out, and reports that nowhere
+[pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod]. If the API server rejects a pod, only an event of
+the DaemonSet shows it. That event names no node, so it is the reason for all nodes that have no pod.
 """
 
 from __future__ import annotations
@@ -73,25 +73,27 @@ _FAILED_POD = re.compile(r"Found failed daemon pod [^/\s]+/([a-z0-9][a-z0-9.-]{0
 
 
 def judge(nodes: typing.Iterable[str], seen: ObserversSeen) -> tuple[Observer, ...]:
-    """Each node: ready, or waiting with its reason. What lasts too long is told by Patience."""
+    """Return the state of the observer of each node: ready, or waiting with a reason. :class:`Patience` turns a reason
+    that lasts too long into a failure.
+    """
     index = _Index(seen)
     return tuple(index.judge(node) for node in nodes)
 
 
 def line(observer: Observer) -> str:
-    """Why a node has no observer, in a line; empty when it has one."""
+    """Return one line with the reason why a node has no observer, and the remedy; empty if it has one."""
     if observer.phase == "ready":
         return ""
     return f"{absence(observer)}. {observer.remedy}".strip()
 
 
 def absence(observer: Observer) -> str:
-    """That a node has no observer, and why; without what to do."""
+    """Return the reason why a node has no observer as a clause, without the remedy."""
     return f"node {observer.node} has no observer ({observer.reason}): {' '.join(observer.detail.split()).rstrip('.')}"
 
 
 def selected(nodes: typing.Iterable[ClusterNode], node_selector: typing.Mapping[str, str]) -> tuple[str, ...]:
-    """Names of the nodes that a selector takes, of Linux."""
+    """Return the sorted names of the Linux nodes that a node selector matches."""
     wanted = {"kubernetes.io/os": "linux", **node_selector}
     return tuple(
         sorted(node.name for node in nodes if all(node.labels.get(key) == value for key, value in wanted.items()))
@@ -99,15 +101,24 @@ def selected(nodes: typing.Iterable[ClusterNode], node_selector: typing.Mapping[
 
 
 class Patience:
-    """Turns a reason that lasts too long into a failure. Time is given in, so that a test needs none."""
+    """A timer that turns an observer that waits too long for the same reason into a failed one. The caller passes the
+    time.
+    """
 
     def __init__(self, grace: typing.Optional[typing.Mapping[str, float]] = None) -> None:
-        """:param grace: seconds of each reason, instead of those of GRACE"""
+        """Create a timer.
+
+        :param grace: seconds for each reason, instead of those of GRACE
+        """
         self._grace = GRACE if grace is None else grace
         self._since: dict[str, tuple[str, float]] = {}
 
     def apply(self, observers: typing.Iterable[Observer], now: float) -> tuple[Observer, ...]:
-        """:param now: seconds of a monotonic clock"""
+        """Return the observers, with the phase ``failed`` for each observer that has waited too long for the same
+        reason.
+
+        :param now: time of a monotonic clock, in seconds
+        """
         return tuple(self._one(observer, now) for observer in observers)
 
     def _one(self, observer: Observer, now: float) -> Observer:
@@ -119,14 +130,17 @@ class Patience:
         return dataclasses.replace(observer, phase="failed") if observer.phase == "waiting" and over else observer
 
     def wake(self, now: float) -> typing.Optional[float]:
-        """Seconds until the next reason becomes a failure; None when none will."""
+        """Return the seconds until the next waiting observer becomes a failed one, or None if none will.
+
+        :param now: time of a monotonic clock, in seconds
+        """
         ends = [since + self._grace[reason] - now for reason, since in self._since.values() if reason in self._grace]
         left = [seconds for seconds in ends if seconds > 0]
         return min(left) if left else None
 
 
 class _Index:
-    """What was seen, by node and by pod."""
+    """An index of the observer pods by node, and of the events by pod."""
 
     def __init__(self, seen: ObserversSeen) -> None:
         self._seen = seen
@@ -171,7 +185,9 @@ class _Index:
         )
 
     def _pod(self, node: str) -> typing.Optional[ObserverPod]:
-        """The pod that counts: the one that stays, before one that goes."""
+        """Return the observer pod that counts for a node, or None if it has none. A pod that is being deleted counts
+        only if there is no other.
+        """
         return min(
             self._pods.get(node, ()), key=lambda pod: (pod.deleting, pod.phase != "ready", pod.name), default=None
         )
@@ -292,7 +308,9 @@ class _Index:
         )
 
     def _of_ended(self, node: str) -> typing.Optional[tuple[str, str, str]]:
-        """Of a pod that ended there and is gone; its own events stay."""
+        """Return the reason, detail and remedy for a node whose observer pod has ended and no longer exists, or None.
+        The events of such a pod remain readable.
+        """
         name = self._ended.get(node)
         if not name:
             return None
@@ -306,7 +324,7 @@ class _Index:
         return "ended", detail, remedy
 
     def _words(self, pod: ObserverPod) -> str:
-        """The state of a pod, with the cause: that is in its last event which does more than name the state."""
+        """Return the state of a pod as text, followed by its cause from the last event that contains one."""
         causes = [event for event in self._of_pods.get(pod.uid, ()) if names_cause(event.message)]
         # what it says first is enough where the kubelet repeats it
         return "; ".join(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The progress of operators that OLM v0 installs: the phase of each, the cause for which it waits, and the next step.
+"""Judge the progress of operators that OLM v0 installs: the phase of each, the cause for which it waits, and the next
+step.
 
 Conditions and phases: github.com/operator-framework/api, pkg/operators/v1alpha1. Causes: olm_causes.py.
 """
@@ -28,7 +29,12 @@ from .olm_state import Next, OlmState, Place, Trouble, find_wanted_version, list
 def group_trouble(
     namespace: str, targets: typing.Iterable[str], seen: OlmState, lasting: float = 0.0
 ) -> typing.Optional[Trouble]:
-    """Return the reason for which the OperatorGroups of a namespace do not fit; None where one fits, or none exists."""
+    """Return the reason why OLM can install nothing with the OperatorGroups of a namespace. Return None if there is
+    exactly one with the required namespaces, or none at all.
+
+    :param targets: namespaces that the operator must watch; empty for all
+    :param lasting: seconds after which the trouble counts as a failure
+    """
     found = sorted((item for item in seen.groups.values() if item.namespace == namespace), key=lambda item: item.name)
     names = ", ".join(item.name for item in found)
     wished = tuple(sorted(targets))
@@ -61,7 +67,11 @@ def _name_spaces(targets: typing.Sequence[str]) -> str:
 
 
 def judge(wishes: typing.Sequence[OperatorWish], seen: OlmState) -> tuple[Next, ...]:
-    """Judge the progress of each operator."""
+    """Judge the progress of the installation of each requested operator.
+
+    :param wishes: requested operators
+    :param seen: objects of OLM in the cluster
+    """
     return tuple(_judge_operator(wish, wishes, seen) for wish in wishes)
 
 
@@ -128,7 +138,12 @@ def _judge_unfinished(
     stand: OperatorStatus,
     version: typing.Optional[ServiceVersion],
 ) -> Next:
-    """Find the first cause for which an operator is not installed yet."""
+    """Return the status of an operator that is not installed yet, with the first cause that is found.
+
+    :param wishes: all requested operators
+    :param stand: status of the operator so far
+    :param version: ClusterServiceVersion to install; None if it does not exist yet
+    """
     space = subscription.namespace
     # the OperatorGroup of a Subscription that is not managed here is not judged
     targets = wish.target_namespaces if space == wish.namespace and subscription.ours else None
@@ -177,8 +192,9 @@ def _report_wait(
 
 
 def _find_upgrade(wish: OperatorWish, subscription: Subscription, seen: OlmState) -> str:
-    """Return a newer version to which OLM would upgrade, or that is at the head of the channel; empty where the newest
-    is installed, or no version is."""
+    """Return the name of a newer version than the installed one, which OLM would install or which is the newest of the
+    channel; empty if there is none, or if no version is installed.
+    """
     if not subscription.installed:
         return ""
     heads = [

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The causes for which an operator of OLM waits: its catalog, its conditions, and its ClusterServiceVersion.
+"""Explain why the installation of an operator by OLM waits, by its catalog, its conditions and its
+ClusterServiceVersion.
 
-Conditions and phases: github.com/operator-framework/api, pkg/operators/v1alpha1. Reasons and words: olm_words.py.
+Conditions and phases: github.com/operator-framework/api, pkg/operators/v1alpha1. Reasons and messages: olm_words.py.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ def show_subscription(subscription: Subscription) -> str:
 
 
 def explain_catalog(subscription: Subscription, catalog: typing.Optional[Catalog], seen: OlmState) -> Trouble:
-    """Explain a catalog that is missing or does not answer."""
+    """Explain why the catalog of a Subscription cannot be used: it does not exist, or it does not answer.
+
+    :param catalog: CatalogSource of the Subscription; None if it does not exist
+    """
     name = f"{subscription.source_namespace}/{subscription.source}"
     if catalog is None:
         why = f"CatalogSource {name} is not there"
@@ -59,7 +63,13 @@ def explain_catalog(subscription: Subscription, catalog: typing.Optional[Catalog
 def _explain_image(
     pods: typing.Mapping[str, PodState], prefixes: tuple[str, ...], space: str, key: str
 ) -> typing.Optional[Trouble]:
-    """Explain the first pod with one of these prefixes whose image cannot be pulled."""
+    """Explain the first pod whose image cannot be pulled. Return None if there is no such pod.
+
+    :param pods: states of the pods of a namespace, by name
+    :param prefixes: prefixes of the names of the pods that count
+    :param space: the namespace
+    :param key: setting that names the image, for the remedy
+    """
     for name, state in sorted(pods.items()):
         if state.suspect == "image" and name.startswith(prefixes):
             show = f"kubectl -n {space} describe pod {name}"
@@ -75,8 +85,11 @@ _UNREFERENCED = re.compile(r"(?<!\S)(\S{1,500}) exists and is not referenced by 
 
 
 def _explain_unreferenced(subscription: Subscription, seen: OlmState, said: str) -> typing.Optional[Trouble]:
-    """Explain a ClusterServiceVersion that an earlier Subscription installed and a new one does not take over; None
-    where OLM names none."""
+    """Explain a ClusterServiceVersion without a Subscription, which blocks the resolution: the new Subscription does
+    not take it over. Return None if the message of OLM names no such ClusterServiceVersion.
+
+    :param said: message of OLM
+    """
     found = _UNREFERENCED.search(said)
     if found is None:
         return None
@@ -107,7 +120,7 @@ def _explain_unreferenced(subscription: Subscription, seen: OlmState, said: str)
 
 
 def explain_conditions(subscription: Subscription, seen: OlmState) -> typing.Optional[Trouble]:
-    """Explain the first condition of a Subscription that reports a trouble; None where none does."""
+    """Explain the first condition of a Subscription that reports a problem. Return None if no condition reports one."""
     troubles, show = subscription.troubles, show_subscription(subscription)
     if "BundleUnpackFailed" in troubles:
         image = _explain_image(
@@ -146,13 +159,21 @@ def explain_conditions(subscription: Subscription, seen: OlmState) -> typing.Opt
 
 
 def explain_text(said: str) -> typing.Optional[tuple[str, str]]:
-    """Return the cause and the next step for a text of OLM; None where the text is not known."""
+    """Return the cause, followed by the message, and the next step for a message of OLM. Return None if the message is
+    unknown.
+
+    :param said: message of OLM
+    """
     found = explain_words(said)
     return (f"{found[0]}. {said}", found[1]) if found else None
 
 
 def explain_missing_upgrade(subscription: Subscription, name: str) -> Trouble:
-    """Explain that OLM offers no upgrade from the installed version to the wanted one."""
+    """Explain that another version is installed than the requested one, and that OLM offers no upgrade to it. If
+    another user manages the Subscription, name that as the cause.
+
+    :param name: name of the requested ClusterServiceVersion
+    """
     why = (
         f"{subscription.installed} is installed, {name} is asked for, and OLM offers no upgrade to it in channel"
         f" {subscription.channel or 'of its own'}"
@@ -224,7 +245,7 @@ def explain_version(version: ServiceVersion, seen: OlmState) -> Trouble:
 
 
 def _describe_pods(version: ServiceVersion, seen: OlmState) -> str:
-    """Describe the pods of a version that are not ready."""
+    """Describe the pods of an operator version that are not ready."""
     found = [
         f"pod {name}: {state.detail}"
         for name, state in sorted(seen.pods.get(version.namespace, {}).items())

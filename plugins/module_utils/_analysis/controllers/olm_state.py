@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The state of OLM v0 as it was read, and the Subscriptions, packages and versions of it that count for an operator."""
+"""The state of OLM v0 as read from the cluster, and functions that select the Subscriptions, packages and versions of a
+requested operator.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,11 @@ Place = tuple[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class OlmState:
-    """The objects of OLM that were read; the keys are namespace and name.
+    """The objects of OLM that were read. Their keys are namespace and name.
 
-    :ivar packages: the packages of the catalogs, by name; None where the cluster has no PackageManifests
-    :ivar pods: the states of pods, by namespace and name, in the namespaces that were read
-    :ivar served: whether a Service of a webhook has a ready address, for the Services that were read
+    :ivar packages: packages of the catalogs, by name; None if the cluster has no PackageManifests
+    :ivar pods: states of pods, by namespace and name, in the namespaces that were read
+    :ivar served: whether the Service of a webhook has a ready address, for the Services that were read
     """
 
     catalogs: typing.Mapping[Place, Catalog] = dataclasses.field(default_factory=dict)
@@ -44,8 +46,8 @@ class OlmState:
 class Trouble(typing.NamedTuple):
     """A cause for which an operator waits.
 
-    :ivar kind: remains the same while the words of the cause may change
-    :ivar patience: seconds after which it counts as a failure; None: the run waits to its limit
+    :ivar kind: identifier that remains the same while the text of the cause may change
+    :ivar patience: seconds after which it counts as a failure; None if only the time limit of the run ends the wait
     """
 
     kind: str
@@ -57,11 +59,11 @@ class Trouble(typing.NamedTuple):
 class Next(typing.NamedTuple):
     """The status of an operator, and the next step.
 
-    :ivar stand: ``waiting`` where there is a trouble
-    :ivar approve: name of the InstallPlan in its namespace that installs only what was wanted
-    :ivar again: OLM does not read the Subscription again by itself
+    :ivar stand: status; its phase is ``waiting`` if there is a trouble
+    :ivar approve: name of the InstallPlan to approve, which installs only requested versions; empty for none
+    :ivar again: whether the Subscription must be touched, because OLM does not read it again by itself
     :ivar pods: namespaces whose pods may show the cause
-    :ivar services: Services of webhooks, without which the operator's objects are refused
+    :ivar services: Services of webhooks, without which the API server rejects the operator's objects
     """
 
     stand: OperatorStatus
@@ -73,12 +75,12 @@ class Next(typing.NamedTuple):
 
 
 def subscriptions_of(wish: OperatorWish, seen: OlmState) -> tuple[Subscription, ...]:
-    """Return the Subscriptions of a package that count: those in its namespace, and those that have installed it
-    elsewhere.
+    """Return the Subscriptions that count for a requested operator: those in the requested namespace, and those in
+    another namespace that have installed the package.
 
-    Any editor of a namespace can make a Subscription there, with any label. OLM installs nothing for it without an
-    OperatorGroup, which only an admin of the cluster makes. An editor cannot write the status of a Subscription, nor a
-    ClusterServiceVersion.
+    Any editor of a namespace can create a Subscription there, with any label. OLM installs nothing for it without an
+    OperatorGroup, which only an admin of the cluster can create. An editor can write neither the status of a
+    Subscription nor a ClusterServiceVersion.
     """
     found = (item for _place, item in sorted(seen.subscriptions.items()) if item.package == wish.package)
     return tuple(
@@ -89,7 +91,7 @@ def subscriptions_of(wish: OperatorWish, seen: OlmState) -> tuple[Subscription, 
 
 
 def list_uncounted(wish: OperatorWish, seen: OlmState) -> tuple[str, ...]:
-    """Namespace and name of each Subscription of the package that does not count."""
+    """Return ``namespace/name`` of each Subscription of the package that :func:`subscriptions_of` leaves out."""
     counted = subscriptions_of(wish, seen)
     return tuple(
         item.place
@@ -99,14 +101,15 @@ def list_uncounted(wish: OperatorWish, seen: OlmState) -> tuple[str, ...]:
 
 
 def subscription_of(wish: OperatorWish, seen: OlmState) -> typing.Optional[Subscription]:
-    """Return the Subscription of a wish: the one in its namespace, else the one that has installed the package
-    elsewhere."""
+    """Return the Subscription for a requested operator: the one in the requested namespace, else one that has installed
+    the package elsewhere. Return None if no Subscription counts.
+    """
     found = subscriptions_of(wish, seen)
     return next((item for item in found if item.namespace == wish.namespace), found[0] if found else None)
 
 
 def list_packages(wish: OperatorWish, seen: OlmState) -> tuple[Package, ...]:
-    """Return the offers of a package in the catalogs that the wish allows."""
+    """Return the entries of a package in all catalogs, or in the catalog that the request names."""
     found = (seen.packages or {}).get(wish.package, ())
     return tuple(
         item
@@ -116,7 +119,9 @@ def list_packages(wish: OperatorWish, seen: OlmState) -> tuple[Package, ...]:
 
 
 def find_pinned_version(wish: OperatorWish, seen: OlmState) -> str:
-    """Return the name of the ClusterServiceVersion that the wish names by its version; empty when it names none."""
+    """Return the name of the ClusterServiceVersion for the requested version; empty if the request names no version. A
+    version that no catalog and no installation knows gets the usual name, ``package.vVERSION``.
+    """
     if not wish.version:
         return ""
     for package in list_packages(wish, seen):
@@ -137,13 +142,16 @@ def find_pinned_version(wish: OperatorWish, seen: OlmState) -> str:
 
 
 def find_wanted_version(wish: OperatorWish, subscription: typing.Optional[Subscription], seen: OlmState) -> str:
-    """Return the name of the ClusterServiceVersion that is wanted; empty while OLM has not chosen it. An installed
-    version is not upgraded unless the wish names another one."""
+    """Return the name of the ClusterServiceVersion to install; empty until OLM has chosen it. An installed version is
+    kept unless the request names another version.
+    """
     return find_pinned_version(wish, seen) or (subscription.installed or subscription.current if subscription else "")
 
 
 def list_wanted_versions(namespace: str, wishes: typing.Iterable[OperatorWish], seen: OlmState) -> set[str]:
-    """Return the names of the ClusterServiceVersions that an InstallPlan of a namespace may install."""
+    """Return the names of the ClusterServiceVersions that an InstallPlan of a namespace may install: those of the
+    requested operators whose Subscriptions in the namespace are managed by the collection.
+    """
     names = set()
     for wish in wishes:
         subscription = subscription_of(wish, seen)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The words of OLM v0, and of the API server through it: what each says of the cause, and what to do.
+"""The messages of OLM v0, and of the API server as OLM repeats them, each with its cause and the next step.
 
 [src operator-framework/operator-lifecycle-manager v0.18 to v0.46: pkg/controller/registry/resolver,
 pkg/controller/bundle, pkg/controller/install, pkg/controller/operators/catalog and olm; operator-framework/api
-pkg/operators/v1alpha1]. A test holds each message and each reason of these against this file.
+pkg/operators/v1alpha1].
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _BUNDLE = "The mistake is in the bundle: take another version of the operator, a
 
 
 class Words(typing.NamedTuple):
-    """A text of OLM.
+    """A message of OLM.
 
-    :ivar pattern: of the text
-    :ivar cause: {0} is what the pattern found; empty where OLM's own words say it
-    :ivar remedy: {0} likewise; PACKAGE is the package that is asked for
+    :ivar pattern: pattern of the message
+    :ivar cause: cause, in which {0} is the text that the pattern captured; empty if the message itself names the cause
+    :ivar remedy: next step, with {0} as in ``cause``; PACKAGE represents the requested package
     """
 
     pattern: typing.Pattern[str]
@@ -395,14 +395,17 @@ ON_THE_WAY = frozenset(
 
 
 def explain_resolution(said: str, package: str) -> tuple[str, str]:
-    """Return the cause why there is no way to install a package, and the next step; both are empty where the words are
-    not known."""
+    """Return the cause why OLM cannot resolve a package, and the next step. Both are empty if the message is unknown.
+
+    :param said: message of OLM
+    :param package: name of the requested package
+    """
     cause, remedy = _find_explanation(RESOLUTION, said) or _find_explanation(ANYWHERE, said) or ("", "")
     return cause, remedy.replace("PACKAGE", package)
 
 
 def explain_words(said: str) -> typing.Optional[tuple[str, str]]:
-    """Return cause and next step, where the words name one."""
+    """Return the cause and the next step for a message, or None if the message is unknown."""
     return _find_explanation(ANYWHERE, said)
 
 

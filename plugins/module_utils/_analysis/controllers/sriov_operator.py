@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the SR-IOV network operator makes of policies: which node and function they take, what it wants of each
-function, when that needs a change, which pool a node is drained in, and which pods go. Pure; read from the operator's
-source, release 1.6.0, and named with each rule.
+"""Compute the effects of policies in the SR-IOV network operator: the nodes and functions that they select, the desired
+state of each function, the changes that it requires, the pool in which a node is drained, and the pods that a drain
+evicts. Pure. The rules are those of the operator's source, release 1.6.0. Each function cites its rule.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MELLANOX = "15b3"
 
 
 def selects(policy: Policy, interface: StateInterface) -> bool:
-    """Return whether the policy's nicSelector selects this physical function. [api/v1/helper.go Selected]"""
+    """Return whether the nicSelector of the policy selects this physical function. [api/v1/helper.go Selected]"""
     return not find_differences(policy, interface)
 
 
 def find_differences(policy: Policy, interface: StateInterface) -> tuple[str, ...]:
-    """In what a physical function differs from the policy's nicSelector, in words."""
+    """Return the properties of a physical function that do not match the nicSelector of the policy, as text."""
     # ens1f0#0-3 names a range of virtual functions of ens1f0
     names = tuple(name.partition("#")[0] for name in policy.pf_names)
     wishes: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -48,8 +48,9 @@ def find_differences(policy: Policy, interface: StateInterface) -> tuple[str, ..
 
 
 def nearest_match(policy: Policy, state: NodeState) -> str:
-    """Return the physical function of a node that comes nearest to the policy's nicSelector, and in what it differs;
-    empty when there is none."""
+    """Describe the physical function of a node that differs least from the nicSelector of the policy, with its
+    differences. The text is empty if the node has no physical functions.
+    """
     if not state.interfaces:
         return ""
     near = min(state.interfaces, key=lambda interface: (len(find_differences(policy, interface)), interface.address))
@@ -65,8 +66,9 @@ def takes_node(policy: Policy, node: ClusterNode) -> bool:
 
 
 def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str, str]) -> bool:
-    """Return whether a selector of the API selects these labels. No selector selects nothing, an empty one
-    everything."""
+    """Return whether a label selector of the Kubernetes API selects these labels. None selects nothing, and an empty
+    selector selects everything.
+    """
     if selector is None:
         return False
     tests = {
@@ -85,10 +87,12 @@ def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str
 
 
 def find_wanted(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeState) -> tuple[WantedInterface, ...]:
-    """Return the interfaces that the operator will write into the node's desired state.
-    [controllers/sriovnetworknodepolicy_controller.go, api/v1/helper.go Apply]
+    """Return the desired state of the interfaces that the operator will write into the SriovNetworkNodeState of the
+    node. [controllers/sriovnetworknodepolicy_controller.go, api/v1/helper.go Apply]
 
-    Policies with the lower number are applied last and win.
+    Policies with a lower priority number are applied last and win.
+
+    :param state: SriovNetworkNodeState of the node
     """
     wanted: dict[str, WantedInterface] = {}
     # "default" is a name of old releases that the operator passes over
@@ -113,7 +117,7 @@ def _selects_something(policy: Policy) -> bool:
 
 
 def find_wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
-    """Return the settings that one policy requests for a function that it selects."""
+    """Return the desired state that one policy requests for a physical function that it selects."""
     first, last = 0, policy.vfs_count - 1
     for name, mark, text in (name.partition("#") for name in policy.pf_names):
         low, _dash, high = text.partition("-")
@@ -134,8 +138,13 @@ def find_wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface
 
 
 def _merge_interfaces(old: WantedInterface, new: WantedInterface, equal_priority: bool) -> WantedInterface:
-    """Two policies on one function: groups that do not overlap stay beside each other. [api/v1/helper.go
-    mergeConfigs]"""
+    """Return the desired state of a physical function that two policies select. Groups of virtual functions that do not
+    overlap are kept side by side. [api/v1/helper.go mergeConfigs]
+
+    :param old: desired state of the policies that were applied before
+    :param new: desired state of the next policy
+    :param equal_priority: whether both policies have the same priority
+    """
     (mine,) = new.groups
     others = tuple(
         group
@@ -150,8 +159,9 @@ def _merge_interfaces(old: WantedInterface, new: WantedInterface, equal_priority
 
 
 def list_changes(wanted: WantedInterface, interface: StateInterface) -> tuple[str, ...]:
-    """Return the differences between a function and its desired state, in words; empty when there are none.
-    [api/v1/helper.go NeedToUpdateSriov]"""
+    """Return the differences between a function and its desired state, as text; empty if there are no differences. Only
+    the first difference of its virtual functions is listed. [api/v1/helper.go NeedToUpdateSriov]
+    """
     found = []
     # a larger MTU than the wanted one stays
     if wanted.mtu > (interface.mtu or 0):
@@ -167,7 +177,7 @@ def list_changes(wanted: WantedInterface, interface: StateInterface) -> tuple[st
 
 
 def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.Iterator[str]:
-    """Return the changes of virtual functions."""
+    """Yield the differences between the virtual functions of a physical function and their desired state, as text."""
     infiniband = (interface.link_type or "").upper() == "IB"
     for vf in interface.vfs:
         group = next((group for group in wanted.groups if group.first <= vf.index <= group.last), None)
@@ -185,10 +195,11 @@ def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.It
 def firmware_changes(
     wanted: typing.Iterable[WantedInterface], interfaces: typing.Iterable[StateInterface]
 ) -> typing.Iterator[str]:
-    """Return the changes that the operator writes into the firmware of Mellanox NICs, which need a reboot.
+    """Yield the changes that the operator writes into the firmware of Mellanox NICs, which need a reboot.
     [pkg/vendors/mellanox/mellanox.go HandleTotalVfs, HandleLinkType]
 
-    The two ports of a NIC share NUM_OF_VFS: the larger wish counts. sriov_totalvfs shows what the firmware has now.
+    The two ports of a NIC share NUM_OF_VFS, so the larger of their desired values counts. sriov_totalvfs shows the
+    present value of the firmware.
     """
     wishes = {item.address: item for item in wanted}
     for interface in interfaces:
@@ -208,13 +219,13 @@ def firmware_changes(
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """The way in which a node gets its turn.
+    """The limits on the number of nodes that the operator drains at the same time, for one node.
 
     :ivar pool: name of its SriovNetworkPoolConfig; empty for the operator's default
-    :ivar size: nodes in the pool
-    :ivar at_once: how many of them may be drained at the same time; None: no limit
-    :ivar limit: where that comes from, in words
-    :ivar blocked: why its turn never comes; empty otherwise
+    :ivar size: number of nodes in the pool
+    :ivar at_once: maximum number of nodes that are drained at the same time; None for no limit
+    :ivar limit: source of ``at_once``, as text
+    :ivar blocked: why the node is never drained; empty if it will be
     """
 
     pool: str
@@ -225,12 +236,14 @@ class Turn:
 
 
 def find_pools(node: ClusterNode, pools: typing.Iterable[NodePool]) -> tuple[NodePool, ...]:
-    """Return the pools that a node is in; more than one is an error of the operator's."""
+    """Return the SriovNetworkPoolConfigs that select a node. The operator treats more than one as an error."""
     return tuple(pool for pool in pools if not pool.offload and matches(pool.selector, node.labels))
 
 
 def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.Iterable[ClusterNode]) -> Turn:
-    """[controllers/drain_controller_helper.go findNodePoolConfig, tryDrainNode; api/v1/helper.go MaxUnavailable]"""
+    """Return the limits on the drain of a node, from its SriovNetworkPoolConfig or the operator's default.
+    [controllers/drain_controller_helper.go findNodePoolConfig, tryDrainNode; api/v1/helper.go MaxUnavailable]
+    """
     mine = find_pools(node, pools)
     if len(mine) > 1:
         names = ", ".join(pool.name for pool in mine)
@@ -270,15 +283,19 @@ def _count_at_once(text: typing.Optional[str], size: int) -> tuple[typing.Option
 
 
 def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
-    """Return whether a drain evicts the pod from its node: all pods before a reboot, else those with a virtual
-    function. [pkg/drain/drainer.go]"""
+    """Return whether a drain evicts the pod from its node: before a reboot every pod, else only pods with a virtual
+    function. Static pods and pods of DaemonSets remain. [pkg/drain/drainer.go]
+
+    :param full: whether the node is drained for a reboot
+    :param prefix: prefix of the resources of virtual functions
+    """
     if pod.mirror or pod.owner == "DaemonSet":
         return False
     return full or any(name.startswith(prefix) for name in pod.requests)
 
 
 def describe(pool: MachinePool) -> str:
-    """Describe the progress of a MachineConfigPool."""
+    """Describe how many machines of a MachineConfigPool have its desired MachineConfig."""
     return (
         f"MachineConfigPool {pool.name} has {pool.updated} of {pool.machines} machines on"
         f" {pool.wanted_config or 'its MachineConfig'}"
@@ -286,10 +303,10 @@ def describe(pool: MachinePool) -> str:
 
 
 def explain_what_holds_back(pool: MachinePool) -> str:
-    """Return why no node of a MachineConfigPool is drained for now, in words; empty when nothing keeps it.
+    """Return why the operator currently drains no node of a MachineConfigPool, as text; empty if it may drain them.
 
-    The operator waits until all nodes of the pool have the pool's MachineConfig. [pkg/platforms/openshift/openshift.go
-    OpenshiftBeforeDrainNode]
+    The operator waits until all nodes of the pool have the MachineConfig of the pool.
+    [pkg/platforms/openshift/openshift.go OpenshiftBeforeDrainNode]
     """
     if pool.wanted_config == pool.current_config or (pool.paused and pool.paused_by_operator):
         return ""
@@ -302,8 +319,9 @@ def explain_what_holds_back(pool: MachinePool) -> str:
 
 
 def find_machine_pool(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
-    """Return the MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes.
-    None where there is none."""
+    """Return the MachineConfigPool that manages a node, or None if no pool selects it. A custom pool takes precedence
+    over the pool ``worker``.
+    """
     mine = sorted(
         (pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker"
     )
@@ -311,11 +329,12 @@ def find_machine_pool(node: ClusterNode, pools: typing.Iterable[MachinePool]) ->
 
 
 def rolls(pool: MachinePool, node: ClusterNode) -> bool:
-    """Return whether the pool may give this node another MachineConfig just now, which reboots it. A paused one does
-    not, and a degraded one gets no further.
+    """Return whether the pool may currently give this node another MachineConfig, which reboots it. A paused or
+    degraded pool does not.
 
-    A pool says that it is updating as long as any of its nodes is NotReady or cordoned, whoever's it is: the node says
-    whether it is through. [machine-config-operator pkg/controller/node/status.go calculateStatus]
+    A pool reports that it is updating as long as any of its nodes is NotReady or cordoned, for whatever reason.
+    Therefore the MachineConfig of the node itself decides whether the node is done. [machine-config-operator
+    pkg/controller/node/status.go calculateStatus]
     """
     if node.machine_config and node.machine_config == pool.wanted_config:
         return False

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Causes and remedies of the errors of the SR-IOV network operator's config daemon: ``lastSyncError`` of
+"""Causes and remedies of errors of the SR-IOV network operator's config daemon: ``lastSyncError`` of
 SriovNetworkNodeState, and its log.
 
-Texts: [sriov-network-operator v1.6.0 pkg/host/internal/sriov/sriov.go, pkg/plugins/mellanox, pkg/vendors/mellanox],
-with Go's texts of errno at their end [Go syscall/zerrors_linux]. The order matters: the first match wins.
+Messages: [sriov-network-operator v1.6.0 pkg/host/internal/sriov/sriov.go, pkg/plugins/mellanox, pkg/vendors/mellanox],
+followed by Go's texts of errno [Go syscall/zerrors_linux]. The order matters: the first match wins.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ _LONGEST = 2000
 
 
 def explain(error: str) -> typing.Optional[tuple[str, str]]:
-    """Return cause and remedy of an error of the config daemon; None where its text is not known here."""
+    """Return the cause and the remedy of an error of the config daemon, or None if its message is unknown."""
     text = error[:_LONGEST]
     known = next(((why, remedy) for pattern, why, remedy in _PATTERNS if pattern.search(text)), None)
     addresses = set(_ADDRESS.findall(text))
@@ -155,9 +155,10 @@ def explain(error: str) -> typing.Optional[tuple[str, str]]:
 
 
 def add_cause(error: str) -> tuple[str, str]:
-    """Return the error with its cause behind it, and the remedy; the remedy is empty where the text is not known here.
+    """Return the error with its cause appended, and the remedy. If the message is unknown, the error is returned
+    unchanged and the remedy is empty.
 
-    :param error: as the config daemon gives it; empty where it gives none
+    :param error: error as the config daemon reports it; empty if it reports no reason
     """
     known = explain(error)
     if known is None:

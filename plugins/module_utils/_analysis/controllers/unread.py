@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The finding on objects of the cluster that a stage needs and that could not be read."""
+"""The finding on cluster objects that a stage needs and that could not be read."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def count_unread(errors: typing.Sequence[str], what: str = "unread") -> str:
 
 
 def describe_unread(check: str, subject: str, errors: typing.Sequence[str], rights: str) -> Finding:
-    """Return the finding on errors of the API server, and on objects that are not of their form.
+    """Return the finding of status unknown on objects that the API server did not return, and on malformed objects.
 
-    :param rights: instruction by which the user gets the rights to read them
+    :param check: check id of the finding
+    :param rights: instruction by which the user gets the rights to read the objects
     """
     why = f"The API server did not let us read it, or it is not of its form: {'; '.join(errors[:_QUOTED])}."
     remedy = f"{rights} Have who made an object that is not of its form correct it."

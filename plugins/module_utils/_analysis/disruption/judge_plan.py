@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judge a plan of disruption: the intent allows it, and nothing keeps the nodes from it. Check ids:
+"""Judge the plan of drains and reboots: whether the intent permits it, and whether anything blocks it. Check ids:
 ``network.disruption``, ``network.drain``.
 """
 
@@ -34,7 +34,9 @@ _ESSENTIAL = (
 
 
 def describe_plan(planned: DisruptionPlan) -> tuple[str, ...]:
-    """Return the plan in words: one line for each node that is drained or rebooted, one for each pool."""
+    """Return the plan as text: one line for each node that is drained or rebooted, one for each pool, and one for each
+    paused health check.
+    """
     nodes = [
         f"{node.node} {_describe_fate(node, planned)}:"
         f" {'; '.join(node.reasons)}{f' ({len(node.pods)} pods)' if node.pods else ''}"
@@ -58,8 +60,12 @@ def _describe_fate(node: NodePlan, planned: DisruptionPlan) -> str:
 def check_plan(
     cluster: ClusterIntent, planned: typing.Optional[DisruptionPlan], inventory: typing.Sequence[str]
 ) -> tuple[Finding, ...]:
-    """Judge whether the plan is allowed and possible, for each node of the inventory, each other node that is
-    disturbed, and each pool."""
+    """Return the findings on whether the plan is permitted and possible, for each node of the inventory, each other
+    node that is drained or rebooted, and each pool.
+
+    :param planned: the plan; None if the stage ended before it was computed, which results in one unknown finding
+    :param inventory: names of the nodes of the inventory
+    """
     if planned is None:
         why = "The stage ended before it had looked at the nodes."
         return (
@@ -89,7 +95,7 @@ def check_plan(
 
 
 def may_go_on(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> bool:
-    """Return whether the objects may be applied: nothing of the plan is refused or unknown."""
+    """Return whether the objects may be applied: no finding on the plan is ``fail`` or ``unknown``."""
     return all(finding.status not in (FAIL, UNKNOWN) for finding in check_plan(cluster, planned, inventory))
 
 
@@ -121,13 +127,15 @@ def _report_missing(name: str, cluster: ClusterIntent) -> Finding:
 
 
 def list_refusals(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> tuple[str, ...]:
-    """Return the reasons for which the objects may not be applied, with remedies; empty when they may."""
+    """Return the reasons for which the objects must not be applied, each with its remedy; empty if they may be
+    applied.
+    """
     refused = (finding for finding in check_plan(cluster, planned, inventory) if finding.status in (FAIL, UNKNOWN))
     return tuple(f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
 
 
 def _find_needed_level(planned: DisruptionPlan) -> str:
-    """Return the value of rdma_cluster.disruption that allows all of the plan."""
+    """Return the lowest value of rdma_cluster.disruption that allows the complete plan."""
     actions = {node.action for node in planned.nodes}
     return next((action for action in ("reboot", "drain") if action in actions), "none")
 
@@ -220,7 +228,7 @@ def _report_blocked(node: NodePlan) -> Finding:
 
 
 def _report_closed(why: str) -> Finding:
-    """Report the reason for which no node of the cluster may go down; resets by BMCs have the same gate."""
+    """Return the finding on a reason why no node of the cluster must go down now. Resets by BMCs use the same gate."""
     text = (
         "A node that goes down now may take the control plane with it, be reprovisioned, or be one too many. Nothing"
         " was applied."

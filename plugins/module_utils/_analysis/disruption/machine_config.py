@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What new MachineConfigs and KubeletConfigs do to the nodes: which MachineConfigPool drains and reboots which, in how
-many waves, and what keeps it from that.
+"""Predict the effects of new MachineConfigs and KubeletConfigs on the nodes: which MachineConfigPool drains and reboots
+which nodes, in how many waves, and what blocks it.
 
-The rules are those of OpenShift's machine config operator, named with each of them. Part of the plan of stage network,
-see sriov.py.
+The rules are those of OpenShift's machine config operator. Each function cites its rule. The result is part of the plan
+of stage network, see sriov.py.
 """
 
 from __future__ import annotations
@@ -26,8 +26,12 @@ _IN_FORCE = "accepted by the machine config operator, and on all machines of its
 
 @dataclasses.dataclass(frozen=True)
 class Machines(PodsOfCluster):
-    """The input of the plan. ``configs`` are those that are to be applied, ``others`` KubeletConfigs of somebody
-    else."""
+    """The input of the prediction: configurations, MachineConfigPools, nodes, pods and PodDisruptionBudgets of the
+    cluster.
+
+    ``configs`` are the MachineConfigs and KubeletConfigs to apply. ``others`` are KubeletConfigs that the collection
+    does not manage.
+    """
 
     configs: tuple[HostConfig, ...]
     others: tuple[HostConfig, ...]
@@ -38,8 +42,11 @@ class Machines(PodsOfCluster):
 
 
 def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
-    """Return the plan with what they add to it: one roll of each pool that takes some of them, however many they
-    are."""
+    """Return the plan with the drains and reboots by MachineConfigPools added. A pool rolls once if it applies at least
+    one new configuration, whatever their number, or if an interrupted run left it paused.
+
+    :param planned: plan of the SR-IOV operator's drains and reboots
+    """
     new = [config for config in machines.configs if not config.there]
     nodes = {node.node: node for node in planned.nodes}
     pools = []
@@ -74,8 +81,7 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
 
 
 def left_paused(pool: MachinePool) -> bool:
-    """Return whether a run of ours was stopped before it let the pool go: the next one does that, and the pool rolls
-    then."""
+    """Return whether an interrupted run has left the pool paused. The next run unpauses it, and the pool then rolls."""
     return pool.paused_by_us and pool.wanted_config != pool.current_config
 
 
@@ -103,7 +109,9 @@ def _rolled(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machine
 
 
 def _mark_unreached_node(node: NodePlan, configs: typing.Sequence[HostConfig]) -> NodePlan:
-    """A need that does not reach a node would show as a failure much later."""
+    """Return the node with the action ``unknown``, since no MachineConfigPool applies these configurations to it.
+    Otherwise the missing configuration would show as a failure much later.
+    """
     reasons = [
         f"no MachineConfigPool takes both the node and {config.kind} {config.name}; see rdma_cluster.host."
         + ("machine_role" if config.kind == "MachineConfig" else "kubelet.pool_labels")
@@ -113,9 +121,10 @@ def _mark_unreached_node(node: NodePlan, configs: typing.Sequence[HostConfig]) -
 
 
 def roll_of(pool: MachinePool, nodes: tuple[str, ...], blocked: tuple[str, ...] = ()) -> PoolPlan:
-    """Return how the operator rolls these nodes of a pool.
+    """Return the plan by which the machine config operator rolls these nodes of a pool.
 
-    :param blocked: what keeps it from that, beside the state of the pool
+    :param nodes: names of the nodes
+    :param blocked: reasons that block the roll, besides the state of the pool
     """
     limit = f"maxUnavailable is {pool.max_unavailable or 'not set, which is 1'}"
     at_once = find_at_once(pool.max_unavailable, len(nodes))
@@ -136,10 +145,13 @@ def _list_pool_blockers(pool: MachinePool) -> typing.Iterator[str]:
 
 
 def find_at_once(text: typing.Optional[str], size: int) -> typing.Optional[int]:
-    """Return the nodes that may be away at the same time, 1 at least; None for a text that is none. Percentages are
-    rounded down.
+    """Return the number of nodes that may be unavailable at the same time, at least 1. Return None if the text is
+    neither a number nor a percentage. Percentages are rounded down.
 
     [machine-config-operator pkg/controller/node/node_controller.go maxUnavailable]
+
+    :param text: maxUnavailable of the pool; None if not set, which means 1
+    :param size: number of nodes
     """
     if text is None:
         return 1
@@ -150,9 +162,11 @@ def find_at_once(text: typing.Optional[str], size: int) -> typing.Optional[int]:
 
 
 def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.roll") -> typing.Iterator[Finding]:
-    """Check the progress of the MachineConfigPools.
+    """Yield the findings on the observed rolls of the MachineConfigPools.
 
-    :param error: why the new configuration did not get ready
+    :param rolls: observed roll of each pool
+    :param error: why the new configuration did not become ready; empty if it did
+    :param check: check id of the findings
     """
     expected = "all machines on the new configuration, after 1 roll"
     if error:
@@ -221,8 +235,12 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
 def report_not_rolled(
     planned: typing.Optional[DisruptionPlan], rolls: typing.Iterable[Roll], check: str = "network.roll"
 ) -> typing.Iterator[Finding]:
-    """Pools that the plan rolls, by itself or by one of its nodes, and of which nobody saw that they did; and those of
-    which pool and nodes say different things."""
+    """Yield a finding for each pool whose planned roll was not observed, for each pool that has fewer machines than
+    planned, and for each pool whose plan contradicts the plans of its nodes.
+
+    :param planned: the plan; None for no finding
+    :param rolls: observed roll of each pool
+    """
     if planned is None:
         return
     rolls = tuple(rolls)
@@ -255,9 +273,10 @@ def report_not_rolled(
 
 
 def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:
-    """Check that each KubeletConfig of the intent is in force, also when nothing of it is new.
+    """Yield a finding for each KubeletConfig of the intent on whether it is applied, even if none is new.
 
-    :param stand: None when nobody looked
+    :param stand: status of the KubeletConfigs; None if they were not read, which results in an unknown finding
+    :param check_mode: whether the run is in check mode
     """
     stand = stand or KubeletStatus()
     if stand.error or not stand.wanted:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Predict the disruption by the fabrics' policies before they are applied: the nodes that drain or reboot, the reasons,
-the waves, and what blocks them.
+"""Predict the effects of the fabrics' policies before they are applied: the nodes that the SR-IOV operator drains or
+reboots, the reasons, the number of groups that go down one after the other, and the blockers.
 
 The rules of the operator are in _analysis/controllers/sriov_operator.py. _run/node_changes/read_disruption_plan.py
 reads the cluster, and judge_plan.py judges the plan.
@@ -47,11 +47,11 @@ Names = typing.Container[str]
 
 @dataclasses.dataclass(frozen=True)
 class Live(PodsOfCluster):
-    """The present state of the cluster.
+    """The present state of the cluster, from which the effects of new policies are predicted.
 
-    :ivar host_configs: MachineConfigs and KubeletConfigs that shall be applied
+    :ivar host_configs: MachineConfigs and KubeletConfigs to apply
     :ivar kubelet_configs: KubeletConfigs that the collection does not manage
-    :ivar unread: kinds that could not be read, with the reasons
+    :ivar unread: reason for each kind of object that could not be read, by kind
     """
 
     nodes: tuple[ClusterNode, ...] = ()
@@ -68,10 +68,10 @@ class Live(PodsOfCluster):
 
 
 def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterable[str], prefix: str) -> DisruptionPlan:
-    """Predict what the operator will do when ``rendered`` is applied.
+    """Predict the drains and reboots by the operator after the policies of the fabrics are applied.
 
-    :param rendered: the fabrics' policies, which replace those of the same name in the cluster
-    :param inventory: names of the nodes that must take part; other nodes of the policies are planned as well
+    :param rendered: policies of the fabrics, which replace policies of the same name in the cluster
+    :param inventory: names of the nodes of the run. Every other node with a SriovNetworkNodeState is planned as well
     :param prefix: prefix of the device plugin's resources
     """
     policies = {policy.name: policy for policy in (*live.policies, *rendered)}
@@ -96,7 +96,11 @@ def add_gate(
     cluster: ClusterIntent,
     inventory: Names,
 ) -> DisruptionPlan:
-    """Return the plan with the reasons of the gate against it, and the pauses."""
+    """Return the plan with the reasons why its nodes must not go down now, and with the health checks to pause.
+
+    :param stand: state of the cluster on which the gate depends
+    :param inventory: names of the nodes of the inventory
+    """
     drained = {node.node for node in planned.nodes if node.action == "drain"}
     # without a drain, a node that does not reboot remains available
     here = drained if not planned.drains else set()
@@ -110,12 +114,14 @@ def add_gate(
 
 
 def make_untouched_plan(inventory: typing.Iterable[str]) -> DisruptionPlan:
-    """Return the plan for fabrics without work for the SR-IOV network operator, which need not be installed."""
+    """Return a plan in which no node changes, for fabrics that do not use the SR-IOV network operator. The operator
+    need not be installed.
+    """
     return DisruptionPlan(tuple(NodePlan(name, "nothing") for name in inventory))
 
 
 def list_disturbed(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
-    """Return the names of the nodes that are drained or rebooted."""
+    """Return the names of the nodes that the plan drains or reboots."""
     return tuple(node.node for node in nodes if node.action in ("drain", "reboot"))
 
 
@@ -148,8 +154,12 @@ def _plan_node(
 
 
 def _list_disturbances(wanted: typing.Iterable[WantedInterface], state: NodeState) -> typing.Iterator[str]:
-    """Yield the changes that remove existing virtual functions. [pkg/plugins/generic/generic_plugin.go
-    needToUpdateVFs]"""
+    """Yield the changes that remove or reset existing virtual functions. [pkg/plugins/generic/generic_plugin.go
+    needToUpdateVFs]
+
+    :param wanted: desired state of the interfaces
+    :param state: SriovNetworkNodeState of the node
+    """
     wishes = {item.address: item for item in wanted}
     ours = {item.address for item in state.wanted}
     for interface in state.interfaces:
@@ -167,8 +177,9 @@ def _list_disturbances(wanted: typing.Iterable[WantedInterface], state: NodeStat
 def _find_reboots(
     wanted: tuple[WantedInterface, ...], state: NodeState, pool: NodePool, settings: OperatorSettings
 ) -> tuple[str, ...]:
-    """Return the reasons for which the node reboots; empty where it does not. [pkg/plugins/generic needRebootNode,
-    pkg/plugins/mellanox OnNodeStateChange, pkg/daemon/daemon.go Reconcile]"""
+    """Return the reasons why the operator reboots the node; empty if it does not. [pkg/plugins/generic needRebootNode,
+    pkg/plugins/mellanox OnNodeStateChange, pkg/daemon/daemon.go Reconcile]
+    """
     found: list[str] = []
     news = _normalize(wanted) != _normalize(state.wanted)
     if pool.rdma_mode != state.wanted_rdma_mode:
@@ -184,8 +195,9 @@ def _find_reboots(
 
 
 def _normalize(wanted: typing.Iterable[WantedInterface]) -> frozenset[typing.Any]:
-    """Return the wanted state for a comparison: without an order, and without the name, which changes with the eSwitch
-    mode."""
+    """Return the desired state of the interfaces as a set for comparison. The names of the interfaces are left out,
+    since they change with the eSwitch mode.
+    """
     return frozenset(
         (
             item.address,

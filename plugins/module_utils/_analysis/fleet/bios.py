@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the BIOS of a node says, against what is wanted of it. The one answer for whoever asks."""
+"""Compare the BIOS settings of a node with the desired values. All stages use this comparison."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ class _Judged(typing.NamedTuple):
 
 
 def find_wanted(data: typing.Mapping[str, typing.Any]) -> Wanted:
-    """Return the wanted values, by key: a value, or a list of values of which any is right.
+    """Return the desired BIOS values by key. A key with several values permits any of them.
 
-    :raises RdmaError: no such key, or no such value
+    :param data: desired values as the user wrote them, by key
+    :raises RdmaError: an unknown key, or an invalid value
     """
     found = {}
     for key, value in data.items():
@@ -43,7 +44,7 @@ def find_wanted(data: typing.Mapping[str, typing.Any]) -> Wanted:
 
 
 def find_wanted_by(wishes: BiosIntent) -> Wanted:
-    """Return the values that an intent asks for, by key."""
+    """Return the desired BIOS values that an intent sets, by key."""
     given = {field.name: getattr(wishes, field.name) for field in dataclasses.fields(wishes)}
     found = {
         key: value if isinstance(value, tuple) else (value,)
@@ -54,7 +55,7 @@ def find_wanted_by(wishes: BiosIntent) -> Wanted:
 
 
 def describe_way_out(bios: NodeBios) -> str:
-    """Return how to make a setting writable."""
+    """Return the instruction that makes a read-only setting writable."""
     if bios.lockdown:
         return "Switch off the lockdown mode of the BMC, set the BIOS, and switch it on again"
     if bios.jobs:
@@ -67,7 +68,11 @@ def describe_way_out(bios: NodeBios) -> str:
 
 
 def list_states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
-    """Return the state of each setting that something is wanted of."""
+    """Return the state of each BIOS setting for which a value is desired.
+
+    :param bios: BIOS of the node
+    :param wanted: desired values by key
+    """
     settings = {setting.key: setting for setting in bios.settings}
     return tuple(
         _judge_bios_setting(bios, settings.get(key, BiosSetting(key)), values) for key, values in wanted.items()
@@ -101,12 +106,16 @@ def _judge_bios_setting(bios: NodeBios, setting: BiosSetting, wanted: tuple[typi
 
 
 def select_concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tuple[BiosAttribute, ...]:
-    """Return the attributes that must be as wanted: those that could be; all of them where none could."""
+    """Return the BIOS attributes of a setting that must have the desired value: the attributes that support it, or all
+    of them if none does.
+    """
     return tuple(one for one in setting.attributes if _can_have_value(setting.key, one, wanted)) or setting.attributes
 
 
 def _can_have_value(key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> bool:
-    """Return whether an attribute could have the wanted value. Of several profiles only one has the value."""
+    """Return whether an attribute must have the desired value. For the settings of profiles and C-states, only
+    attributes that support the value must have it.
+    """
     if key not in _ALTERNATIVES or not attribute.allowed:
         return True
     return any(matches(key, wanted, one.value, one.label) for one in attribute.allowed)
@@ -147,7 +156,7 @@ def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted:
 
 
 def _describe_pending_job(bios: NodeBios) -> str:
-    """Name the component that applies the pending values at a reset."""
+    """Return the job that applies the pending values at a reset, as the end of a sentence."""
     if bios.jobs:
         return f" by the job {bios.jobs[0].id} ({bios.jobs[0].state})"
     return "" if bios.jobs is None else ", and no job is there that would apply it"
@@ -156,18 +165,20 @@ def _describe_pending_job(bios: NodeBios) -> str:
 def is_right(
     key: Key, attribute: BiosAttribute, value: typing.Any, wanted: tuple[typing.Any, ...]
 ) -> typing.Optional[bool]:
-    """Return whether a value of an attribute is one of the wanted ones; None where it is ambiguous."""
+    """Return whether a value of a BIOS attribute is one of the desired values. Return None if that cannot be
+    decided.
+    """
     labels = [one.label for one in attribute.allowed if one.value == value]
     return matches(key, wanted, value, labels[0] if labels else None)
 
 
 def shown(attribute: BiosAttribute) -> str:
-    """Return an attribute with its value, and with what waits."""
+    """Return an attribute with its value as text, and with the value that is pending until a reset."""
     return f"{attribute.name} {attribute.current}" + (
         "" if attribute.pending is None else f" ({attribute.pending} after a reset)"
     )
 
 
 def in_words(wanted: tuple[typing.Any, ...]) -> str:
-    """Wanted values as a reader says them."""
+    """Return the desired values of a BIOS setting as text."""
     return " or ".join({True: "on", False: "off"}[one] if isinstance(one, bool) else str(one) for one in wanted)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Bonds as NICs. A network whose pods share an interface of the node stands on a bond, and never on an interface that a
-bond is made of.
+"""Rules for bonds, for networks whose pods share an interface of the node. Such a network uses a bond, and never an
+interface that is part of a bond.
 
-The kernel lets one owner take the packets of an interface, which is the bond, and refuses the second.
-[src Linux net/core/dev.c netdev_rx_handler_register: EBUSY]
+The kernel lets only one owner receive the packets of an interface. For an interface in a bond, that owner is the bond,
+and a second one is refused. [src Linux net/core/dev.c netdev_rx_handler_register: EBUSY]
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from ..._model.node.hca import Hca, Netdev, NodeHcas
 
 
 def stands_on_bonds(fabric: Fabric) -> bool:
-    """Tell whether the pods of a fabric share one interface of the node, which may be a bond."""
+    """Return whether the network of a fabric can use a bond: its pods share an interface of the node, and it is not
+    InfiniBand.
+    """
     return find_traits(fabric).shared and not is_infiniband(fabric)
 
 
 def list_usable_names(fabric: Fabric, hca: Hca) -> tuple[str, ...]:
-    """Return the names by which a fabric may select an HCA: of its interfaces, and of a bond instead of those that are
-    a part of it."""
+    """Return the names by which a fabric may select an HCA: the names of its interfaces. If the network of the fabric
+    can use a bond, the name of the bond replaces the name of each interface that is part of one.
+    """
     if not stands_on_bonds(fabric):
         return hca.names
     of_bonds = [netdev.bond or netdev.name for netdev in hca.netdevs]
@@ -31,7 +34,9 @@ def list_usable_names(fabric: Fabric, hca: Hca) -> tuple[str, ...]:
 
 
 def join_bonds(fabric: Fabric, hcas: typing.Sequence[Hca]) -> tuple[Hca, ...]:
-    """Return these HCAs with one for each bond: that with the RDMA device, else the first."""
+    """Return these HCAs with a single HCA for each bond: one with an RDMA device if the bond has one, else the
+    first.
+    """
     if not stands_on_bonds(fabric):
         return tuple(hcas)
     chosen: dict[str, Hca] = {}
@@ -55,14 +60,17 @@ def list_parts(fabric: Fabric, node: NodeHcas) -> dict[str, list[tuple[Hca, Netd
 
 
 def find_bond(node: NodeHcas, bond: str) -> typing.Optional[Netdev]:
-    """Return the part of a bond that speaks for it, one that is up where there is one: the bond is up then, and has the
-    MTU of its parts."""
+    """Return the interface that represents a bond: a part of it that is up, else its first part. Return None if the
+    node has no such bond. The state and the MTU of this part are those of the bond.
+    """
     parts = [netdev for hca in node.hcas for netdev in hca.netdevs if netdev.bond == bond]
     return next((netdev for netdev in parts if netdev.state == "up"), parts[0] if parts else None)
 
 
 def explain_parts(fabric: Fabric, node: NodeHcas) -> typing.Optional[tuple[str, str]]:
-    """Return cause and remedy where the fabric selects an interface that a bond is made of; None where it does not."""
+    """Return the cause and the remedy if the fabric selects an interface that is part of a bond. Return None if it
+    selects none.
+    """
     if not stands_on_bonds(fabric):
         return None
     for hca in node.hcas:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A cause with its remedy, where the remedy depends on the link layer: advice on RoCE (PFC, ECN, UDP ports) misleads on
-InfiniBand."""
+"""The cause of a failure with its remedies. These depend on the link layer, because advice for RoCE (PFC, ECN, UDP
+ports) is misleading on InfiniBand.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ Link = typing.Literal["InfiniBand", "Ethernet", ""]
 
 
 class Cause(typing.NamedTuple):
-    """A cause.
+    """A cause with its remedies.
 
-    :ivar remedy: on any link layer
-    :ivar infiniband: what to do besides on InfiniBand
-    :ivar ethernet: what to do besides on Ethernet: RoCE and iWARP
+    :ivar remedy: remedy on any link layer
+    :ivar infiniband: additional remedy on InfiniBand
+    :ivar ethernet: additional remedy on Ethernet, for RoCE and iWARP
     """
 
     why: str
@@ -28,7 +29,11 @@ class Cause(typing.NamedTuple):
     ethernet: str = ""
 
     def on(self, link: Link) -> tuple[str, str]:
-        """Return the cause, and its remedy on a link layer; where that is not known, the remedies on both, by name."""
+        """Return the cause and its remedy on a link layer. If the link layer is unknown, return the remedies for both,
+        each with the name of its link layer.
+
+        :param link: link layer; empty if unknown
+        """
         parts = [self.remedy]
         if link:
             parts.append(self.infiniband if link == "InfiniBand" else self.ethernet)

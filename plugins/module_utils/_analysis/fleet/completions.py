@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Causes and remedies of failed work completions (``ibv_wc_status``), for all tools that print one."""
+"""Causes and remedies of failed work completions (``ibv_wc_status``). Tools such as perftest print this status
+number.
+"""
 
 from __future__ import annotations
 
@@ -131,6 +133,6 @@ COMPLETIONS: typing.Mapping[str, Cause] = {
 
 
 def find_completion(status: int) -> typing.Optional[Cause]:
-    """Return what a status number means; None of an unknown one."""
+    """Return the cause and the remedies of a status number, or None if the number is unknown."""
     known = STATUSES.get(status)
     return COMPLETIONS[known.kind] if known else None

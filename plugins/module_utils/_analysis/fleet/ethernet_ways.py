@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ways between the ports of an Ethernet fabric, as far as its switches tell them to the nodes: by LLDP each port
-knows its leaf, and nobody what is above.
+"""Build the paths between the ports of an Ethernet fabric from LLDP, by which each port learns its leaf. The topology
+above the leaves remains unknown.
 
-A switch is known by its chassis ID and its name, since either may be given twice. A port that heard no switch, or
-several, or what another port heard as well, is at a switch of its own here: it is measured, and what it is cabled to is
-not known.
+A switch is identified by its chassis ID and its name together, since neither is necessarily unique. A port that
+received LLDP from no switch or from several, or the same LLDP as another port, is assigned to a switch of its own. Such
+a port is measured, but its cabling is unknown.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ HOW = (
 
 
 class Unheard(typing.NamedTuple):
-    """A port of which it is not known to which switch it is cabled.
+    """A port of which LLDP did not show the switch.
 
-    :ivar interface: empty where its HCA shows none
+    :ivar interface: name of its network interface; empty if its HCA has none
+    :ivar why: why the switch is unknown
     """
 
     node: str
@@ -54,9 +55,11 @@ class Unheard(typing.NamedTuple):
 def find_ethernet_paths(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]] = None
 ) -> tuple[typing.Optional[PathTable], str]:
-    """Return the ways, or None and why none are known: most of its ports heard no switch.
+    """Return the paths and an empty text, or None and the reason why the paths are unknown: LLDP was not read, or the
+    switch is known for fewer than two ports or for less than half of them.
 
-    :param only: ports that take part, by rail and node; None: all
+    :param neighbours: switches that each node observed by LLDP
+    :param only: ports that take part, by rail and node; None for all
     """
     if not neighbours:
         return None, "this run did not listen for the switches that its ports are cabled to (LLDP)"
@@ -106,7 +109,9 @@ def find_ethernet_paths(
 
 
 def find_leaves(membership: Membership, neighbours: Neighbours) -> dict[Port, str]:
-    """Return the name of the switch to which a port is cabled, by rail and node, of the ports that heard one."""
+    """Return the name of the switch to which each port is cabled, by rail and node. Ports whose switch is unknown are
+    left out.
+    """
     found = [
         (end, _identify_switch(heard))
         for end, _netdev, heard, why in _collect_heard_ports(membership, neighbours, None)
@@ -117,7 +122,7 @@ def find_leaves(membership: Membership, neighbours: Neighbours) -> dict[Port, st
 
 
 def find_unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
-    """Return the ports of which it is not known to which switch they are cabled."""
+    """Return the ports of which LLDP did not show the switch."""
     return tuple(
         Unheard(end.node, end.rail, netdev.name if netdev is not None else "", why)
         for end, netdev, _heard, why in _collect_heard_ports(membership, neighbours, None)
@@ -128,7 +133,12 @@ def find_unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[
 def _collect_heard_ports(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]]
 ) -> list[_Found]:
-    """Return what is known of each port that takes part."""
+    """Return each port that takes part, with its network interface, the switch port to which it is cabled, and the
+    reason if the switch port is unknown.
+
+    :param neighbours: switches that each node observed by LLDP
+    :param only: ports that take part, by rail and node; None for all
+    """
     ports = [
         (
             End(node, member.rail, f"{node} {_name_interface(member)}", 0),
@@ -146,14 +156,18 @@ def _collect_heard_ports(
 
 
 def _name_interface(member: Member) -> str:
-    """Return the name by which the end is told from others of its node."""
+    """Return the name of a member's network interface, or of its HCA if it has none. The name is unique on the node."""
     return next((netdev.name for netdev in member.hca.all_netdevs), member.hca.name)
 
 
 def _read_port_neighbour(
     member: Member, observed: typing.Optional[ObservedNeighbours]
 ) -> tuple[typing.Optional[Netdev], typing.Optional[SwitchPort], str]:
-    """Return the interface of a port, the port of the switch at its cable, and why that is not known."""
+    """Return the network interface of a member, the switch port to which it is cabled, and the reason if the switch
+    port is unknown.
+
+    :param observed: LLDP neighbors that the node observed; None if it gave no answer
+    """
     netdevs = member.hca.all_netdevs
     if not netdevs:
         return None, None, "its HCA shows no network interface"
@@ -183,13 +197,17 @@ def _read_port_neighbour(
 
 
 def _explain_errors(value: NodeNeighbours, netdev: Netdev) -> str:
-    """Return why it could not listen."""
+    """Return the error that prevented the reception of LLDP on an interface, in parentheses; empty if there was
+    none.
+    """
     mine = [error for error in value.errors if error.startswith(f"LLDP on {netdev.name}:")]
     return f" ({both_ends(mine[0], _MOST_ERROR)})" if mine else ""
 
 
 def _normalize_switch_port(port: SwitchPort) -> SwitchPort:
-    """A port that speaks more than once, with another VLAN, is one port."""
+    """Return the switch port without its VLAN. A switch port that sends LLDP in several VLANs is thus recognized as one
+    port.
+    """
     return SwitchPort(port.chassis, port.port, port.system)
 
 
@@ -211,7 +229,9 @@ def _identify_switch(port: SwitchPort) -> _Switch:
 
 
 def _list_names(switches: typing.Iterable[_Switch]) -> dict[_Switch, str]:
-    """Return the names of switches: the name alone, and by their chassis as well where two have one name."""
+    """Return the name of each switch: its system name, with the chassis ID appended if two switches have the same
+    system name. A switch without a system name is named by its chassis ID.
+    """
     known = list(switches)
     counted = collections.Counter(system for _chassis, system in known)
     return {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where each HCA of a fabric is: node, rail, and the leaf that the topology shows at the other end of its cable. For
-every stage that names a suspect."""
+"""Locate each HCA of a fabric: its node, its rail, and the leaf to which the topology shows it cabled. All stages that
+name a suspect use these locations.
+"""
 
 from __future__ import annotations
 
@@ -42,22 +43,23 @@ End = tuple[str, int]
 
 
 def end_of(end: LinkEnd) -> End:
-    """As ibqueryerrors and iblinkinfo name it."""
+    """Return the GUID and the port number of an end of a link, as ibqueryerrors and iblinkinfo print them."""
     return end.place
 
 
 def collect_possible_rates(capabilities: typing.Optional[SeenCapabilities]) -> dict[End, str]:
-    """Return the possible rates of the links below their capability, in the words of iblinkinfo, by the end that it
-    names; nothing where it gave no answer."""
+    """Return the possible rate of each link that runs below its capability, as iblinkinfo prints it, by GUID and port
+    number. The result is empty if iblinkinfo gave no answer.
+    """
     slow = capabilities.slow if capabilities is not None and capabilities.error is None else ()
     return {(port.guid, port.port): port.could_be for port in slow}
 
 
 def collect_places(membership: Membership, topologies: Topologies) -> dict[tuple[str, str], Place]:
-    """Return the place of each member of a fabric, by node and name of the HCA (its RDMA device where there is one).
+    """Return the location of each HCA of a fabric, by node and name of the HCA (its RDMA device if it has one).
 
-    :param topologies: answer of fabric_info of each node; empty where none was asked for, as on Ethernet: then no leaf
-        is known
+    :param topologies: answer of fabric_info of each node; empty if it was not requested, as on Ethernet. The leaves are
+        then unknown
     """
     topology = find_topology(membership, topologies)[0]
     if topology is None:
@@ -90,7 +92,7 @@ Ends = typing.Mapping[str, tuple[LinkEnd, Link]]
 
 
 def collect_far_ends(topology: Topology) -> dict[str, tuple[LinkEnd, Link]]:
-    """For each port with a GUID, which those of CAs have, the other end of its link and the link."""
+    """Return, for the GUID of each port of an HCA, the other end of its link and the link."""
     result = {}
     for link in take_cables(topology).links:
         for near, far in ((link.a, link.b), (link.b, link.a)):
@@ -100,7 +102,7 @@ def collect_far_ends(topology: Topology) -> dict[str, tuple[LinkEnd, Link]]:
 
 
 def find_topology(membership: Membership, topologies: Topologies) -> tuple[typing.Optional[Topology], str]:
-    """Return the topology that was seen from a member of the fabric, or None and why there is none."""
+    """Return the topology as read through a port of the fabric, or None and the reason why there is none."""
     seen, why = find_topology_or_first_view(membership, topologies)
     return (seen.topology, why) if seen else (None, why)
 
@@ -108,8 +110,9 @@ def find_topology(membership: Membership, topologies: Topologies) -> tuple[typin
 def find_topology_or_first_view(
     membership: Membership, topologies: Topologies
 ) -> tuple[typing.Optional[SeenTopology], str]:
-    """Return the topology that a member of the fabric shows: the first with a topology, else the first at all; and why
-    there is no topology."""
+    """Return the view of the fabric from one of its members: the first view with a topology, else the first view. If no
+    view has a topology, return the reason as well.
+    """
     _node, seen, why = find_topology_with_source(membership, topologies)
     return seen, why
 
@@ -117,7 +120,9 @@ def find_topology_or_first_view(
 def find_topology_with_source(
     membership: Membership, topologies: Topologies
 ) -> tuple[str, typing.Optional[SeenTopology], str]:
-    """Find the topology as :func:`find_topology_or_first_view` does, with the node that shows it."""
+    """Return the same view and reason as :func:`find_topology_or_first_view`, preceded by the name of the node that
+    read it.
+    """
     words = []
     without: tuple[str, typing.Optional[SeenTopology]] = ("", None)
     for name, members in membership.members.items():
@@ -136,7 +141,7 @@ def find_topology_with_source(
 
 
 def group_nodes_by_layout(membership: Membership) -> tuple[tuple[str, ...], ...]:
-    """Return the nodes whose HCAs on the fabric sit in the same slots, the largest group first."""
+    """Return groups of nodes whose HCAs on the fabric are in the same slots, with the largest group first."""
     seats = {
         name: {member.hca.pci.address for member in members if member.hca.pci}
         for name, members in membership.members.items()
@@ -145,12 +150,13 @@ def group_nodes_by_layout(membership: Membership) -> tuple[tuple[str, ...], ...]
 
 
 def number_by_leaf(membership: Membership, topologies: Topologies) -> Membership:
-    """Return the rails as they are cabled: servers of another model have their HCAs in another order, and the leaf
-    tells which rail each is on.
+    """Return the members with rails numbered by their cabling. Servers of another model have their HCAs in another
+    order, and the leaf then identifies the rail of each.
 
-    The rails of the most frequent model stay. Those of another one take the numbers of the leaves that most of its
-    nodes share with it. A leaf with HCAs of several rails tells nothing. Without a topology the rails stay as they are.
-    Nodes of one model are renumbered together, so that a cable that is swapped on one of them is still seen.
+    The most frequent model keeps its rails. The rails of another model get the numbers of the leaves that most of its
+    nodes share with it. A leaf with HCAs of several rails, none of which has most of its HCAs, identifies no rail.
+    Without a topology the rails remain unchanged. Nodes of one model are renumbered together, so that a swapped cable
+    on one of them remains visible.
 
     :param topologies: answer of fabric_info of each node
     """
@@ -177,7 +183,12 @@ _Ends = typing.Mapping[str, tuple[LinkEnd, Link]]
 
 
 def _find_rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> dict[str, int]:
-    """Return the rail of most HCAs of each leaf; nothing of a leaf where none has most."""
+    """Return the rail to which more than half of the HCAs on each leaf belong. A leaf without such a majority is left
+    out.
+
+    :param nodes: members of each node
+    :param ends: other end of the link of each port, by GUID
+    """
     count: dict[str, typing.Counter[int]] = {}
     for rail, leaf in _group_by_leaf(nodes, ends):
         count.setdefault(leaf, collections.Counter())[rail] += 1
@@ -192,7 +203,13 @@ def _find_rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends:
 def _renumber_rails(
     nodes: typing.Sequence[typing.Sequence[Member]], ends: _Ends, known: typing.Mapping[str, int]
 ) -> dict[int, int]:
-    """New numbers of all rails of a model; nothing where its leaves don't tell them apart."""
+    """Return the new number of each rail of a server model, by its old number. The result is empty if the leaves do not
+    distinguish the rails.
+
+    :param nodes: members of each node of this model
+    :param ends: other end of the link of each port, by GUID
+    :param known: rail of each leaf, as far as it is known
+    """
     votes: dict[int, typing.Counter[int]] = {}
     for rail, leaf in _group_by_leaf(nodes, ends):
         if leaf in known:
@@ -206,7 +223,7 @@ def _renumber_rails(
 
 
 def _group_by_leaf(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> typing.Iterator[tuple[int, str]]:
-    """Rail and leaf of each HCA that has one."""
+    """Yield the rail and the leaf of each HCA whose leaf is known."""
     for members in nodes:
         for member in members:
             far = ends.get(member.port.guid or "") if member.port else None

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which HCAs of which node belong to a fabric of the intent. The one answer to that question for every stage that needs
-it.
+"""Determine the HCAs of each node that belong to a fabric of the intent. All stages use this result.
 
-On InfiniBand the subnet manager that a port sees decides, not a list: HCAs are on one fabric when they have the same
-manager (row S1.6). Ethernet has no such authority: there the selectors of the intent decide alone.
+On InfiniBand the subnet manager decides, and not a list in the intent: HCAs are on the same fabric if their ports see
+the same subnet manager. Ethernet has no such authority, so the selectors of the intent decide there.
 """
 
 from __future__ import annotations
@@ -42,14 +41,15 @@ class Member:
 
 @dataclasses.dataclass(frozen=True)
 class Membership:
-    """The members of a fabric, or why there are none.
+    """The members of a fabric, or the reason why they are unknown.
 
-    :ivar subnet_managers: GUIDs of the managers that define the fabric: one, but in the middle of a failover; none on
+    :ivar subnet_managers: GUIDs of the subnet managers that define the fabric: one, except during a failover; empty on
         Ethernet
-    :ivar members: by node, for every node that was read, in the order of the rails; empty when the node has none
-    :ivar why: why the fabric could not be made out; empty when it could. Then nobody is a member
-    :ivar remedy: what to do about it
-    :ivar contested: GUIDs of the managers between which the intent leaves the choice
+    :ivar members: members by node, for every node that was read, in the order of the rails; empty for a node without a
+        member
+    :ivar why: why the fabric could not be identified, in which case ``members`` is empty; empty if it was
+    :ivar remedy: remedy for ``why``
+    :ivar contested: GUIDs of the subnet managers among which the intent does not choose
     """
 
     fabric: str
@@ -65,10 +65,9 @@ class Membership:
 
 
 def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str]] = None) -> bool:
-    """Return whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are
-    never selected.
+    """Return whether an HCA matches all selectors that the intent sets. Virtual functions are never selected.
 
-    :param names: by which an interface of it may be selected; None: of all of its interfaces
+    :param names: names by which its interfaces may be selected; None for the names of all its interfaces
     """
     if hca.is_virtual:
         return False
@@ -82,8 +81,9 @@ def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str
 
 
 def find_candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
-    """Return the HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and
-    what the intent's lists allow."""
+    """Return the HCAs of a node that can belong to a fabric, whatever subnet manager they see: the HCAs with the link
+    layer of the fabric's profile that match the selectors of the intent.
+    """
     chosen = [
         hca
         for hca in node.hcas
@@ -104,13 +104,14 @@ def find_candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
 def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     """Return the members of one fabric.
 
-    InfiniBand: of the groups of HCAs that see the same manager, the one that has ``hcas_per_node`` HCAs on every node;
-    else the only one that has them on some node, so that a port that is down is missed by name and the fabric is still
-    known. ``select.subnet_manager`` with GUIDs names the group: several, since after a failover another one is the
-    master. Ethernet: what the selectors select.
+    On InfiniBand, HCAs that see the same subnet manager form a group. The group with ``hcas_per_node`` HCAs on every
+    node is the fabric. If no group has that, it is the only group with that number on at least one node, so that the
+    fabric is still identified while a port is down. GUIDs in ``select.subnet_manager`` select the group explicitly.
+    Several GUIDs are possible, since after a failover another manager is the master. On Ethernet, the selectors select
+    the members.
 
     :param nodes: HCAs of each node that could be read
-    :param subnets: what the ports of each node see; a node that could not be asked may be absent
+    :param subnets: subnets that the ports of each node see; a node that could not be read may be missing
     """
     if not is_infiniband(fabric):
         seats = {name: find_candidates(fabric, node) for name, node in nodes.items()}
@@ -165,8 +166,9 @@ Group = dict[str, Pairs]
 
 
 def _make_groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Group]:
-    """Candidates by the GUID of the manager that they see, and by node. Of an HCA with two ports on one fabric the
-    first one stands for it."""
+    """Return the candidates by the GUID of the subnet manager that they see, and by node. The first port represents an
+    HCA with two ports on one fabric.
+    """
     groups: dict[str, dict[str, list[Pair]]] = {}
     for name, node in nodes.items():
         masters = find_masters(subnets.get(name, ()))
@@ -181,13 +183,15 @@ def _make_groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Gr
 
 
 def find_masters(subnets: typing.Iterable[SeenSubnet]) -> dict[tuple[str, int], str]:
-    """Return the GUID of the master subnet manager that each port of a node sees, by RDMA device and number of the
-    port."""
+    """Return the GUID of the master subnet manager that each port of a node sees, by RDMA device and port number."""
     return {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets if seen.master}
 
 
 def _merge_manager_pairs(of_managers: typing.Sequence[Pairs]) -> Pairs:
-    """Return the HCAs of a node that see one of several managers, each once."""
+    """Return the HCAs of a node that see any of several subnet managers, each once.
+
+    :param of_managers: HCAs with their ports, for each subnet manager
+    """
     chosen: dict[str, Pair] = {}
     for pairs in of_managers:
         for hca, port in pairs:
@@ -196,7 +200,12 @@ def _merge_manager_pairs(of_managers: typing.Sequence[Pairs]) -> Pairs:
 
 
 def _build_membership(fabric: Fabric, guids: tuple[str, ...], chosen: Group, possible: Seats) -> Membership:
-    """Give each HCA its rail."""
+    """Return the members of a fabric, each with its rail.
+
+    :param guids: GUIDs of the subnet managers; empty on Ethernet
+    :param chosen: HCAs on the fabric, with their ports, by node
+    :param possible: these HCAs, and HCAs that may be on the fabric, by node
+    """
     rails = number_rails(
         {name: [hca for hca, _port in pairs] for name, pairs in chosen.items()}, possible, fabric.select.hcas_per_node
     )
@@ -212,8 +221,14 @@ def _build_membership(fabric: Fabric, guids: tuple[str, ...], chosen: Group, pos
 def _find_possible(
     fabric: Fabric, nodes: Nodes, chosen: Group, groups: typing.Mapping[str, Group]
 ) -> dict[str, list[Hca]]:
-    """Return the members, and the HCAs that see no manager. An address that is on another fabric on some node is so, by
-    its slot, on all of its kind."""
+    """Return the HCAs of each node that are or may be on the fabric: the members, and HCAs that see no subnet manager.
+
+    A PCI address whose HCA is on another fabric on one node is left out on all nodes, since the slot determines the
+    fabric.
+
+    :param chosen: HCAs on the fabric, by node
+    :param groups: HCAs by subnet manager and node
+    """
     mine = {name: {hca.name for hca, _port in pairs} for name, pairs in chosen.items()}
     others = {
         address_of(hca)

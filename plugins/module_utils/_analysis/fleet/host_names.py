@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whose host a node description of a fabric names. rdma-ndd writes ``<host> <device>``, the host mostly without its
-domain; an inventory mostly has it."""
+"""Find the node to which an InfiniBand node description belongs. rdma-ndd writes it as ``<host> <device>``, usually
+without the domain of the host, whereas the inventory usually contains the domain.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +13,11 @@ from ..._model.node.hca import NodeHcas
 
 
 def collect_owners(nodes: typing.Mapping[str, NodeHcas]) -> dict[str, tuple[str, ...]]:
-    """Return the nodes by the short names of their hosts, in lower case: the name in the inventory, and the one that a
-    node's own HCAs bear.
+    """Return the nodes by the short name of their host, in lower case: by the name in the inventory, and by the name in
+    the node descriptions of the node's own HCAs.
 
-    The first word that HCAs of several nodes bear is none: ``MT4129``, before rdma-ndd wrote another.
+    If HCAs of several nodes have the same first word in their descriptions, it is not a host name, such as ``MT4129``
+    before rdma-ndd changes it.
     """
     borne: dict[str, set[str]] = {}
     for name, node in nodes.items():
@@ -30,8 +32,9 @@ def collect_owners(nodes: typing.Mapping[str, NodeHcas]) -> dict[str, tuple[str,
 
 
 def host_of(text: str) -> str:
-    """Return the short name of the host that a node description or an inventory names first; empty where there is
-    none."""
+    """Return the short name of the host at the start of a node description or of a name in the inventory, in lower
+    case. Return an empty string if the text is empty.
+    """
     return next(iter(text.split()), "").partition(".")[0].lower()
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Servers of one model, told by where their HCAs sit. The order of the slots tells rails within a model only: another
-one is wired in another order."""
+"""Group servers with their HCAs in the same PCIe slots, which are servers of one model. The order of the slots
+determines the rails only within a model, since another model is wired in another order.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +16,13 @@ Seats = typing.Mapping[str, typing.Sequence[Hca]]
 
 
 def group_families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> dict[str, tuple[str, ...]]:
-    """Return the nodes of one layout, the first of them as its name. One that lacks an HCA belongs to the most frequent
-    layout that has all of its others.
+    """Return groups of nodes with the same layout of HCAs, by the first node of each group. A node that lacks an HCA
+    belongs to the most frequent layout that contains all of its HCAs.
 
-    A layout that more nodes have lacks nothing: who has one more is the odd one.
+    A layout that is more frequent than every larger layout that contains it is complete by itself. The nodes with an
+    additional HCA are then the exception.
 
-    :param seats: the PCI addresses of each node
+    :param seats: PCI addresses of the HCAs of each node
     """
     count = collections.Counter(frozenset(addresses) for addresses in seats.values())
     largest = sorted(count, key=lambda item: (-len(item), -count[item], sorted(item)))
@@ -39,13 +41,13 @@ def group_families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> dict[
 def number_rails(members: Seats, possible: Seats, count: int) -> dict[tuple[str, str], int]:
     """Return the rail of each member, by node and name of the HCA.
 
-    Nodes of one layout have their HCAs at the same PCI addresses: then a missing one leaves a gap, and does not shift
-    the others. Across layouts the names of the RDMA devices count where all nodes draw from the same ones, as udev's
-    rules give them; else the order of the addresses.
+    Nodes of one layout have their HCAs at the same PCI addresses. A missing HCA then leaves a gap and does not shift
+    the rails of the rest. Across layouts the names of the RDMA devices determine the order if all nodes use the same
+    small set of names, as udev rules provide it. Otherwise the PCI addresses do.
 
-    :param members: the HCAs on the fabric
-    :param possible: these, and those that may be on it: their ports are down, or were not asked
-    :param count: HCAs that a node should have on the fabric
+    :param members: HCAs on the fabric
+    :param possible: these HCAs, and those that may be on the fabric because their ports are down or were not read
+    :param count: number of HCAs that a node should have on the fabric
     """
     every = tuple(members)
     if _find_shared_hca_names(address_of, every, members, count):
@@ -60,7 +62,12 @@ def number_rails(members: Seats, possible: Seats, count: int) -> dict[tuple[str,
 def _of_group(
     group: typing.Sequence[str], members: Seats, possible: Seats, count: int, devices: typing.Mapping[str, str]
 ) -> dict[tuple[str, str], int]:
-    """:param devices: names to order the addresses by; empty for their own order"""
+    """Return the rail of each member of a group of nodes with the same layout, by node and name of the HCA.
+
+    :param possible: HCAs that are or may be on the fabric, by node
+    :param count: number of HCAs that a node should have on the fabric
+    :param devices: device names by PCI address, which determine the order of the addresses; empty to sort by address
+    """
     # names that may belong to it count where they are not too many: one that is down on all nodes leaves its gap, too
     drawn = _find_shared_hca_names(address_of, group, possible, count) or _find_shared_hca_names(
         address_of, group, members, count
@@ -78,8 +85,12 @@ def _of_group(
 def _find_shared_hca_names(
     key: typing.Callable[[Hca], str], group: typing.Sequence[str], seats: Seats, count: int
 ) -> set[str]:
-    """Return the few names that all nodes draw from, each at most once a node; none where they are more than the HCAs
-    of a node."""
+    """Return the names of all HCAs of a group of nodes, if they form a small common set. Return an empty set if there
+    are more than ``count`` names, if a name occurs twice on a node, or if an HCA has no name.
+
+    :param key: function that returns the name of an HCA: its PCI address or its RDMA device
+    :param seats: HCAs by node
+    """
     names = [[key(hca) for hca in seats[node]] for node in group]
     together = {name for node in names for name in node}
     tells = "" not in together and len(together) <= count and all(len(set(node)) == len(node) for node in names)
@@ -87,14 +98,15 @@ def _find_shared_hca_names(
 
 
 def _collect_devices(group: typing.Sequence[str], seats: Seats) -> dict[str, str]:
-    """Return the RDMA device at each address; nothing where nodes differ, as a missing HCA shifts the kernel's
-    numbers."""
+    """Return the RDMA device at each PCI address. The result is empty if two nodes have different devices at an
+    address, because a missing HCA shifts the numbers that the kernel assigns.
+    """
     found = {(address_of(hca), _get_rdma_device(hca)) for node in group for hca in seats[node]}
     return dict(found) if len({address for address, _name in found}) == len(found) else {}
 
 
 def address_of(hca: Hca) -> str:
-    """Return its PCI address; empty without one."""
+    """Return the PCI address of an HCA; empty if it has none."""
     return hca.pci.address if hca.pci else ""
 
 

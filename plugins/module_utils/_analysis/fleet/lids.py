@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ports whose node reports a LID that belongs to another port, or may do so. A LID leads to one port: an answer from it
-proves nothing of another port."""
+"""Find ports whose node reports a LID that belongs to another port, or possibly belongs to one. Packets to a LID reach
+only one port, so an answer from it proves nothing about another port.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ _MOST = 8
 
 @dataclasses.dataclass(frozen=True)
 class LidClaim:
-    """A LID that ports tell and that is not theirs, or of which it is not known whose it is.
+    """A LID that nodes report for ports that do not have it, or for which its owner is unknown.
 
-    :ivar ports: those of which it is not proven that they have it
-    :ivar words: who tells it, and what the topology shows: sentences
+    :ivar ports: ports that are not proven to have the LID
+    :ivar words: sentences with the ports that report the LID, and the data of the topology
     """
 
     lid: int
@@ -37,7 +38,7 @@ class LidClaim:
 
 @dataclasses.dataclass(frozen=True)
 class _ClaimedPort:
-    """A port as its node reports it.
+    """A port with the LID that its node reports.
 
     :ivar master: GUID of the master subnet manager that the port sees
     """
@@ -54,11 +55,11 @@ class _ClaimedPort:
 def find_false_claims(
     membership: Membership, nodes: Nodes, subnets: Subnets, topologies: Topologies
 ) -> tuple[LidClaim, ...]:
-    """Return the LIDs that several ports of one subnet tell, and those that the topology shows at another port, in the
-    order of the LIDs.
+    """Return the LIDs that several ports of one subnet report, and those that the topology shows at another port,
+    ordered by LID.
 
-    Virtual functions have the LID of their physical one. What the topology shows at the GUID of a port is proven;
-    without it, of two ports neither is.
+    Virtual functions share the LID of their physical function and are left out. The LID that the topology shows at the
+    GUID of a port is proven. Without the topology, none of several ports with the same LID is proven to have it.
     """
     shown = _TopologyLids(membership, subnets, topologies)
     by_lid: dict[tuple[int, str], list[_ClaimedPort]] = collections.defaultdict(list)
@@ -90,7 +91,9 @@ def _describe_lid_claim(ports: typing.Sequence[_ClaimedPort], lid: int) -> str:
 
 
 def _claimed_ports(membership: Membership, nodes: Nodes, subnets: Subnets) -> typing.Iterator[_ClaimedPort]:
-    """Yield the ports of physical functions that see a manager of the fabric and tell a LID, members or not."""
+    """Yield the physical ports that see a subnet manager of the fabric and report a LID, whether they are members of
+    the fabric or not.
+    """
     for name, node in nodes.items():
         masters = find_masters(subnets.get(name, ()))
         for hca, port in _list_ports(node.hcas):
@@ -104,7 +107,7 @@ def _list_ports(hcas: typing.Iterable[Hca]) -> typing.Iterator[tuple[Hca, Port]]
 
 
 class _TopologyLids:
-    """LIDs of ports by the topology of the fabric; none where no topology was read."""
+    """The LIDs of ports in the topology of the fabric. It is empty if no topology was read."""
 
     def __init__(self, membership: Membership, subnets: Subnets, topologies: Topologies) -> None:
         name, seen, _why = find_topology_with_source(membership, topologies)
@@ -128,12 +131,14 @@ class _TopologyLids:
                         self._lids[end.port_guid] = end.lid
 
     def at(self, port: _ClaimedPort) -> typing.Optional[int]:
-        """Return the LID that the topology shows at the GUID of a port."""
+        """Return the LID that the topology shows at the GUID of a port, or None."""
         return self._lids.get(port.guid or "")
 
     def elsewhere(self, port: _ClaimedPort) -> bool:
-        """Return whether the topology shows another LID at the port, or, if it does not show the port, the LID at
-        another port of the same manager."""
+        """Return whether the topology contradicts the LID that a node reports for a port. It does so if it shows
+        another LID at the port, or if it does not show the port but shows the LID at another port of the same subnet
+        manager.
+        """
         own = self.at(port)
         return (
             own != port.lid
@@ -142,8 +147,11 @@ class _TopologyLids:
         )
 
     def words(self, lid: int, wrong: typing.Sequence[_ClaimedPort]) -> str:
-        """Return a sentence: the port at which the topology shows the LID, and the LIDs that it shows at these
-        ports."""
+        """Return a sentence with the port at which the topology shows the LID, and with the LIDs that it shows at the
+        ports ``wrong``; empty if it shows neither.
+
+        :param wrong: ports that are not proven to have the LID
+        """
         owner = self._owners.get(lid)
         others = [f"LID {self.at(port)} at {port}" for port in wrong if self.at(port) not in (None, lid)]
         at = [f"it at {self._called.get(owner) or 'a port'} (GUID {owner})"] if owner else []

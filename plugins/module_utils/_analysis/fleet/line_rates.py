@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the link and the PCIe link of each HCA could carry, whatever they trained down to: the one answer for every
-stage that needs a floor.
+"""Compute the rates that the link and the PCIe link of each HCA could carry, whatever the rates to which they trained
+down. All stages that need a floor use them.
 
-A link can do what both of its ends can. On InfiniBand iblinkinfo says that; on Ethernet the port (ethtool) and, where
-they negotiate, its partner, else the other ports of the fabric, else the intent (``line_rate.expected_gbps``). A PCIe
-link can do what both the card and the port above it, its slot, can.
+The capability of a link is what both of its ends support. On InfiniBand iblinkinfo reports it. On Ethernet it comes
+from the port (ethtool) and, with autonegotiation, from its link partner, else from the other ports of the fabric.
+``line_rate.expected_gbps`` of the intent takes precedence on both. The capability of a PCIe link is what both the card
+and the port above it, its slot, support.
 """
 
 from __future__ import annotations
@@ -52,11 +53,12 @@ _Board = tuple[str, str, str]
 
 
 def compute_sustained_gbps(speed: float, width: int, payload: int = USUAL_PAYLOAD) -> float:
-    """Return the rate that the packets of a PCIe link leave for data, in Gb/s: 57.6 of the 63.0 of 8 GT/s x8, and nine
-    tenths of that for a while.
+    """Return the rate in Gb/s that a PCIe link sustains for data. For example, packet headers reduce the 63.0 Gb/s of 8
+    GT/s x8 to 57.6. Below 64 GT/s, acknowledgments and flow control reduce the rate to nine tenths of that.
 
-    :param speed: in GT/s
-    :param payload: of a packet, in bytes; more than USUAL_PAYLOAD counts as that
+    :param speed: speed in GT/s
+    :param width: number of lanes
+    :param payload: payload of a packet in bytes; values above USUAL_PAYLOAD count as USUAL_PAYLOAD
     """
     size = min(payload, USUAL_PAYLOAD)
     return compute_pcie_gbps(speed, width) * size / (size + HEADER) * (FOR_PACKETS if speed < _FLITS else 1.0)
@@ -64,17 +66,17 @@ def compute_sustained_gbps(speed: float, width: int, payload: int = USUAL_PAYLOA
 
 @dataclasses.dataclass(frozen=True)
 class Pcie:
-    """The PCIe link of an HCA, in Gb/s of data; None where sysfs does not say enough.
+    """The PCIe link of an HCA. Rates are in Gb/s of data, and None if sysfs does not provide enough information.
 
-    :ivar now: what it sustains
-    :ivar could: what it could, by the card and the slot
-    :ivar text: of ``could``, for a reader
-    :ivar trained: as it runs, for a reader
-    :ivar trained_down: it runs below what card and slot can
-    :ivar small_packets: MaxPayload is set below what card and slot can
-    :ivar slot_known: whether the port above says what it can
-    :ivar card: what the card could in a slot that fits it
-    :ivar payload: MaxPayload that is set, in bytes; None where it is not known
+    :ivar now: rate that it sustains
+    :ivar could: rate that the card and the slot support
+    :ivar text: description of ``could`` for a finding
+    :ivar trained: description of the link as trained, for a finding
+    :ivar trained_down: whether it runs below the capability of card and slot
+    :ivar small_packets: whether MaxPayload is set below the capability of card and slot
+    :ivar slot_known: whether the port above reports its capability
+    :ivar card: rate that the card supports in a slot that fits it
+    :ivar payload: MaxPayload in bytes, as set; None if unknown
     """
 
     now: typing.Optional[float] = None
@@ -123,12 +125,14 @@ def find_line_rates(
     topologies: typing.Mapping[str, ObservedTopologies],
     in_pods: typing.Mapping[Function, float],
 ) -> tuple[LineRates, str]:
-    """Return the links of the HCAs of a fabric, and why there are none where the fabric could not be made out.
+    """Return the rates of the HCAs of a fabric by node and PCI address. If the fabric could not be identified, the
+    result is empty, and the reason is returned beside it.
 
     :param nodes: HCAs of each node that could be read
-    :param subnets: what the ports of each node see
+    :param subnets: subnets that the ports of each node see
     :param topologies: answer of fabric_info of each node
-    :param in_pods: rates in Gb/s that pods saw; an interface that moves into a pod shows none on its node
+    :param in_pods: rates in Gb/s that were read in the pods. An interface that moved into a pod shows no rate on its
+        node
     """
     membership = number_by_leaf(resolve(fabric, nodes, subnets), topologies)
     members = [
@@ -165,8 +169,9 @@ def _find_told_share(speed: typing.Optional[str]) -> float:
 
 
 def _find_most_of_boards(hcas: typing.Iterable[Hca]) -> dict[_Board, tuple[float, int]]:
-    """Return the speed and the width that cards of each board say they can do, at most. Cards of one board can do the
-    same, whatever one of them says: a fault of its link may lower what it says."""
+    """Return the highest speed and width that cards of each board report as their capability. All cards of one board
+    have the same capability, but a fault of the link may lower the reported value of a card.
+    """
     most: dict[_Board, tuple[float, int]] = {}
     for hca in hcas:
         link = hca.pci.link if hca.pci else PcieLink()
@@ -178,8 +183,11 @@ def _find_most_of_boards(hcas: typing.Iterable[Hca]) -> dict[_Board, tuple[float
 
 
 def _with_most(hca: Hca, link: PcieLink, most: typing.Mapping[_Board, tuple[float, int]]) -> PcieLink:
-    """Return the link with what its card can do, by the other cards of its board. What a card does not say stays
-    unknown."""
+    """Return the PCIe link with the capability of its card replaced by the highest capability of its board. A
+    capability that the card does not report remains unknown.
+
+    :param most: highest speed and width of each board
+    """
     board = (hca.pci.vendor, hca.pci.device, hca.board) if hca.pci and hca.board else None
     if board is None or link.max_speed is None or link.max_width is None:
         return link
@@ -190,8 +198,8 @@ def _with_most(hca: Hca, link: PcieLink, most: typing.Mapping[_Board, tuple[floa
 def find_pcie(link: PcieLink) -> Pcie:
     """Return the rate that a PCIe link carries, and the rate that it could carry.
 
-    A port above that claims less than what runs through it is one that a hypervisor made up. What no link can have is
-    not known: a floor never comes from it.
+    If the port above reports less than the trained link, it is emulated by a hypervisor, and the trained value counts.
+    Values that no link can have count as unknown, so that no floor depends on them.
     """
     speeds = {
         name: getattr(link, name) if PCIE_SPEED.fits(getattr(link, name)) else None
@@ -239,11 +247,11 @@ def find_pcie(link: PcieLink) -> Pcie:
 
 
 def compute_most_of_pcie(raw_gbps: float, payload: typing.Optional[int]) -> float:
-    """Return the most that a PCIe link can carry of data, in Gb/s: nothing measured may be above it.
+    """Return the highest rate in Gb/s that a PCIe link can carry for data. No valid measurement exceeds it.
 
-    :param raw_gbps: speed x width less the encoding
-    :param payload: of its packets, in bytes; None where it is not known. A small one counts as usual: a virtual machine
-        may see one of its hypervisor's
+    :param raw_gbps: speed x width without the encoding
+    :param payload: payload of its packets in bytes; None if unknown. A small payload counts as USUAL_PAYLOAD, since a
+        virtual machine may see the value of its hypervisor
     """
     return (
         raw_gbps * max(payload, USUAL_PAYLOAD) / (max(payload, USUAL_PAYLOAD) + SHORT_HEADER) if payload else raw_gbps
@@ -254,7 +262,12 @@ _Link = tuple[typing.Optional[float], typing.Optional[float], str]
 
 
 def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.Sequence[Member]) -> list[_Link]:
-    """Rate now, rate that could be, and by whom, of each member's port."""
+    """Return for the port of each member its present rate, the rate that its link supports, and the source of the
+    latter.
+
+    :param seen: view of the fabric with its topology; None if there is none
+    :param why: why there is no topology
+    """
     capabilities, topology = (seen.capabilities, seen.topology) if seen else (None, None)
     if topology is None or capabilities is None or capabilities.error is not None:
         why = (capabilities.error if capabilities else None) or why or "iblinkinfo was not asked"
@@ -297,8 +310,13 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
 
 
 def _parse_possible_rate(rate: float, width: typing.Optional[int], words: str) -> typing.Optional[float]:
-    """Return the rate of a port that could be ``12X`` or ``106.25 Gbps`` a lane, or both; None where that text says
-    something else."""
+    """Return the rate in Gb/s that a port supports according to iblinkinfo, or None if the text has an unknown form or
+    the rate is not above the present one.
+
+    :param rate: present rate in Gb/s
+    :param width: present number of lanes
+    :param words: text of iblinkinfo, such as ``12X`` or ``106.25 Gbps`` a lane, or both
+    """
     lanes, speed = _WIDTH.search(words), _SPEED.search(words)
     if not width or not (lanes or speed):
         return None
@@ -313,8 +331,11 @@ def _parse_possible_rate(rate: float, width: typing.Optional[int], words: str) -
 
 
 def _find_ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) -> list[_Link]:
-    """Return the same of each NIC. What its port supports says nothing of the switch's; a port of the same kind that
-    runs faster says that it can."""
+    """Return for each NIC the present rate of its port, the rate that its link supports, and the source of the latter.
+    The capability of the port does not prove that of the switch. A port of the same kind that runs faster does.
+
+    :param hcas: NICs, each with the rate in Gb/s that was read in a pod, or None
+    """
     ports = [_find_ethernet_port(hca, in_pod) for hca, in_pod in hcas]
     best: dict[typing.Optional[float], float] = {}
     for now, card, _partner in ports:
@@ -346,8 +367,9 @@ def _find_ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) ->
 def _find_ethernet_port(
     hca: Hca, in_pod: typing.Optional[float]
 ) -> tuple[typing.Optional[float], typing.Optional[float], typing.Optional[float]]:
-    """Rate now, the port's best and the partner's best, in Gb/s. What is up counts: drivers make up a rate for a port
-    that is down."""
+    """Return the present rate of a port, the highest rate that it supports, and the highest rate that its link partner
+    supports, in Gb/s. Only ports that are up count, since drivers invent a rate for a port that is down.
+    """
     now = max((netdev.speed_gbps for netdev in hca.netdevs if netdev.speed_gbps), default=None) or in_pod
     now = now or max((port.rate_gbps for port in hca.ports if port.rate_gbps and port.state == "ACTIVE"), default=None)
     card = max((netdev.supported_gbps for netdev in hca.netdevs if netdev.supported_gbps), default=None)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The machine behind the answers of a node, compared with the one that the cluster knows by the name of the node: by
-the ID of the boot, which both report. Check ids: ``operators.machine``, ``virtual_functions.machine``."""
+"""Verify that the facts of a node come from the machine that the cluster knows by the name of the node, by comparing
+the boot IDs that both report. Check ids: ``operators.machine``, ``virtual_functions.machine``.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ _LOOK = "cat /proc/sys/kernel/random/boot_id"
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """The answers of one kind.
+    """The boot IDs in the facts of one kind.
 
-    :ivar kind: of the facts
-    :ivar boots: ID of the boot in which each node answered, of the nodes that did; None where it was not read
+    :ivar kind: kind of the facts
+    :ivar boots: ID of the boot in which each node answered, for the nodes that did; None if the ID was not read
     """
 
     kind: str
@@ -31,7 +32,7 @@ class Answers:
 def collect_answers(
     kind: str, nodes: typing.Mapping[str, typing.Union[ObservedHcas, ObservedPlatform]]
 ) -> typing.Optional[Answers]:
-    """Return the boots in the answers of the nodes; None where nobody was asked."""
+    """Return the boot IDs in the facts of the nodes, or None if no node answered."""
     boots = {name: seen.value.boot for name, seen in nodes.items() if seen.value is not None and seen.error is None}
     return Answers(kind, boots) if boots else None
 
@@ -42,7 +43,12 @@ def check(
     asked: typing.Sequence[typing.Optional[Answers]],
     cluster: typing.Sequence[ClusterNode],
 ) -> typing.Iterator[Finding]:
-    """Return a finding for each node that the cluster knows and that gave an answer."""
+    """Yield a finding for each node that the cluster knows and whose facts contain an answer.
+
+    :param nodes: names of the nodes of the inventory
+    :param asked: boot IDs in the facts of each kind; None for a kind without an answer
+    :param cluster: nodes of the cluster
+    """
     answers = [one for one in asked if one is not None]
     kubelets = {node.name: node.boot_id.lower() for node in cluster}
     owners: dict[str, list[str]] = {}
@@ -61,9 +67,12 @@ def _check_node(
     told: str,
     owners: typing.Mapping[str, typing.Sequence[str]],
 ) -> Finding:
-    """:param given: ID of the boot by kind of fact
-    :param told: by the kubelet of the node
-    :param owners: names of the nodes whose kubelets tell a boot
+    """Return the finding on the boot IDs of one node.
+
+    :param name: name of the node
+    :param given: boot ID by kind of fact
+    :param told: boot ID that the kubelet of the node reports; empty if it reports none
+    :param owners: names of the nodes by the boot ID that their kubelets report
     """
     expected = f"boot {told}, as its kubelet tells" if told else "the boot that its kubelet tells"
     measured = ", ".join(f"{kind}: {f'boot {boot}' if boot else 'no boot'}" for kind, boot in sorted(given.items()))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which ports a partition lets meet (InfiniBand Architecture Specification, volume 1, 10.9.3): the same key in the
-lower 15 bits, and one of them at least a full member, which the upper bit says. Two limited members, 0x7fff and 0x7fff,
-drop each other's packets."""
+"""Determine whether two ports share a partition in which they can communicate (InfiniBand Architecture Specification,
+volume 1, 10.9.3). Their keys must be equal in the lower 15 bits, and at least one of the ports must be a full member,
+which the upper bit indicates. Two limited members, 0x7fff and 0x7fff, drop each other's packets.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ _BASE = 0x7FFF
 
 
 class Apart(typing.NamedTuple):
-    """Two ports that can't exchange management datagrams, which go with the first key of the sender.
+    """Two ports that cannot exchange management datagrams, which carry the first key of the sender.
 
-    :ivar why: a sentence
-    :ivar shared: keys by which other traffic of theirs may meet: ``0x8001``
+    :ivar why: reason, as a sentence
+    :ivar shared: keys with which other traffic between them may pass, such as ``0x8001``
     """
 
     why: str
@@ -24,9 +25,11 @@ class Apart(typing.NamedTuple):
 
 
 def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typing.Optional[Apart]:
-    """Return why two ports are kept apart; None when they are not, or when the keys of one were not read.
+    """Return why two ports cannot exchange management datagrams. Return None if they can, or if the keys of one of them
+    were not read.
 
-    :param sender: its partition keys that are set, ``0xffff``, in the order of its table
+    :param sender: partition keys of the sender that are set, such as ``0xffff``, in the order of its table
+    :param receiver: partition keys of the receiver
     """
     if not sender or not receiver or any(_is_matching_pkey(sender[0], key) for key in receiver):
         return None
@@ -39,14 +42,21 @@ def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typin
 
 
 def shared(one: typing.Iterable[str], other: typing.Iterable[str]) -> tuple[str, ...]:
-    """Return the keys of partitions in which two ports with these keys meet, as full members have them: ``0xffff``."""
+    """Return the keys of the partitions in which two ports can communicate, in the form of full members, such as
+    ``0xffff``.
+
+    :param one: partition keys of the first port
+    :param other: partition keys of the second port
+    """
     full, known = _list_members(one)
     others_full, others_known = _list_members(other)
     return tuple(f"0x{base | _FULL:04x}" for base in sorted(known & others_known & (full | others_full)))
 
 
 def _list_members(keys: typing.Iterable[str]) -> tuple[set[int], set[int]]:
-    """Partitions of a port with these keys, by the lower 15 bits: those of which it is a full member, and all."""
+    """Return the partitions of a port, as the lower 15 bits of its keys: first the partitions of which it is a full
+    member, then all of its partitions.
+    """
     numbers = {int(key, 16) for key in keys}
     return {number & _BASE for number in numbers if number & _FULL}, {number & _BASE for number in numbers}
 

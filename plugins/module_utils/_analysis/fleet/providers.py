@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Causes and remedies where libibverbs of an image shows a program no device, although the pod has one."""
+"""Causes and remedies for container images in which libibverbs shows no RDMA device to a program, although the pod has
+one.
+"""
 
 from __future__ import annotations
 

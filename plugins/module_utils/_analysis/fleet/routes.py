@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ways between the ports of a fabric: from its topology and its forwarding tables, as far as both were read and the
-tables tell them."""
+"""Build the paths between the ports of a fabric from its topology and its forwarding tables, as far as both were
+read.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +33,14 @@ def find_paths(
     neighbours: typing.Optional[Neighbours] = None,
     across: bool = False,
 ) -> tuple[typing.Optional[PathTable], str]:
-    """Return the ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread``
-    says so.
+    """Return the paths and an empty text, or None and the reason why the paths are unknown. If switches may choose
+    among several paths, ``PathTable.spread`` is set.
 
     :param topologies: answer of fabric_info of each node
-    :param only: ports that take part, by rail and node; None: all
-    :param neighbours: what each node heard by LLDP, which tells the leaves of Ethernet
-    :param across: ports of different rails may be measured with each other, where the tables lead from one to the other
+    :param only: ports that take part, by rail and node; None for all
+    :param neighbours: switches that each node observed by LLDP, which identifies the leaves of Ethernet
+    :param across: whether ports of different rails may be measured with each other, if the tables lead from one to the
+        other
     """
     if not is_infiniband(fabric):
         if carries_rdma(fabric):
@@ -76,10 +78,12 @@ def find_paths(
 def report_coverage(
     check: str, fabric: Fabric, ways: PathTable, used: Coverage, remedy: str, note: str = ""
 ) -> Finding:
-    """Report the links that tests went over. One that none went over is not known to be good.
+    """Return the finding on the links that the measurements used. The state of a link that no measurement used is
+    unknown.
 
-    :param check: id of the finding
-    :param note: what else is known of the ways
+    :param check: check id of the finding
+    :param used: links that were and were not used
+    :param note: further information on the paths, for the text
     """
     where = (
         f" of the nodes' cables; between leaves only pairs of leaves are told, since {ways.spread}"
@@ -98,6 +102,9 @@ def report_coverage(
 
 
 def listed(names: typing.Sequence[str], between: str) -> str:
-    """Return the first of them, and how many more there are."""
+    """Join the first ``MOST_NAMES`` names as text, and add the number of the rest.
+
+    :param between: separator
+    """
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return between.join(names[:MOST_NAMES]) + more

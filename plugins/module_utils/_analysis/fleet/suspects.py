@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What do the failing pairs have in common: the node, HCA, leaf or path that explains them, named from who passed and
-who failed.
+"""Find the node, HCA, leaf or path that failing pairs have in common, from the pairs that passed and the pairs that
+failed.
 
-Each trial names the elements that it depends on. An element is suspected when the trials over it fail so much more
-often than the others that chance does not explain it. That is the likelihood ratio of Kulldorff's scan statistic
-(Communications in Statistics 26, 1997, for Bernoulli trials), taken greedily as in risk modelling (Kompella and others,
-NSDI 2005): the strongest suspect explains its failures, and the next one is sought among what is left. It needs no
-graph library, and nothing about the trials but their outcome, so a pair that is slow is a trial as well as one that
-loses packets.
+Each trial names the elements on which it depends. An element is suspected if the trials over it fail more often than
+the rest, by more than chance explains. The measure is the likelihood ratio of Kulldorff's scan statistic
+(Communications in Statistics 26, 1997, for Bernoulli trials), applied greedily as in risk modeling (Kompella and
+others, NSDI 2005): the strongest suspect explains its failures, and the next one is sought among the remaining
+failures. Only the outcome of a trial counts, so a slow pair is a trial as well as a pair that loses packets. No graph
+library is needed.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _BY_CHANCE = 0.05
 
 
 class Element(typing.NamedTuple):
-    """Something that can be broken.
+    """A part of the fabric that may be faulty, such as an HCA or a leaf.
 
     :ivar kind: node, hca (with its port and cable), client or server (an HCA in one role), leaf, uplinks (of a leaf),
-        leaves (the way between two), path (between two ends), fabric
-    :ivar name: what a reader calls it: worker-1 mlx5_0
+        leaves (the path between two leaves), path (between two HCAs), fabric
+    :ivar name: name for a finding, such as worker-1 mlx5_0
     """
 
     kind: str
@@ -54,10 +54,11 @@ class Element(typing.NamedTuple):
 
 
 class Trial(typing.NamedTuple):
-    """One measurement between two ends.
+    """The outcome of one measurement between two HCAs.
 
-    :ivar client: name of the end that asked
-    :ivar elements: all that it depends on, each once
+    :ivar client: node and HCA of the client
+    :ivar server: node and HCA of the server
+    :ivar elements: all elements on which the outcome depends, without duplicates
     """
 
     client: str
@@ -67,12 +68,13 @@ class Trial(typing.NamedTuple):
 
 
 class Suspect(typing.NamedTuple):
-    """A component that explains some failed trials.
+    """An element, or elements that cannot be distinguished, which explain some failed trials.
 
-    :ivar elements: more than one: the trials cannot tell them apart. Empty: nothing stands out in what is left
-    :ivar failed: trials over it that failed
-    :ivar trials: trials over it
-    :ivar explained: those of the failed ones that no earlier suspect explains
+    :ivar elements: several if the trials cannot distinguish them; empty if no element stands out among the remaining
+        failures
+    :ivar failed: number of failed trials over it
+    :ivar trials: number of trials over it
+    :ivar explained: failed trials over it that no earlier suspect explains
     """
 
     elements: tuple[Element, ...]
@@ -82,8 +84,11 @@ class Suspect(typing.NamedTuple):
 
 
 def make_trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial:
-    """Return a trial between two HCAs of a fabric, with all that it depends on. Without a topology no leaf is known,
-    and none is suspected."""
+    """Return a trial between two HCAs of a fabric, with all elements on which its outcome depends. If the leaf of one
+    HCA is unknown, the trial contains no leaf, so that no leaf is suspected because of it.
+
+    :param passed: whether the measurement passed
+    """
     # hundreds of thousands of these are made for a large fabric
     one, other = f"{client.node} {client.hca}", f"{server.node} {server.hca}"
     elements = [
@@ -106,13 +111,14 @@ def make_trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial
 
 
 def named(elements: typing.Sequence[Element]) -> str:
-    """Return the name of a suspect: HCA worker-1 mlx5_0 or leaf leaf-1."""
+    """Return the name of a suspect for a finding, such as ``HCA worker-1 mlx5_0 or leaf leaf-1``."""
     return " or ".join(f"{_CALLED[element.kind]} {element.name}" for element in elements)
 
 
 def links_of(element: Element, topology: typing.Optional[Topology]) -> str:
-    """Return the links that are meant by uplinks and leaves, with the port at each end; empty for other kinds, and
-    without a topology."""
+    """Return the links that an element of the kind ``uplinks`` or ``leaves`` represents, as text with the port at each
+    end. The text is empty for other kinds, and without a topology.
+    """
     if topology is None or element.kind not in ("uplinks", "leaves"):
         return ""
     names = {node.guid: node.called for node in topology.nodes}
@@ -137,11 +143,12 @@ def _describe_link(near: LinkEnd, far: LinkEnd, names: typing.Mapping[str, str])
 
 
 def find_suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> tuple[Suspect, ...]:
-    """Return the fewest elements that explain the failed trials, the strongest first. Every failed trial is explained
-    by exactly one suspect.
+    """Return the fewest elements that explain the failed trials, with the strongest first. Exactly one suspect explains
+    each failed trial.
 
-    :param trials: the passed ones too: they exonerate what they ran over
-    :param most: what so many suspects do not explain is the last one, without an element
+    :param trials: all trials. The passed ones exonerate the elements on which they depend
+    :param most: maximum number of suspects with elements. A last suspect without an element holds the failures that
+        they do not explain
     """
     left = [trial for trial in trials if not trial.passed]
     total = collections.Counter(element for trial in trials for element in trial.elements)
@@ -171,10 +178,17 @@ def _find_strongest(
     everything: int,
     elements: int,
 ) -> typing.Optional[Element]:
-    """Return the element to suspect first.
+    """Return the element to suspect first, or None if no element stands out.
 
-    One without a passing trial comes before one that has some: two bad HCAs are two HCAs, and not one half-bad node.
-    What chance may have made counts only when nothing passed over it; a fabric of two nodes has no more to tell.
+    An element whose trials all failed comes before one that also has passed trials: two faulty HCAs are two HCAs, and
+    not one node that is half faulty. An element whose failures chance may explain counts only if no trial over it
+    passed, because a fabric of two nodes provides no more trials.
+
+    :param failed: number of unexplained failed trials over each element
+    :param over: number of unexplained failed trials and passed trials over each element
+    :param all_failed: number of all unexplained failed trials
+    :param everything: number of all unexplained failed trials and passed trials
+    :param elements: number of elements
     """
     threshold = math.log(elements / _BY_CHANCE)
 
@@ -188,8 +202,14 @@ def _find_strongest(
 
 
 def _compute_likelihood_ratio(failed: int, trials: int, all_failed: int, everything: int) -> float:
-    """Logarithm of how much likelier the outcome is when this element has a failure rate of its own; 0 when its rate is
-    not above the others'."""
+    """Return the logarithm of the factor by which the outcome is more likely if this element has its own failure rate.
+    Return 0 if the failure rate of the element is not above that of the rest.
+
+    :param failed: number of failed trials over the element
+    :param trials: number of trials over the element
+    :param all_failed: number of all failed trials
+    :param everything: number of all trials
+    """
     others_failed, others = all_failed - failed, everything - trials
     if others and failed / trials <= others_failed / others:
         return 0.0
@@ -201,12 +221,14 @@ def _compute_likelihood_ratio(failed: int, trials: int, all_failed: int, everyth
 
 
 def _compute_log_likelihood(failed: int, trials: int) -> float:
-    """Of the outcome, with the failure rate that fits it best."""
+    """Return the logarithm of the likelihood of the outcome, for the failure rate that fits it best."""
     return sum(count * math.log(count / trials) for count in (failed, trials - failed) if count)
 
 
 def _drop_redundant_elements(elements: typing.Sequence[Element]) -> tuple[Element, ...]:
-    """Without what says no more than another one: a path beside its ends, a node or a role beside the HCA."""
+    """Return the elements without those that add no information to another one: a path beside its ends, and a node or a
+    role beside the HCA. Return all elements if none would remain.
+    """
     hcas = [element.name for element in elements if element.kind == "hca"]
 
     def more(element: Element) -> bool:

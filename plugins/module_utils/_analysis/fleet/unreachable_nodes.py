@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What to do about a node that gave no answer: it depends on the way to it."""
+"""The remedy for a node that gave no answer. It depends on whether the node is reached by ssh or by an observer pod."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from ..._model.kubernetes.observers import DAEMON_SET
 
 
 def remedy(name: str, by_pods: typing.Container[str], needs: str = "") -> str:
-    """Return an instruction.
+    """Return the remedy for a node that gave no answer.
 
-    :param by_pods: names of the nodes that are reached by observers
-    :param needs: what must be on the node, or in the image of the observers, beside the way to it
+    :param name: name of the node
+    :param by_pods: names of the nodes that are reached by observer pods
+    :param needs: programs that the node, or the image of the observer pods, must provide
     """
     leave = "or take it out of the group rdma_nodes."
     what = f", with {needs}" if needs else ""

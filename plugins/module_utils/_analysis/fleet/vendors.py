@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Remedies by vendor of the NIC: its drivers, its firmware tool and its packages. The one table of them; a finding on a
-NIC takes its remedy from here."""
+"""The drivers, firmware tools and packages of each NIC vendor. Findings on a NIC take their remedies from this
+table.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +14,18 @@ from ..._model.node.hca import Hca
 
 @dataclasses.dataclass(frozen=True)
 class Vendor:
-    """The NICs of a vendor. ADDRESS in a text is the PCI address of a physical function.
+    """The NICs of a vendor. ADDRESS in a text represents the PCI address of a physical function.
 
-    :ivar pci: vendor id
+    :ivar pci: PCI vendor ID
     :ivar drivers: kernel modules of the network functions, the current one first
-    :ivar rdma: kernel module that makes RDMA devices of them
-    :ivar package: that has both, where the kernel's own are not used
-    :ivar enable_rdma: what else an RDMA device may need
-    :ivar enable_functions: how a NIC comes to offer virtual functions
-    :ivar more_functions: how it comes to offer more
-    :ivar burn: how another firmware is written
+    :ivar rdma: kernel module that creates their RDMA devices
+    :ivar package: package with both modules, if those of the kernel are not used
+    :ivar enable_rdma: further requirements of an RDMA device
+    :ivar enable_functions: instruction to enable virtual functions
+    :ivar more_functions: instruction to raise the number of virtual functions
+    :ivar burn: instruction to write other firmware
     :ivar link: command that shows link and cable
-    :ivar priorities: command that shows how the port treats priorities
+    :ivar priorities: command that shows the handling of priorities by the port
     """
 
     name: str
@@ -103,17 +104,17 @@ _BY_DRIVER = {driver: vendor for vendor in VENDORS for driver in vendor.drivers}
 
 
 def find_vendor(hca: Hca) -> typing.Optional[Vendor]:
-    """Return the vendor of a function; None of one that is not in the table."""
+    """Return the entry of the vendor of a NIC, or None if the vendor is not in the table."""
     return find_vendor_with(hca.pci.vendor, hca.pci.driver) if hca.pci else None
 
 
 def find_vendor_with(pci: str, driver: typing.Optional[str] = None) -> typing.Optional[Vendor]:
-    """Return the vendor with a PCI vendor id, or whose driver this is; None of one that is not in the table."""
+    """Return the entry with a PCI vendor ID, else the entry with a driver, or None if neither is in the table."""
     return _BY_ID.get(pci) or _BY_DRIVER.get(driver or "")
 
 
 def load_driver(hcas: typing.Iterable[Hca]) -> str:
-    """Return how the network driver of these functions is loaded."""
+    """Return the instruction to load the network driver of these functions."""
     seen = list(hcas)
     vendors = _list_vendors(seen)
     names = "; ".join(f"for {vendor.name} {' or '.join(vendor.drivers)}" for vendor in vendors)
@@ -122,7 +123,7 @@ def load_driver(hcas: typing.Iterable[Hca]) -> str:
 
 
 def load_rdma(hcas: typing.Iterable[Hca]) -> str:
-    """Return how the RDMA driver of these functions is loaded."""
+    """Return the instruction to load the RDMA driver of these functions."""
     seen = list(hcas)
     vendors = _list_vendors(seen)
     strange = [
@@ -145,7 +146,7 @@ def load_rdma(hcas: typing.Iterable[Hca]) -> str:
 
 
 def enable_functions(hca: Hca) -> str:
-    """Return how a NIC comes to offer virtual functions."""
+    """Return the instruction to enable virtual functions on a NIC."""
     vendor = find_vendor(hca)
     text = (
         vendor.enable_functions
@@ -156,7 +157,7 @@ def enable_functions(hca: Hca) -> str:
 
 
 def more_functions(hca: Hca) -> str:
-    """Return how a NIC comes to offer more virtual functions."""
+    """Return the instruction to raise the number of virtual functions of a NIC."""
     vendor = find_vendor(hca)
     text = (
         vendor.more_functions
@@ -167,34 +168,37 @@ def more_functions(hca: Hca) -> str:
 
 
 def burn(hca: Hca) -> str:
-    """Return how another firmware is written, as a part of a sentence."""
+    """Return the instruction to write other firmware to a NIC, as part of a sentence."""
     vendor = find_vendor(hca)
     return _add_address(vendor.burn if vendor else "the tool of its vendor", _list_addresses([hca]))
 
 
 def link_command(hca: typing.Optional[Hca], address: str) -> str:
-    """Return the command that shows link and cable of a NIC.
+    """Return the command that shows the link and the cable of a NIC.
 
-    :param address: of the function
+    :param hca: the NIC; None if unknown, which results in the generic command
+    :param address: PCI address of the function
     """
     vendor = find_vendor(hca) if hca is not None else None
     return (vendor.link if vendor else "ethtool -m INTERFACE").replace("ADDRESS", address)
 
 
 def priorities_command(hca: typing.Optional[Hca]) -> str:
-    """Return the command that shows how the port of a NIC treats priorities."""
+    """Return the command that shows the priority and flow control settings of the port of a NIC."""
     vendor = find_vendor(hca) if hca is not None else None
     return vendor.priorities if vendor else "dcb pfc show dev INTERFACE"
 
 
 def _list_vendors(hcas: typing.Iterable[Hca]) -> tuple[Vendor, ...]:
-    """Return the vendors of these functions, in the order of the table; none where one of them is not in it."""
+    """Return the vendors of these functions, in the order of the table. The result is empty if the vendor of any of
+    them is not in the table.
+    """
     seen = [find_vendor(hca) for hca in hcas]
     return tuple(vendor for vendor in VENDORS if vendor in seen) if None not in seen else ()
 
 
 def _list_addresses(hcas: typing.Iterable[Hca]) -> tuple[str, ...]:
-    """Return the addresses of the physical functions."""
+    """Return the PCI addresses of the physical functions to which these functions belong."""
     return tuple(dict.fromkeys(hca.physical_function or hca.pci.address for hca in hcas if hca.pci))
 
 
@@ -208,8 +212,9 @@ def _look_up(hcas: typing.Sequence[Hca]) -> str:
 
 
 def _describe_missing_module(vendors: typing.Sequence[Vendor]) -> str:
-    """Return where a module is that modprobe does not find: distributions have drivers of their kernel in a package of
-    their own."""
+    """Return the instruction to install a module that modprobe does not find. Distributions ship some drivers of their
+    kernel in a separate package.
+    """
     packages = " or ".join(vendor.package for vendor in vendors)
     return (
         "If modprobe does not find it, install it: on Ubuntu apt install linux-modules-extra-$(uname -r), on RHEL dnf"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why a physical function has no SR-IOV, named by the layer that says no. The one answer for all stages that meet such
-a function."""
+"""Explain why a physical function cannot create virtual functions, and name the responsible layer, such as the BIOS or
+the firmware. All stages that find such a function use this explanation.
+"""
 
 from __future__ import annotations
 
@@ -44,6 +45,8 @@ _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], tuple[str, str]] = {
 
 
 def why(hca: Hca) -> tuple[str, str]:
-    """Cause, beginning with the name of the layer, and remedy."""
+    """Return the cause why a physical function cannot create virtual functions, and the remedy. The cause begins with
+    the name of the layer.
+    """
     cause, remedy = _CAUSES[hca.sriov_absence]
     return cause, remedy.replace("{enable}", vendors.enable_functions(hca))

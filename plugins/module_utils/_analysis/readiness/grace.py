@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The grace of a suspect state: the time that it may last before it is a failure, and the remedy then."""
+"""The grace period of each suspect state of a node, which is the time that the state may last before it counts as a
+failure, and the remedy of the state.
+"""
 
 from __future__ import annotations
 
@@ -108,20 +110,24 @@ GRACE: dict[str, tuple[float, str]] = {
 
 
 class SuspectTimer:
-    """Turns a suspect state that lasts too long into a failure. The caller passes the time, so that a test needs no
-    clock."""
+    """A timer that marks a node as failed if its suspect state lasts longer than the grace period. The caller passes
+    the time.
+    """
 
     def __init__(self, grace: typing.Optional[typing.Mapping[str, float]] = None) -> None:
-        """:param grace: seconds for each suspect, instead of those of GRACE"""
+        """Create a timer.
+
+        :param grace: grace period in seconds by suspect state, which overrides that of GRACE
+        """
         self._grace = {name: (grace or {}).get(name, seconds) for name, (seconds, _remedy) in GRACE.items()}
         self._since: dict[tuple[str, str], tuple[str, float]] = {}
         #: a judgement, and its node with the remedy of its suspect, since most judgements are those of the last call
         self._named: dict[tuple[str, str], tuple[Judgement, SyncNode]] = {}
 
     def apply(self, judgements: typing.Iterable[Judgement], now: float) -> tuple[SyncNode, ...]:
-        """Return the nodes of judgements, as failed where a suspect state has lasted too long.
+        """Return the node of each judgment, with the phase ``failed`` if its suspect state has lasted too long.
 
-        :param now: seconds of a monotonic clock
+        :param now: time of a monotonic clock, in seconds
         """
         return tuple(self._judge_suspect(judgement, now) for judgement in judgements)
 
@@ -142,6 +148,9 @@ class SuspectTimer:
         return named if now - since < self._grace[judgement.suspect] else dataclasses.replace(named, phase="failed")
 
     def wake(self, now: float) -> typing.Optional[float]:
-        """Return the seconds until the next suspect state becomes a failure; None when no state is suspect."""
+        """Return the seconds until the first suspect state becomes a failure, or None if no state is suspect.
+
+        :param now: time of a monotonic clock, in seconds
+        """
         ends = [since + self._grace[suspect] - now for suspect, since in self._since.values()]
         return max(0.0, min(ends)) if ends else None

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""When can pods of a node be attached to a network without virtual functions? Named predicates on resources, asked in
-the order of the profile's row.
+"""Judge whether pods of a node can be attached to a network without virtual functions. The conditions are checked in
+the order that the profile of the fabric defines.
 
-Each trusts only the resource that knows: an operator's object for what the operator did, the
-NetworkAttachmentDefinition for what multus will read, the node for what its device plugins offer.
+Each condition is read only from the authoritative resource: from an operator's object for the actions of the operator,
+from the NetworkAttachmentDefinition for the configuration that multus reads, and from the node for the resources of its
+device plugins.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from .state import ClusterState, Target
 
 
 class Missing(typing.NamedTuple):
-    """The first thing that is missing.
+    """The first condition of a network that is not met on a node.
 
-    :ivar suspect: see GRACE in sriov.py; empty: it may take its time
+    :ivar suspect: suspect state, see GRACE in grace.py; empty if the state may last without limit
     """
 
     detail: str
@@ -31,9 +32,12 @@ Predicate = typing.Callable[[Target, str, ClusterState], typing.Optional[Missing
 
 
 def find_first_missing(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
-    """Return the first thing that keeps pods of a node from the network; None when there is none.
+    """Return the first condition that is not met, so that pods of a node cannot be attached to the network. Return None
+    if all are met.
 
-    :param name: of a node that the cluster knows
+    :param target: fabric for which the run waits
+    :param name: name of a node that the cluster has
+    :param world: objects of the API server
     """
     for predicate in target.predicates:
         missing = PREDICATES[predicate](target, name, world)
@@ -48,7 +52,7 @@ def _check_node_readiness(target: Target, name: str, world: ClusterState) -> typ
 
 
 def _check_operator_objects(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
-    """Return the operator's objection to an object that it was given."""
+    """Return the first object that its operator does not report as ready, with the reason, or None if all are ready."""
     for what in target.objects:
         kind, _blank, key = what.partition(" ")
         if kind in world.blind:
@@ -80,8 +84,15 @@ def _check_operator_objects(target: Target, name: str, world: ClusterState) -> t
 
 
 def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missing:
-    """Describe the NicClusterPolicy's effect on this node: the operator names the part that is not ready, and not why.
-    The networks have nothing on nodes."""
+    """Return the unmet condition for an object that is not ready.
+
+    For a NicClusterPolicy, the state of its pods on this node is added, because the operator reports only which of its
+    parts is not ready, without the reason. Objects of networks have no pods on the nodes.
+
+    :param kind: kind of the object
+    :param name: name of the node
+    :param detail: description of the object's state
+    """
     if kind != "NicClusterPolicy":
         return Missing(detail)
     if world.nodes[name].labels.get(NIC_LABEL) != "true":
@@ -103,7 +114,9 @@ def _describe_cause(reason: str, parts: typing.Sequence[str]) -> str:
 
 
 def _check_attachment(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
-    """The definition is there, multus can read it, and it is of this wish and not of an older one."""
+    """Return the unmet condition if the NetworkAttachmentDefinition does not exist, is unreadable for multus, or
+    differs from the intent. Return None if it is as expected.
+    """
     seen = world.attachments.get(target.attachment)
     if seen is None:
         return Missing(f"there is no NetworkAttachmentDefinition {target.attachment}", "no_attachment")
@@ -124,12 +137,16 @@ def _check_attachment(target: Target, name: str, world: ClusterState) -> typing.
 
 
 def _quote_value(value: object) -> str:
-    """Return a value as Python writes it, in few characters: whoever may change the definition writes it."""
+    """Return a value in Python syntax, shortened. Any user with the right to change the definition controls the
+    value.
+    """
     return repr(both_ends(value, 200)) if isinstance(value, str) else both_ends(repr(value), 200)
 
 
 def _check_pool_share(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
-    """nv-ipam has given the node its share."""
+    """Return the unmet condition if the node has no share of the nv-ipam pool. Return None if it has one, or if the
+    network uses no such pool.
+    """
     if not target.pool:
         return None
     kind, _blank, key = target.pool.partition(" ")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judges the same nodes again and again, and anew only those of which something changed since: of a fleet, a change
-concerns one node."""
+"""Judge the same nodes repeatedly, and recompute only the judgments of nodes that changed. In a large cluster most
+changes concern one node.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ SMALL = ("unread", "blind", "stale")
 
 
 class ReadinessCache:
-    """A cache of the judgements of one wait: what did not change is not judged again."""
+    """A cache of the readiness of each node during one wait for the network. A judgment is computed again only if its
+    input has changed.
+    """
 
     def __init__(self, targets: typing.Iterable[Target]) -> None:
         self._targets = tuple(targets)
@@ -30,7 +33,10 @@ class ReadinessCache:
         self._known: dict[tuple[int, str], tuple[tuple[typing.Any, ...], Judgement]] = {}
 
     def judge(self, world: ClusterState) -> tuple[Judgement, ...]:
-        """Judge the progress of each node of each fabric."""
+        """Return the judgment of each node of each fabric.
+
+        :param world: objects of the API server
+        """
         shared = (
             *(getattr(world, name) for name in SHARED),
             *(dict(getattr(world, name)) for name in SMALL),
@@ -72,7 +78,9 @@ class ReadinessCache:
 
 
 class _Counted(DrainTurns):
-    """Counts the turns that were requested."""
+    """The drain limits of the nodes, with a counter of the requests for them. The counter shows whether a judgment
+    depends on the limits.
+    """
 
     asked = 0
 
@@ -82,7 +90,9 @@ class _Counted(DrainTurns):
 
 
 def _is_unchanged(one: typing.Sequence[typing.Any], other: typing.Sequence[typing.Any]) -> bool:
-    """Return whether all that nodes share is unchanged: the same objects, and the same words in the small ones."""
+    """Return whether the input that all nodes share is unchanged. Large fields must be the same objects, and small
+    fields must have equal values.
+    """
     objects = len(SHARED)
     return (
         len(one) == len(other)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judge whether a fabric's network is ready on a node, what is missing, and whether waiting can help. The loop is in
-_run/cluster/wait_for_network.py.
+"""Judge whether a fabric's network is ready on a node, which condition is not met, and whether waiting can help. The
+loop that waits is in _run/cluster/wait_for_network.py.
 
-The conditions are judged in the order in which the operator works: policy seen, interface selected, VFs made, resource
-offered. Only what belongs to this policy counts: ``Succeeded`` may be older than the policy, and the VFs exist some
-seconds before the kubelet offers them.
+The conditions are judged in the order in which the operator works: it has read the policy, selected the interface, and
+created the VFs, and the kubelet offers the resource. Only data that belongs to this policy counts: ``Succeeded`` may be
+older than the policy, and the VFs exist some seconds before the kubelet offers them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ from .state import ClusterState, Judgement, Target
 
 
 def judge(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
-    """Judge the progress of each node of each fabric."""
+    """Return the judgment of each node of each fabric.
+
+    :param targets: fabrics for which the run waits
+    :param world: objects of the API server
+    """
     turns = DrainTurns(world)
     return tuple(judge_node(target, name, world, turns) for target in targets for name in target.nodes)
 
@@ -46,7 +50,14 @@ BOOTS, LOSSES = 2, 3
 
 
 def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Optional[DrainTurns] = None) -> Judgement:
-    """Judge the progress of one node of one fabric: the first missing condition, or a loop of boots or losses."""
+    """Return the judgment of one node of one fabric: the first condition that is not met, or a failure if the node
+    boots or becomes NotReady repeatedly without progress.
+
+    :param target: fabric for which the run waits
+    :param name: name of the node
+    :param world: objects of the API server
+    :param turns: drain limits of the nodes; None to compute them
+    """
     judgement = _judge_node(target, name, world, turns or DrainTurns(world))
     history, node = world.histories.get(name), world.nodes.get(name)
     if history is None or node is None or judgement.node.phase != "waiting":
@@ -108,7 +119,7 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
 
 
 def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> Judgement:
-    """Judge a node of a network without virtual functions."""
+    """Return the judgment of a node for a network without virtual functions."""
     offered = node.allocatable.get(target.resource)
     missing = find_first_missing(target, node.name, world)
     if missing is not None:
@@ -173,8 +184,11 @@ def _judge_state(
 def _sync_failed(
     target: Target, name: str, state: NodeState, world: ClusterState, matched: tuple[str, ...] = ()
 ) -> Judgement:
-    """Return the judgement of a failed sync, with the cause and the remedy of its error. Release 1.6.0 reports no
-    cause, so it is read from the log."""
+    """Return the judgment of a node on which the config daemon reports a failed sync, with the cause and the remedy. If
+    the reported error names no cause, as in release 1.6.0, the cause is read from the log of the config daemon.
+
+    :param matched: physical functions that the policy selects
+    """
     error = state.last_sync_error
     if explain(error) is None and explain(world.logs.get(name, "")) is not None:
         error = f"{error or 'it gave no reason'}; its log says: {world.logs[name]}"
@@ -188,7 +202,10 @@ def _describe_node_readiness(node: ClusterNode) -> str:
 
 
 def _daemon(judgement: Judgement, node: ClusterNode, world: ClusterState, suspect: str) -> Judgement:
-    """Add the state of the config daemon, for which the node waits, to a judgement."""
+    """Return the judgment with the state of the config daemon added, since the node waits for it.
+
+    :param suspect: suspect state of the node unless the daemon's state is the cause
+    """
     detail, remedy = judgement.node.detail, judgement.node.remedy
     _name, stand = (world.daemons or {}).get(node.name, ("", PodState("failed", "there is none on the node")))
     if not node.ready:
@@ -277,8 +294,9 @@ def _make_failed_judgement(target: Target, name: str, detail: str, remedy: str) 
 
 
 def judge_release(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
-    """Judge the progress of each node back to its earlier state: no policy, no wanted interface, no virtual function,
-    no offered resource."""
+    """Return the judgment of each node while the fabrics are removed from it. The conditions are: no policy, no desired
+    interface, no virtual function, no offered resource.
+    """
     turns = DrainTurns(world)
     return tuple(_judge_release(target, name, world, turns) for target in targets for name in target.nodes)
 

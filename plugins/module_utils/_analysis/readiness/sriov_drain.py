@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The drain of a node by the SR-IOV network operator: its turn, and what holds it."""
+"""Describe the drain of a node by the SR-IOV network operator: whether it has begun, and why it is blocked."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from .state import ClusterState, Target
 
 
 def is_draining(state: NodeState) -> bool:
-    """Return whether the node is being drained or waits for its turn."""
+    """Return whether the node is being drained or waits for its drain."""
     return state.desired_state not in ("", "Idle") or state.current_state not in ("", "Idle")
 
 
 class DrainTurns:
-    """The turns of the nodes of a cluster. Nodes of the same pools have the same turn, and each pool is counted
-    once."""
+    """The drain limits of the nodes of a cluster. Nodes with the same SriovNetworkPoolConfigs have the same limits, so
+    these are computed only once.
+    """
 
     def __init__(self, world: ClusterState) -> None:
         self._nodes = tuple(world.nodes.values())
@@ -34,7 +35,7 @@ class DrainTurns:
         self._known: dict[tuple[str, ...], Turn] = {}
 
     def find_turn(self, node: ClusterNode) -> Turn:
-        """Return the turn of a node."""
+        """Return the drain limits of a node."""
         key = tuple(pool.name for pool in find_pools(node, self._pools))
         if key not in self._known:
             self._known[key] = turn_of(node, self._pools, self._nodes)
@@ -44,8 +45,12 @@ class DrainTurns:
 def describe_drain(
     target: Target, node: ClusterNode, state: NodeState, world: ClusterState, turns: DrainTurns
 ) -> tuple[str, str]:
-    """Describe the progress of the drain of a node, and name its suspect state; the name is empty where there is
-    none."""
+    """Return the progress of the drain of a node as text, and the name of its suspect state. The name is empty if the
+    state may last without limit.
+
+    :param state: SriovNetworkNodeState of the node
+    :param turns: drain limits of the nodes
+    """
     reboots = state.desired_state == "Reboot_Required"
     what = "drained and rebooted" if reboots else "drained"
     detail = (

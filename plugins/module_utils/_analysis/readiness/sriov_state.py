@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The part of a node's SriovNetworkNodeState that the policy wants: what the operator has not written into it yet, and
-what the config daemon has not made of it yet.
+"""Compare a policy with the SriovNetworkNodeState of a node, and describe what the operator has not written into it
+yet, and what the config daemon has not applied yet.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from ..controllers.sriov_operator import (
 
 
 def describe_unwritten(policy: Policy, state: NodeState, addresses: typing.Iterable[str]) -> str:
-    """Describe the difference between the node's wanted state and the policy; empty when the operator has written all
-    of the policy into it."""
+    """Return the first difference between the policy and the desired state in the SriovNetworkNodeState, as text; empty
+    if the operator has written the complete policy into it.
+
+    :param addresses: PCI addresses of the physical functions that the policy selects
+    """
     wanted = {item.address: item for item in state.wanted}
     functions = {item.address: item for item in state.interfaces}
     for address in addresses:
@@ -66,7 +69,11 @@ def _describe_difference(asked: WantedInterface, wanted: WantedInterface) -> str
 
 
 def describe_unmade(state: NodeState, addresses: typing.Iterable[str]) -> str:
-    """Describe the part of the wanted state that the config daemon does not report yet; empty when it reports all."""
+    """Return the first part of the desired state in the SriovNetworkNodeState that the config daemon does not report as
+    applied, as text; empty if it reports all of it.
+
+    :param addresses: PCI addresses of the physical functions to compare
+    """
     wanted = {item.address: item for item in state.wanted}
     made = {interface.address: interface for interface in state.interfaces}
     if state.wanted_rdma_mode and state.rdma_mode and state.wanted_rdma_mode != state.rdma_mode:

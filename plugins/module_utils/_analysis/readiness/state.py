@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the wait for the network knows: what it waits for, what the API server shows, and what it says of a node."""
+"""The data of the wait for the networks of the fabrics: the fabrics, the objects of the API server, and the judgment of
+each node.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ class Target:
 
     @property
     def functions(self) -> bool:
-        """Return whether it waits for virtual functions."""
+        """Return whether the network of this fabric uses virtual functions."""
         return self.predicates == ("virtual_functions",)
 
 
@@ -55,9 +57,9 @@ class Target:
 class NodeHistory:
     """The states of a node since the operator last changed its desired state.
 
-    :ivar generation: of the SriovNetworkNodeState
-    :ivar boots: how often it booted
-    :ivar losses: how often it went from Ready to NotReady without a boot
+    :ivar generation: generation of the SriovNetworkNodeState
+    :ivar boots: number of boots
+    :ivar losses: number of changes from Ready to NotReady without a boot
     """
 
     generation: int = 0
@@ -72,15 +74,15 @@ class ClusterState:
     """The objects of the API server, by name.
 
     :ivar attachments: NetworkAttachmentDefinitions by namespace/name
-    :ivar reports: kind, then name or namespace/name, of what says itself how far it is
-    :ivar unread: kinds that were not listed yet, each with the reason; nothing is judged before there are none
-    :ivar blind: kinds that only explain and cannot be read, each with the reason
-    :ivar stale: kinds that are known as they were, since the API server does not answer now
+    :ivar reports: objects that report their own progress, by kind, and then by name or namespace/name
+    :ivar unread: kinds that were not listed yet, each with the reason; no node is judged while there are any
+    :ivar blind: kinds that cannot be read and that only provide explanations, each with the reason
+    :ivar stale: kinds with old data, since the API server does not answer at present
     :ivar budgets: PodDisruptionBudgets by namespace/name
-    :ivar daemons: name and stand of the config daemon's pod on each node; None until they were read
-    :ivar pods: of nodes whose drain takes long
+    :ivar daemons: name and state of the config daemon's pod on each node; None before they were read
+    :ivar pods: pods of nodes whose drain takes long, by node
     :ivar logs: last error in the log of config daemons that take long, by node
-    :ivar parts: name and stand of the pods that NVIDIA's network operator has on a node that waits for it
+    :ivar parts: names and states of the pods of NVIDIA's network operator, for nodes that wait for it
     """
 
     nodes: typing.Mapping[str, ClusterNode] = dataclasses.field(default_factory=dict)
@@ -103,8 +105,11 @@ class ClusterState:
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """:ivar suspect: a state that may still pass by itself, but not for ever; see ``Patience`` in sriov.py. Empty: wait
-    without limit of its own"""
+    """The judgment of a node: its phase and details, and the suspect state that ends the wait early.
+
+    :ivar suspect: state that may still resolve itself, but not without limit, see :class:`SuspectTimer`; empty if only
+        the limit of the wait ends it
+    """
 
     node: SyncNode
     suspect: str = ""

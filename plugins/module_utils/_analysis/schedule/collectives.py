@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which nodes run a collective together, from one node up to all, each step only with nodes that the steps before have
-proven; and how many tests that is.
+"""Choose the nodes that run a collective together, from one node up to all, and count these tests. Each step uses only
+nodes that passed the steps before it.
 
-Each step adds one thing. One node: its inside, no network. Two nodes of a leaf, rail by rail at the same time
-(NCCL_TESTS_SPLIT): an HCA of each on each rail, and one switch. A leaf: all its ports at once. One node of each leaf:
-the links between switches. All. Who is slow in a group that is, halving.py finds.
+Each step adds parts of the fabric to those that passed before. One node tests the inside of the node, without a
+network. Two nodes of a leaf, rail by rail at the same time (NCCL_TESTS_SPLIT), add an HCA of each node on each rail,
+and one switch. A leaf adds all of its ports at once. One node of each leaf adds the links between switches. The last
+step uses all nodes. halving.py finds the slow members of a slow group.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ Leaves = typing.Mapping[str, typing.Sequence[str]]
 
 
 class UnknownLeaf(str):
-    """A name in the place of a leaf, of nodes whose leaf is not known."""
+    """A name that stands for the leaf of a node whose leaf is unknown."""
 
     __slots__ = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class CollectiveGroup:
-    """Nodes that run one test together, over all rails."""
+    """The nodes that run one test of a collective together, over all rails."""
 
     kind: Kind
     nodes: tuple[str, ...]
@@ -39,7 +40,9 @@ class CollectiveGroup:
 
 @dataclasses.dataclass(frozen=True)
 class CollectiveStep:
-    """Rounds of groups; no node is in two groups of a round."""
+    """The groups of one step, in rounds whose groups are tested at the same time. No node is in two groups of the same
+    round.
+    """
 
     kind: Kind
     rounds: tuple[tuple[CollectiveGroup, ...], ...]
@@ -47,11 +50,11 @@ class CollectiveStep:
 
 @dataclasses.dataclass(frozen=True)
 class Announcement:
-    """The number of tests, announced before any of them has run.
+    """The number of tests, computed before any of them runs.
 
-    :ivar tests: of each step, where all is proven
-    :ivar rounds: in which these run
-    :ivar for_a_fault: tests more that a slow port takes at most
+    :ivar tests: number of tests of each step, if all of them pass
+    :ivar rounds: number of rounds of these tests
+    :ivar for_a_fault: maximum number of additional tests for one slow port
     """
 
     tests: dict[Kind, int]
@@ -65,9 +68,10 @@ SMALL, SOAK = "small_messages", "soak"
 
 @dataclasses.dataclass(frozen=True)
 class Repeat:
-    """A group once more, with one thing changed: of a slow one to find the cause, of a fast pair its messages.
+    """A repetition of a group's test with one change. A slow group is repeated to find the cause, and a fast pair of
+    nodes with other message sizes.
 
-    :ivar change: its name
+    :ivar change: name of the change
     """
 
     group: CollectiveGroup
@@ -88,11 +92,11 @@ Test = typing.Union[CollectiveGroup, RailTrial, Repeat]
 
 
 def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> dict[str, tuple[str, ...]]:
-    """Group nodes by the leaves that they are on: in a fabric optimised for rails those of one scalable unit share a
-    leaf for each rail.
+    """Return the nodes by the leaves to which they are connected. In a rail-optimized fabric the nodes of one scalable
+    unit share a leaf for each rail.
 
     :param places: leaf by rail, of each node
-    :raises ValueError: a node without a leaf
+    :raises ValueError: the leaf of a node is unknown on one of its rails
     """
     found: dict[str, list[str]] = {}
     for node, leaves in places.items():
@@ -103,11 +107,13 @@ def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> di
 
 
 def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[CollectiveStep, ...]:
-    """Return the steps, from the inside to the outside. One that would be the same as another is left out.
+    """Return the steps, from one node up to all. A step that would repeat another one is left out.
 
-    :param leaves: nodes by leaf, each of one leaf. Those of an :class:`UnknownLeaf` take no part in the steps by leaves
-    :param gpus: of a node. One alone sends nothing, so that of several nodes there is no step of one
-    :raises ValueError: a node of two leaves
+    :param leaves: nodes by leaf; each node has one leaf. Nodes of an :class:`UnknownLeaf` take no part in the steps by
+        leaves
+    :param gpus: number of GPUs of a node. A single GPU sends no data, so that the step of one node is left out if there
+        are several nodes
+    :raises ValueError: a node has two leaves
     """
     nodes = tuple(node for members in leaves.values() for node in members)
     if len(set(nodes)) != len(nodes):
@@ -130,8 +136,9 @@ def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[CollectiveStep, ...]:
 
 
 def join_unknown(leaves: Leaves) -> dict[str, tuple[str, ...]]:
-    """Return the leaves with the nodes whose leaf is not known at the largest one: alone at a leaf, a slow port could
-    not be told from its uplink."""
+    """Return the leaves, with the nodes whose leaf is unknown added to the largest one. On a leaf of its own, a slow
+    port of such a node could not be distinguished from the uplink.
+    """
     known = {leaf: tuple(nodes) for leaf, nodes in leaves.items() if not isinstance(leaf, UnknownLeaf)}
     if not known:
         return {leaf: tuple(nodes) for leaf, nodes in leaves.items()}
@@ -141,7 +148,7 @@ def join_unknown(leaves: Leaves) -> dict[str, tuple[str, ...]]:
 
 
 def without_overlap(groups: typing.Iterable[CollectiveGroup]) -> list[list[CollectiveGroup]]:
-    """Return groups in rounds, in each of which no node is in two groups."""
+    """Distribute the groups over rounds, and return the rounds. No node is in two groups of the same round."""
     rounds: list[list[CollectiveGroup]] = []
     for group in groups:
         busy = ({node for other in turn for node in other.nodes} for turn in rounds)
@@ -158,11 +165,11 @@ def _build_step(kind: Kind, turns: typing.Iterable[typing.Iterable[tuple[str, ..
 
 
 def _list_pairs(leaves: Leaves) -> list[list[tuple[str, ...]]]:
-    """Turns of pairs in which each node is once at least: neighbours of a leaf, then the one that is left over with the
-    first of its leaf.
+    """Return rounds of pairs that contain each node at least once. First come neighbors on a leaf, then pairs of a node
+    without a partner and the first node of its leaf.
 
-    A node that is alone at its leaf has no partner there, and goes with another one that is alone; the last of these
-    with any other.
+    A node that is alone on its leaf is paired with another such node. The last of an odd number of them is paired with
+    a node of another leaf.
     """
     turns: list[list[tuple[str, ...]]] = [[], [], []]
     alone = [members[0] for members in leaves.values() if len(members) == 1]
@@ -178,9 +185,11 @@ def _list_pairs(leaves: Leaves) -> list[list[tuple[str, ...]]]:
 
 
 def announce(leaves: Leaves, rails: int, gpus: int = 2) -> Announcement:
-    """Count the tests before any of them has run.
+    """Count the tests of a collective before any of them runs.
 
-    :param gpus: of a node
+    :param leaves: nodes by leaf
+    :param rails: number of rails
+    :param gpus: number of GPUs of a node
     """
     steps = plan_steps(leaves, gpus)
     nodes = sum(map(len, leaves.values()))
@@ -189,18 +198,20 @@ def announce(leaves: Leaves, rails: int, gpus: int = 2) -> Announcement:
 
 
 class Climb:
-    """Gives the tests of a round and takes their results: step by step, and within a step that is slow the halving of
-    who is slow in it.
+    """The sequence of the tests of a collective, from one node up to all. It returns the tests of each round and takes
+    their results, step by step. If a step is slow, it halves the slow groups to find their slow members.
 
-    A step ends with its slow groups again, without those that were named: what is slow then, twice, is slow only with
-    all rails at the same time.
+    At the end of a step its slow groups run again, without the members that were found to be slow. If a group is still
+    slow after all repetitions, it is slow only with all rails at the same time.
     """
 
     def __init__(self, leaves: Leaves, rails: typing.Sequence[int], gpus: int = 2) -> None:
-        """:param leaves: nodes by leaf
-        :param rails: of each node
-        :param gpus: of each node
-        :raises ValueError: a node of two leaves, or no rail
+        """Create the steps.
+
+        :param leaves: nodes by leaf
+        :param rails: rails of each node
+        :param gpus: number of GPUs of each node
+        :raises ValueError: a node has two leaves, or there is no rail
         """
         if not rails:
             raise ValueError("a collective over the network needs a rail")
@@ -227,11 +238,11 @@ class Climb:
 
     @property
     def unproven(self) -> tuple[Kind, ...]:
-        """Name the steps of which nothing is proven, of a climb that has ended."""
+        """Return the steps in which no group passed. Call this only after all tests."""
         return tuple(kind for kind in self._kinds if kind not in self.proven)
 
     def next(self) -> tuple[Test, ...]:
-        """Return the tests of the next round, which run at the same time; none when all is done."""
+        """Return the tests of the next round, which run at the same time. The result is empty if all tests are done."""
         while True:
             if self._halving is not None:
                 trials = self._halving.next()
@@ -246,10 +257,10 @@ class Climb:
                 return ()
 
     def take(self, results: typing.Mapping[Test, typing.Optional[bool]]) -> None:
-        """Take what a round told.
+        """Take the results of a round.
 
-        :param results: whether a test is proven and as fast as it must be; None, or left out, where it is not proven or
-            gave no figure
+        :param results: True if a test was valid and fast enough, False if it was not fast enough; None, or missing, if
+            it gave no valid figure
         """
         if self._halving is not None:
             self._halving.take({test: result for test, result in results.items() if isinstance(test, RailTrial)})
@@ -264,8 +275,9 @@ class Climb:
             self._slow.append(slow)
 
     def _begin_step(self) -> bool:
-        """Begin the next step with those that the steps before have proven. A rail that is slow everywhere ends the
-        climb: each group uses it."""
+        """Begin the next step with the nodes that passed the steps before it, and return whether there is one. A rail
+        that is slow between all nodes ends the tests, because each group uses it.
+        """
         if self._step is not None and self._fast:
             self.proven.append(self._step.kind)
         left = {
@@ -284,7 +296,9 @@ class Climb:
         return bool(coming)
 
     def _look_closer(self) -> None:
-        """Halve the slow groups of a step; the inside of a node has no halves."""
+        """Begin the halving of the slow groups of a step, or repeat them if a halving is not possible, as for the
+        inside of a node.
+        """
         if self._again or self._step is None or self._step.kind == "one node":
             self._confirm()
             return
@@ -309,7 +323,7 @@ class Climb:
         self._confirm()
 
     def _confirm(self) -> None:
-        """Run the slow groups again, without those that are left out."""
+        """Schedule the slow groups of the step again, without the nodes that were found to be slow."""
         self._again += 1
         turns = []
         for turn in self._slow:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which links tests used, of those that the ends of a fabric can use at all."""
+"""Compute which links the tests used, among all links on paths between the HCAs of a fabric."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from .paths import PathTable
 
 @dataclasses.dataclass(frozen=True)
 class Coverage:
-    """Numbers of directions, of real links alone.
+    """The directions of links, by number, that the tests used and did not use. Placeholders for unknown links are left
+    out.
 
-    :ivar covered: on the way of a test
-    :ivar missing: not so, though there is a pair of ends whose way they are on
-    :ivar unused: on no way from one end to another
+    :ivar covered: directions on the path of a test
+    :ivar missing: directions that no test used, although they are on the path of a pair of ends
+    :ivar unused: directions on no path between ends
     """
 
     covered: frozenset[int]
@@ -30,7 +31,10 @@ class Coverage:
 
 
 def compute_coverage(ways: PathTable, tests: typing.Iterable[Test]) -> Coverage:
-    """Return the links that these tests use."""
+    """Return which links these tests used, and which they did not use.
+
+    :param tests: numbers of the two ends of each test
+    """
     covered = {number for test in tests for number in ways.way(*test) or () if number < ways.real}
     missing, unused = [], []
     for number, direction in enumerate(ways.directions[: ways.real]):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which flow a test is, where switches choose one of several links by a hash of it: RoCE v2 packets differ from flow to
-flow in their UDP source port alone.
+"""Compute the flow label of a test, for switches that choose one of several links by a hash of the flow. RoCE v2
+packets of different flows between the same two addresses differ only in their UDP source port.
 
-perftest sets the flow label of its queue pairs by ``--flow_label``, from 23.10 on (its commit 69bc866). The kernel's
-drivers make the port of it that ``udp_port`` says (rdma_flow_label_to_udp_sport of Linux 5.8). With no label they take
-one from the numbers of the queue pairs, which each run has others of.
+perftest sets the flow label of its queue pairs by ``--flow_label``, since release 23.10 (its commit 69bc866). The
+kernel drivers compute the UDP source port from it as ``compute_udp_port`` does (rdma_flow_label_to_udp_sport of Linux
+5.8). Without a flow label they derive the port from the numbers of the queue pairs, which change with each run.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ PORT_OF_LABEL = frozenset(("mlx5_core", "ice", "hns3", "mana", "ionic"))
 
 
 def compute_flow_label(rail: int, source: str, target: str, other: int = 0) -> int:
-    """Return the label of all tests from one node to another, so that each takes the way that the first one took. 0
-    would be none.
+    """Return the flow label of all tests from one node to another, so that repeated tests take the same path. The label
+    is never 0, which would mean no label.
 
-    :param other: number of a further flow of theirs
+    :param source: name of the node that sends
+    :param target: name of the node that receives
+    :param other: number of an additional flow between them; 0 for the first flow
     """
     return (zlib.crc32(f"{rail} {source} {target}{f' {other}' if other else ''}".encode()) & ((1 << _BITS) - 1)) or 1
 
 
 def compute_udp_port(label: int) -> int:
-    """Return the UDP port that the kernel's drivers make of a label."""
+    """Return the UDP source port that the kernel drivers compute from a flow label."""
     return _FIRST_PORT | ((label & 0x3FFF) ^ (label >> 14))
 
 
 def not_of_label(drivers: typing.Iterable[str]) -> list[str]:
-    """Return the drivers of which it is not known whether they make a port of the label."""
+    """Return, of these drivers, those that are not known to compute the UDP source port from the flow label."""
     return sorted(set(drivers) - PORT_OF_LABEL)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which port, node, leaf, uplink or rail makes a collective slow: a slow group is halved until what is left can be
-named, on all rails at the same time.
+"""Find the port, node, leaf, uplink or rail that makes a collective slow. A slow group is halved, on all rails at the
+same time, until the slow port, node, leaf, uplink or rail is found.
 
-How each rail is searched is in rail_search.py; here their rounds and their results are put together, and the tests are
-counted beforehand.
+rail_search.py searches each rail. This module combines the rounds and the results of the rails, and counts the tests in
+advance.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ __all__ = ("Halving", "Named", "RailTrial", "count_most_tests")
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """The component that is slow.
+    """The nodes, ports, leaves, uplinks and rails that were found to be slow.
 
-    :ivar nodes: on each of several rails
+    :ivar nodes: nodes that are slow on each of several rails
     :ivar ports: node and rail
-    :ivar leaves: leaf and rail: between any two nodes of it
-    :ivar uplinks: leaf and rail: fast within, slow to others
-    :ivar rails: between any two nodes
-    :ivar silent: ports of those that gave no figure, rather than a slow one
-    :ivar undecided: rail, and nodes of which no more can be told: there is nobody to test them with, or tests
-        contradict each other
+    :ivar leaves: leaf and rail; slow between any two nodes of the leaf
+    :ivar uplinks: leaf and rail; fast inside of the leaf, slow to other leaves
+    :ivar rails: rails that are slow between any two nodes
+    :ivar silent: those of the slow ports that gave no figure instead of a slow one, including ports of ``nodes``
+    :ivar undecided: rail and nodes for which the cause remains unknown, because no node can be tested with them or
+        tests contradict each other
     """
 
     nodes: tuple[str, ...] = ()
@@ -41,12 +41,17 @@ class Named:
 
 
 def count_most_tests(nodes: int, leaves: int, rails: int, faults: int) -> int:
-    """Count the tests that are made at most, before any of them has run.
+    """Return the maximum number of tests of a search, computed before any of them runs.
 
-    One a rail. For each fault two a halving, as many again as confirm it or look between leaves, and one of the rail
-    without it. Where nobody is fast, pairs.
+    Each rail needs one test. Each fault adds two tests for each halving, the tests that confirm it or search between
+    leaves, one test of the rail without it, and the pairs that are tried if no node is known to be fast. Tests that
+    pair leaves with each other are added for one fault of each rail.
 
-    :param faults: slow ports, leaves and uplinks of a rail, and slow rails; of a slow node each of its rails
+    :param nodes: number of nodes
+    :param leaves: number of leaves
+    :param rails: number of rails
+    :param faults: number of slow ports, leaves and uplinks on all rails, and of slow rails. A slow node counts once for
+        each of its rails
     """
     halvings = max(0, nodes - 1).bit_length() + 1
     pairs = PAIRS + 2 * OF_LEAF + 2 * OF_RAIL
@@ -54,8 +59,9 @@ def count_most_tests(nodes: int, leaves: int, rails: int, faults: int) -> int:
 
 
 class Halving:
-    """Gives the tests of a round and takes their results, in turn, until there are no more: all rails at the same
-    time."""
+    """The search for slow ports, leaves and uplinks on all rails at the same time. It returns the tests of each round
+    and takes their results, until no test is left.
+    """
 
     def __init__(
         self,
@@ -64,11 +70,14 @@ class Halving:
         group: typing.Optional[typing.Sequence[str]] = None,
         fast: typing.Optional[typing.Mapping[int, typing.Iterable[str]]] = None,
     ) -> None:
-        """:param leaves: all nodes by leaf; in a fabric optimised for rails by the set of the leaves that they are on
-        :param rails: that are looked at
-        :param group: that is slow; None: all
-        :param fast: by rail, nodes that are known to be fast
-        :raises ValueError: fewer than two nodes, a node at two leaves, or no rail
+        """Begin a search on each rail.
+
+        :param leaves: all nodes by leaf; in a rail-optimized fabric by the set of the leaves to which they are
+            connected
+        :param rails: rails that are searched
+        :param group: slow group; None for all nodes
+        :param fast: nodes that are known to be fast, by rail
+        :raises ValueError: there are fewer than two nodes, a node has two leaves or none, or there is no rail
         """
         leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}
         members = list(leaf_of) if group is None else list(dict.fromkeys(group))
@@ -83,18 +92,20 @@ class Halving:
         self._searches = [RailSearch(rail, leaf_of, members, (fast or {}).get(rail, ())) for rail in rails]
 
     def next(self) -> tuple[RailTrial, ...]:
-        """Return the tests of the next round, which run at the same time: no port of a node is in two of them. None:
-        all is told."""
+        """Return the tests of the next round, which run at the same time. No port of a node is in two of them. The
+        result is empty if the search is done.
+        """
         return tuple(trial for search in self._searches for trial in search.next())
 
     def take(self, results: typing.Mapping[RailTrial, typing.Optional[bool]]) -> None:
-        """Take what a round told: whether a test was as fast as it must be; None, or left out, where it gave no
-        figure."""
+        """Take the results of a round: whether each test was fast enough. The result of a test that gave no figure is
+        None or missing.
+        """
         for search in self._searches:
             search.take(results)
 
     def named(self) -> Named:
-        """Return what is known to be slow by now."""
+        """Return the nodes, ports, leaves, uplinks and rails that are known to be slow so far."""
         hurt = [search for search in self._searches if not search.whole]
         everywhere = [node for node in self._members if len(hurt) > 1 and all(node in search.ports for search in hurt)]
         ports = [(node, search.rail) for search in hurt for node in search.ports if node not in everywhere]

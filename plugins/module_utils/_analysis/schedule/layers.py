@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which pairs are measured layer by layer in stage bandwidth: all, or as few of the suspects as name each end that is
-at fault once."""
+"""Choose the pairs that stage bandwidth measures layer by layer, from the PF on the host up to the GPU memory in the
+pod: either all pairs, or the fewest failed pairs that include each faulty end once.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +22,13 @@ _Role = tuple[int, str, str]
 def chosen(
     pairs: typing.Sequence[PairResult], passed: typing.Sequence[typing.Optional[bool]]
 ) -> tuple[PairResult, ...]:
-    """Of the pairs that failed, the slowest one for each end that never passed in its role; and each one whose ends
-    both passed elsewhere, since its cause lies between them. The slowest come first. Pairs without a figure have no
-    layer that is slow, and are left out.
+    """Return the failed pairs to measure layer by layer, the slowest first.
 
-    :param passed: of each pair; None: nothing is known of it
+    A pair is left out if a slower chosen pair contains the same suspect end, which is an end that never passed as
+    client or as server. A pair whose ends both passed elsewhere is always included, since its cause is between them.
+    Pairs without a figure are left out, because they show no slow layer.
+
+    :param passed: verdict for each pair; None if unknown
     """
     good: set[_Role] = set()
     failed: dict[typing.Any, PairResult] = {}
@@ -49,7 +52,7 @@ def chosen(
 
 
 def every(pairs: typing.Sequence[PairResult]) -> tuple[PairResult, ...]:
-    """Each ordered pair with a figure of RDMA once."""
+    """Return all pairs with an RDMA figure, each once for each direction."""
     return tuple({pair.key: pair for pair in pairs if pair.is_comparable}.values())
 
 

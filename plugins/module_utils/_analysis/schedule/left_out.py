@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which ends are left out of later steps of stage bandwidth: those whose pairs took the time of a step and gave no
-figure, with one partner after the other.
+"""Find the ends (node and rail) that stage bandwidth leaves out of its later steps, because their pairs with several
+partners used up the time of a step without a figure.
 
-Each step waits for its slowest pair, so that one node could make all rounds as long as the plan says that they are at
-most.
+Each step waits for its slowest pair, so one such node could make every round take its maximum time.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ _VOUCHES = 2
 
 
 class LostPairs:
-    """The failed ends and pairs of a fabric while it is measured.
+    """The failures of each end of a fabric during its measurement.
 
-    :ivar out: the ends that are left out, and the nodes that they lost their pairs with
+    :ivar out: ends that are left out, with the nodes of the partners in their failed pairs
     """
 
     def __init__(self) -> None:
@@ -41,8 +40,8 @@ class LostPairs:
     def note(self, results: typing.Iterable[PairResult], usual: float) -> tuple[End, ...]:
         """Take the results of a step, and return the ends that are left out from now on.
 
-        :param usual: seconds that a measurement takes when all goes well. A failure that takes no longer holds nobody
-            up
+        :param usual: seconds that a measurement takes without a failure. A failure that takes no longer delays no other
+            pair and does not count
         """
         passed, lost = _separate_lost_pairs(results, usual)
         self._step += 1
@@ -61,7 +60,11 @@ class LostPairs:
         return tuple(found)
 
     def _against(self, partners: typing.Mapping[End, int]) -> tuple[str, ...]:
-        """Name the nodes of the partners whose lost pairs speak against the other end."""
+        """Return the nodes of the partners whose failed pairs count against an end. A partner counts if it is reliable,
+        and if it has passed with another end since its failure with this one.
+
+        :param partners: step of the failure with each partner
+        """
         return tuple(
             sorted(
                 {
@@ -79,8 +82,11 @@ class LostPairs:
 
 
 def _separate_lost_pairs(results: typing.Iterable[PairResult], usual: float) -> tuple[set[Pair], set[Pair]]:
-    """Return the pairs that gave a figure in each direction, and those of which one took longer than usual and gave
-    none."""
+    """Return two sets of pairs: those without a failure in either direction, and those with a failure that took longer
+    than usual.
+
+    :param usual: seconds that a measurement takes without a failure
+    """
     every = list(results)
     failed = {result.pair for result in every if result.failure}
     return {result.pair for result in every} - failed, {

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The first rounds of a fleet: together they use every link that the ends can use, in both directions.
+"""Plan the first rounds of the measurement of a fabric. Together they use every link on a path between its HCAs, in
+both directions.
 
-Inside of each leaf first: the last link to a host carries what goes to that host alone, so no test between leaves can
-tell its cable from the port of a spine. Then between the leaves of a pod, then between pods, each leaf with one other
-leaf. Where rails share spines, between the rails of each host: that takes no partner, and where a rail has one leaf
-nothing else goes over its uplinks. And then what is left, link by link.
+The first round pairs ends (HCAs) inside of each leaf. The last link to a host carries only the traffic to that host, so
+that no test between leaves can distinguish its cable from the port of a spine. The next rounds pair each leaf with
+another leaf of its pod, and each pod with another one. If rails share spines, a round pairs the rails of each host: it
+needs no partner, and if a rail has only one leaf, no other test uses the uplinks of that leaf. The last rounds cover
+the remaining links one by one.
 
-A round is two turns, one for each direction of its pairs. In a turn an end sends or receives once, and no link is used
-twice in one direction: two that share it would both be slow.
+A round consists of turns in both directions of its pairs. In a turn, an end sends or receives once, and no link is used
+twice in one direction, because two tests on the same link would both be slow.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _MOST_ROUNDS = 8
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """The pairs that are measured in one round. why: in words for the reader."""
+    """The pairs that are measured in one round. ``why`` is the purpose of the round as text."""
 
     why: str
     turns: tuple[Turn, ...]
@@ -45,8 +47,9 @@ class Round:
 
 @dataclasses.dataclass(frozen=True)
 class Cover:
-    """The first rounds, and the numbers of the directions that they use; which these leave out, and why, ``coverage``
-    tells."""
+    """The first rounds of a fabric, and the numbers of the link directions that they use. ``compute_coverage`` returns
+    the directions that they do not use.
+    """
 
     rounds: tuple[Round, ...]
     covered: frozenset[int]
@@ -61,7 +64,7 @@ class Cover:
 
 
 class OccupiedLinks:
-    """Ends and links that a turn uses already."""
+    """The ends and links that the tests of one turn already use."""
 
     def __init__(self, ways: PathTable) -> None:
         self._ways = ways
@@ -85,8 +88,12 @@ class OccupiedLinks:
         self.tests.append(test)
 
     def _crosses(self, way: Way) -> typing.Iterator[tuple[str, bool]]:
-        """Yield the leaves that a flow leaves and comes into, where a hash may send two flows over one link: then one
-        of them at a time."""
+        """Yield each leaf that a flow exits (False) and enters (True). Only one flow of a turn may do so, since the
+        switches may send two flows over the same link by their hash. The result is empty if the link of each flow is
+        known.
+
+        :param way: numbers of the directions on the path of the flow
+        """
         for link in way if self._ways.hashed else ():
             direction = self._ways.directions[link]
             if direction.between:
@@ -95,7 +102,7 @@ class OccupiedLinks:
 
 
 def cover(ways: PathTable) -> Cover:
-    """Return the first rounds of a fabric."""
+    """Return the first rounds of a fabric, which together use each link in both directions."""
     groups = _find_rails(ways)
     covered: set[int] = set()
     rounds: list[Round] = []
@@ -135,8 +142,9 @@ def cover(ways: PathTable) -> Cover:
 
 
 def apart(ways: PathTable) -> bool:
-    """Return whether there are several rails that could be measured with each other, and nothing leads from one to
-    another of a host."""
+    """Return whether the rails of the fabric are separate: there are several rails that could be measured with each
+    other, but no path leads from one rail of a host to another.
+    """
     hosts = _list_hosts(ways) if ways.across else []
     return any(len(ends) > 1 for ends in hosts) and not any(
         ways.may(ends[0], other) for ends in hosts for other in ends[1:]
@@ -152,8 +160,11 @@ def _list_hosts(ways: PathTable) -> list[list[int]]:
 
 
 def _in_hosts(ways: PathTable, covered: typing.AbstractSet[int]) -> list[Test]:
-    """Pairs of rails of each host, all hosts alike: those that use most links that are not covered, and then those that
-    are most. What stays inside of a leaf has been measured.
+    """Return pairs of rails of each host, by the same pattern on all hosts. The pattern uses the most links that are
+    not covered yet, and among equal patterns it has the most pairs. Pairs inside of a leaf are left out, because they
+    have been measured.
+
+    :param covered: numbers of the directions that are covered
     """
     hosts = _list_hosts(ways)
     best: tuple[int, int, list[Test]] = (0, 0, [])
@@ -179,14 +190,20 @@ def _find_rails(ways: PathTable) -> list[list[int]]:
 def _group_by_leaf(
     ways: PathTable, group: typing.Sequence[int], pod: typing.Optional[typing.Sequence[str]]
 ) -> list[list[int]]:
-    """Return the ends of a group by leaf, of all leaves or of those of a pod."""
+    """Return the ends of a group by leaf, for the leaves of a pod or for all leaves.
+
+    :param group: numbers of the ends
+    :param pod: leaves that count; None for all
+    """
     members = set(group)
     found = [[end for end in ways.leaves[leaf] if end in members] for leaf in (ways.leaves if pod is None else pod)]
     return [leaf for leaf in found if leaf]
 
 
 def _split_halves(items: typing.Sequence[int], shift: int = 0) -> list[Test]:
-    """Each of the first half with one of the second half, shifted around; of an odd number one rests."""
+    """Return pairs of the items of the first half with the items of the second half, which is rotated by ``shift``
+    positions. The last of an odd number of items is left out.
+    """
     half = len(items) // 2
     return [(items[place], items[half + (place + shift) % half]) for place in range(half)]
 
@@ -194,7 +211,12 @@ def _split_halves(items: typing.Sequence[int], shift: int = 0) -> list[Test]:
 def _choose_leaf_pairs(
     ways: PathTable, parts: typing.Sequence[typing.Sequence[typing.Sequence[int]]], covered: typing.AbstractSet[int]
 ) -> list[Test]:
-    """Pairs between leaves, for each part the pairing that uses most links that are not covered."""
+    """Return pairs of ends on different leaves. For each part, the rotation is chosen that uses the most links that are
+    not covered yet.
+
+    :param parts: ends of each leaf, for each part of the fabric that is paired separately
+    :param covered: numbers of the directions that are covered
+    """
     result: list[Test] = []
     for leaves in parts:
         if len(leaves) < 2:
@@ -211,8 +233,10 @@ def _choose_leaf_pairs(
 
 
 def _pair_ends_between_leaves(leaves: typing.Sequence[typing.Sequence[int]], turn: int) -> list[Test]:
-    """Leaf i with leaf i + L/2, turned; the ends of a leaf that is larger than its partner go with those of other
-    leaves that are left."""
+    """Return pairs of the ends of leaf i and leaf i + L/2, where L is the number of leaves, rotated by ``turn``
+    positions. If a leaf is larger than its partner, its remaining ends are paired with the remaining ends of other
+    leaves.
+    """
     half = len(leaves) // 2
     pairs: list[Test] = []
     left: list[tuple[int, int]] = []
@@ -236,8 +260,12 @@ def _pair_remaining_ends(left: list[tuple[int, int]]) -> list[tuple[tuple[int, i
 def _list_turns(
     ways: PathTable, pairs: typing.Sequence[Test], covered: typing.AbstractSet[int]
 ) -> tuple[tuple[Turn, ...], set[int]]:
-    """Both directions of pairs. A test that shares a link with another is left out: what it alone would cover comes
-    later. Where nobody knows which link a flow takes, none is left out: each has a turn in which it shares none.
+    """Return the turns for both directions of the pairs, and the directions of links that they newly cover.
+
+    A test that shares a link with another test of the turn is left out, and later rounds cover its links. If the link
+    that a flow takes is unknown, the test gets a further turn instead, in which it shares no link.
+
+    :param covered: numbers of the directions that are covered
     """
     new: set[int] = set()
     turns = []
@@ -259,7 +287,10 @@ def _list_turns(
 
 
 def _plan_uncovered_links(ways: PathTable, left: typing.Sequence[int], covered: set[int]) -> Turn:
-    """Return a turn of tests over links that are not covered; adds what it covers."""
+    """Return a turn of tests over links that are not covered yet, and add all links of these tests to ``covered``.
+
+    :param left: numbers of the directions to use
+    """
     taken = OccupiedLinks(ways)
     for link in left:
         if link in covered:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which links are slow, from what the ways over them carried.
+"""Find slow links by the measured rates of the paths over them.
 
-A way carries what its slowest link does, so a link can do at least what the best way over it did. A link is a candidate
-for a slow way unless other ways show that it can do better; a link that is the only candidate, by two readings at
-least, is what is slow. What can not be told apart stays together, and what one low reading says alone is nobody's
-fault.
+A path carries the rate of its slowest link, so the best path over a link proves a minimum for that link. A link is a
+candidate for the cause of a slow path unless other paths prove that it can carry more. A link that is the only
+candidate, by at least two readings, is slow. Links that the readings cannot distinguish are reported together. A single
+low reading accuses no link.
 
-The limits are those of the noise that is seen: readings of good ways scatter, and what they prove depends on by how
-much.
+The limits depend on the measured noise: readings of good paths scatter, and the more they scatter, the less they prove.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ _KNOWN = 60.0
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """The measurement of one test. gbps: None when it failed, which is as slow as can be."""
+    """The measurement of one test. ``gbps`` is None if the test failed, which counts as a rate of 0."""
 
     test: Test
     gbps: typing.Optional[float]
@@ -62,10 +61,11 @@ class Reading:
 
 @dataclasses.dataclass
 class Measured:
-    """All readings of one way, as shares of what is usual in its class.
+    """All readings of one path, as shares of the usual rate of its class. A class contains the paths with the same
+    rates and length.
 
-    :ivar unsure: by how much what is usual may be off, as standard deviation
-    :ivar share: their mean
+    :ivar unsure: standard deviation of the usual rate, as a share
+    :ivar share: mean of the readings
     """
 
     test: Test
@@ -85,19 +85,21 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """The knowledge of the links after the readings.
+    """The conclusions about the links after the readings.
 
-    :ivar noise: standard deviation of a reading, as a share; of few readings the most that it may be
-    :ivar known: whether there were enough readings to tell the noise
-    :ivar good: directions on a good way
-    :ivar slow: directions that are slow, with what they do as a share of what is usual
-    :ivar switches: GUIDs of the switches all of whose links are slow, so that it is the switch, or each link of it
-    :ivar candidates: for each slow way that is not explained by these, the directions that may be the cause
-    :ivar sets: of those whose way was slow twice: directions of which at least one is slow, and that can not be told
-        apart yet
-    :ivar pairs: tests that were slow twice although each link of theirs is good elsewhere
-    :ivar doubtful: tests that are slow so far, and that may be so by chance
-    :ivar again: tests that were not slow, and that alone speak against a whole switch
+    :ivar noise: standard deviation of a reading, as a share; with few readings an upper limit
+    :ivar known: whether there were enough readings to estimate the noise
+    :ivar good: directions on a good path
+    :ivar slow: slow directions, each with its rate as a share of the usual rate
+    :ivar switches: GUIDs of the switches whose links are all slow, so that the switch is the cause, or each of its
+        links
+    :ivar candidates: for each slow path that ``slow`` and ``switches`` do not explain, the directions that may be the
+        cause
+    :ivar sets: candidates of paths that were slow twice: at least one direction of each set is slow, and the readings
+        cannot distinguish them yet
+    :ivar pairs: tests that were slow twice although each of their links is good on other paths
+    :ivar doubtful: tests that are slow so far, possibly by chance
+    :ivar again: tests that were not slow and that alone contradict the suspicion of a whole switch
     """
 
     noise: float
@@ -114,10 +116,10 @@ class Evidence:
 
 
 def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None) -> Evidence:
-    """Compute what the readings prove. Those of tests whose path is not known are left out.
+    """Return the conclusions from the readings. Readings of tests whose path is unknown are left out.
 
-    :param floor_share: of the rate of its slowest link, what a way should carry at least. Where what is usual in a
-        class is less than SLOW of that, all its ways are slow
+    :param floor_share: share of the rate of its slowest link that a path should carry at least. If the usual rate of a
+        class is below SLOW of that, all paths of the class are slow
     """
     measured, noise, known = _compute_rate_shares(ways, readings, floor_share)
     over: dict[int, list[Measured]] = {}
@@ -158,8 +160,9 @@ def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typi
 def _compute_rate_shares(
     ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]
 ) -> tuple[dict[Test, Measured], float, bool]:
-    """Return the readings by test, as shares of what is usual in their class, the noise, and whether that is known
-    well."""
+    """Return the readings by test as shares of the usual rate of their class, the noise, and whether enough readings
+    determine the noise.
+    """
     figures: dict[Test, list[float]] = {}
     for reading in readings:
         values = figures.get(reading.test)
@@ -199,7 +202,9 @@ def _compute_rate_shares(
 
 
 def _compute_repeat_deviation(figures: typing.Iterable[typing.Sequence[float]]) -> tuple[float, float]:
-    """Standard deviation of what was measured more than once, as a share, and its degrees of freedom."""
+    """Return the standard deviation of repeated measurements of the same path, as a share, and its degrees of
+    freedom.
+    """
     total, freedom = 0.0, 0
     for values in figures:
         if len(values) < 2:
@@ -213,8 +218,9 @@ def _compute_repeat_deviation(figures: typing.Iterable[typing.Sequence[float]]) 
 
 @dataclasses.dataclass(frozen=True)
 class _Scale:
-    """The rate of the paths of a class that are not slow, its standard deviation as a share of it, and the number of
-    readings behind it."""
+    """The usual rate of a class: the rate of the paths that are not slow, its standard deviation as a share of it, and
+    the number of readings.
+    """
 
     usual: float
     spread: float
@@ -222,12 +228,14 @@ class _Scale:
 
 
 def _find_usual(values: typing.Sequence[tuple[float, int]], noise: float) -> _Scale:
-    """Of the ways that are not slow; no more than the median of a few values.
+    """Return the usual rate of the paths that are not slow. With few values it is their median.
 
-    Half of all ways may be slow, as when some leaves are. Those that are not lie close together, so the densest third
-    is theirs; where many carry much more than that, it was slow ways of one cause.
+    Half of all paths may be slow, for example if some leaves are. The paths that are not slow have similar rates, so
+    the densest third of all values belongs to them. If many paths carry much more than that third, it consists of paths
+    with a common fault, and the search continues above it.
 
-    :param values: mean of each way, and its readings
+    :param values: mean of each path, and the number of its readings
+    :param noise: standard deviation of repeated measurements, as a share
     """
     rest = sorted(values)
     while len(rest) >= _FEW or (len(rest) < len(values) and len(rest) >= _SOME):
@@ -254,9 +262,9 @@ def _find_usual(values: typing.Sequence[tuple[float, int]], noise: float) -> _Sc
 def _compute_norms(
     classes: typing.Mapping[Kind, typing.Sequence[Test]], scales: typing.Mapping[Kind, _Scale]
 ) -> dict[Kind, tuple[float, int]]:
-    """Return the usual rate of each class, and its number of readings. A small class has no usual rate of its own: it
-    should do what others do, in proportion to the rate of its ends. Nor has one that does less than shorter ways of the
-    same rates: then most of its ways are slow.
+    """Return the usual rate of each class, and its number of readings. A small class has no usual rate of its own: the
+    rate of another class applies, in proportion to the rate of the ends. A class that is slower than shorter paths of
+    the same rates has none either, because most of its paths are slow.
     """
     alike: dict[tuple[float, int], int] = {}
     for kind, tests in classes.items():
@@ -277,8 +285,11 @@ def _compute_norms(
 
 
 def _find_causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> frozenset[int]:
-    """Return the links that may be what makes a way slow. Where only one is left, and what is measured speaks against
-    that one too, others come back."""
+    """Return the directions of links that may be the cause of a slow path. If only one remains and the readings also
+    contradict that one, further directions are added again.
+
+    :param over: measured paths over each direction
+    """
     against = {number: _compute_link_evidence(number, slow, over, noise) for number in slow.way}
     left = frozenset(number for number, doubt in against.items() if doubt < CLEAR)
     if len(left) == 1 and against[next(iter(left))] > _CONTRARY:
@@ -289,9 +300,13 @@ def _find_causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measu
 def _compute_link_evidence(
     number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float
 ) -> float:
-    """Return the evidence against a link as the cause of a slow path, in standard deviations: then no way over it
-    carries more than this one. How well that fits to all that is measured over it, by least squares, with the share
-    that fits best.
+    """Return how strongly the readings contradict that a link is the cause of a slow path, in standard deviations.
+
+    If the link is the cause, no path over it carries more than the slow path. The value is the misfit between this
+    assumption and all readings over the link, by least squares, with the share that fits best.
+
+    :param number: number of a direction of the link
+    :param over: measured paths over each direction
     """
     better = sorted(((item.share, len(item.shares)) for item in over[number] if item.share > slow.share), reverse=True)
     count, square = len(slow.shares) * slow.share, len(slow.shares) * slow.share**2
@@ -313,7 +328,7 @@ def _compute_link_evidence(
 def _find_accused(
     candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float
 ) -> dict[int, float]:
-    """Return the links that are the only candidate of slow ways, with what they do."""
+    """Return the links that are the only candidate of slow paths, with their rates as shares of the usual rate."""
     alone: dict[int, list[Measured]] = {}
     for test, numbers in candidates.items():
         if len(numbers) == 1:
@@ -326,7 +341,9 @@ def _compute_mean(items: typing.Sequence[Measured]) -> float:
 
 
 def _is_reliably_slow(items: typing.Sequence[Measured], noise: float) -> bool:
-    """Slow at least twice, and not by chance. The lowest reading is left out: it may be what called for the others."""
+    """Return whether these paths were slow at least twice, and not by chance. The lowest reading is left out, since it
+    may be the reason why the paths were measured again.
+    """
     rest = sorted(share for item in items for share in item.shares)[1:]
     if not rest:
         return False
@@ -341,9 +358,14 @@ def _find_switches(
     left: typing.Mapping[Test, typing.AbstractSet[int]],
     noise: float,
 ) -> tuple[tuple[str, ...], tuple[Test, ...]]:
-    """Switches that are slow as a whole: no way through them is anything else, over enough of their links. The one that
-    explains most comes first, and another is sought among what is left; two that explain the same are not told apart.
-    With the tests that alone speak for a switch, once.
+    """Return the switches that are slow as a whole, and the tests that alone contradict such a suspicion.
+
+    A switch is slow if every path through it is slow, over enough of its links. The switch that explains most slow
+    paths comes first, and the next one is sought among the remaining paths. Two switches that explain the same paths
+    cannot be distinguished and are not reported. A test that alone contradicts is returned only while it has fewer than
+    ``_ENOUGH`` readings.
+
+    :param left: slow paths that no single link explains, with their candidates
     """
     everything: dict[str, list[Measured]] = {}
     for item in measured.values():
@@ -379,8 +401,9 @@ def _find_switches(
 
 
 def _find_highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
-    """Return those that carry as much as the best one does, as far as the noise tells: what is lower has another cause,
-    or a second one."""
+    """Return the paths whose rates equal that of the best path within the noise. A path with a lower rate has another
+    cause, or a second cause.
+    """
     best = max(items, key=lambda item: item.share)
     readings = {len(item.shares) for item in items}
     apart = {count: CLEAR * noise * best.share * math.sqrt(1 / count + 1 / len(best.shares)) for count in readings}
@@ -390,8 +413,9 @@ def _find_highest(items: typing.Sequence[Measured], noise: float) -> list[Measur
 def _can_judge_switch(
     ways: PathTable, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]
 ) -> bool:
-    """Return whether paths go over enough of the links of a switch to judge the whole switch, and neither two cables
-    nor another switch explain them as well."""
+    """Return whether the paths use enough links of a switch to judge the whole switch, and neither two cables nor
+    another switch explain them as well.
+    """
     taken = [measured[test] for test in tests]
     if not taken or frozenset.intersection(*(ways.passed(*item.test) for item in taken)) - {guid}:
         return False

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who measures with whom in stage bandwidth: steps of pairs that share no end, and then the suspects with partners that
-passed."""
+"""Plan the pairs that stage bandwidth measures: first steps of pairs that have no end in common, then the suspects with
+partners that passed.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ STAGE_SECONDS = 4 * 3600
 
 @dataclasses.dataclass(frozen=True)
 class Task(OrderedPair):
-    """A pair: the client writes to the server."""
+    """A pair in which the client writes to the server."""
 
     rail: int
     client: str
@@ -53,9 +54,10 @@ Step = tuple[Task, ...]
 
 
 def by_links(fabric: Fabric, nodes: int) -> bool:
-    """Return whether rounds shall use each link in both directions, instead of pairing all nodes.
+    """Return whether the rounds are planned so that they use each link in both directions. Otherwise the rounds pair
+    all nodes with each other.
 
-    :param nodes: that take part
+    :param nodes: number of nodes that take part
     """
     wanted = fabric.bandwidth
     # both directions at once tell nothing of one of them
@@ -63,10 +65,10 @@ def by_links(fabric: Fabric, nodes: int) -> bool:
 
 
 def count_queue_pairs(fabric: Fabric, rates: typing.Iterable[typing.Optional[float]]) -> int:
-    """Return how many of them ib_write_bw is to use: what the intent says, else what the slower port takes; one where
-    its rate is not known.
+    """Return the number of queue pairs for ib_write_bw: the value of the intent, else the number that the slower port
+    needs. It is 1 if the rate of a port is unknown.
 
-    :param rates: of the ports of both ends, in Gb/s
+    :param rates: rates of the ports of both ends, in Gb/s
     """
     if fabric.pods.queue_pairs is not None:
         return fabric.pods.queue_pairs
@@ -75,7 +77,11 @@ def count_queue_pairs(fabric: Fabric, rates: typing.Iterable[typing.Optional[flo
 
 
 def turn_steps(ways: PathTable, turn: Turn, wanted: Bandwidth) -> typing.Iterator[Step]:
-    """Yield a turn of tests, each in one direction, as steps of what is measured at the same time."""
+    """Yield the steps of a turn. A step consists of tests that run at the same time, each in one direction: all tests
+    of the turn if the rails are measured in parallel, else the tests of one rail.
+
+    :param wanted: bandwidth settings of the intent
+    """
     ends = [(end.rail, end.node) for end in ways.ends]
     tasks = [Task.between(ends[source], ends[target]) for source, target in turn]
     if wanted.rails == "parallel":
@@ -88,10 +94,11 @@ def turn_steps(ways: PathTable, turn: Turn, wanted: Bandwidth) -> typing.Iterato
 def steps(
     rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth, most_rounds: typing.Optional[int] = None
 ) -> typing.Iterator[Step]:
-    """Yield all pairs, in steps of those that are measured at the same time.
+    """Yield all pairs, in steps of pairs that are measured at the same time.
 
-    :param rails: names of the nodes that have a pod on each rail
-    :param most_rounds: so many rounds at most; None means all
+    :param rails: names of the nodes that have a pod, by rail
+    :param wanted: bandwidth settings of the intent
+    :param most_rounds: maximum number of rounds; None for all
     """
     each = [rounds(sorted(rails[rail]), most_rounds) for rail in sorted(rails)]
     numbers = sorted(rails)
@@ -105,10 +112,10 @@ def steps(
 
 
 def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> RoundPlan:
-    """Plan the rounds that use each link: their time, and the links that they use.
+    """Return the duration in seconds of the rounds that use each link, and the number of links that they use.
 
-    :param first: these rounds
-    :param parallel: tests that run at once, at most
+    :param first: the rounds
+    :param parallel: maximum number of tests that run at the same time
     """
     turns = [step for item in first.rounds for turn in item.turns for step in turn_steps(ways, turn, fabric.bandwidth)]
     waves = sum(-(-len(step) // parallel) for step in turns)
@@ -129,7 +136,9 @@ def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> 
 
 
 def _compute_seconds(fabric: Fabric) -> tuple[int, int]:
-    """Of one measurement in one direction: when all goes well, and when each command runs into its limit."""
+    """Return the seconds of one measurement in one direction: the usual duration, and the maximum if each command
+    reaches its time limit.
+    """
     pods, measurements = fabric.pods, 2 if fabric.bandwidth.sweep else 1
     usual = _BESIDE_SECONDS + measurements * pods.seconds
     return usual, min(PING_LIMIT, pods.limit_seconds) + measurements * pods.limit_seconds + (1 + measurements) * (
@@ -138,8 +147,9 @@ def _compute_seconds(fabric: Fabric) -> tuple[int, int]:
 
 
 def compute_seconds_of_wider(fabric: Fabric) -> tuple[int, int]:
-    """Of one measurement with more queue pairs, as of any other; nothing where there is no RDMA, or no room for
-    more."""
+    """Return the usual and the maximum duration in seconds of the repetition of a measurement with more queue pairs.
+    Both are 0 if the fabric has no RDMA, or if no larger measurement is possible.
+    """
     pods = fabric.pods
     if not carries_rdma(fabric) or wider(fabric, pods.queue_pairs) is None:
         return 0, 0
@@ -147,27 +157,28 @@ def compute_seconds_of_wider(fabric: Fabric) -> tuple[int, int]:
 
 
 def compute_most_seconds_of_a_pair(fabric: Fabric) -> int:
-    """Of one measurement in one direction, when each command runs into its limit."""
+    """Return the maximum seconds of one measurement in one direction, if each command reaches its time limit."""
     return _compute_seconds(fabric)[1]
 
 
 def compute_usual_seconds_of_a_pair(fabric: Fabric) -> int:
-    """Of one measurement in one direction, when all goes well."""
+    """Return the usual seconds of one measurement in one direction."""
     return _compute_seconds(fabric)[0]
 
 
 def everybody(nodes: int) -> int:
-    """Rounds of pairs in which everybody meets everybody."""
+    """Return the number of rounds in which each node is paired with every other node."""
     return max(0, nodes - 1 + nodes % 2) if nodes > 1 else 0
 
 
 def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> RoundPlan:
-    """Plan the number of rounds of pairs on a fabric, and their time; all where the intent asks for them, as many as
-    fit STAGE_SECONDS where it has no number, one at least.
+    """Return the number of rounds in which nodes are paired with each other on a fabric, and their duration in seconds.
+    The intent sets the number, or requests all rounds. Otherwise it is the number that fits into STAGE_SECONDS, at
+    least 1.
 
-    :param nodes: that take part
-    :param parallel: pairs that are measured at once, at most
-    :param why: why each link can't be used on purpose, where that was wanted
+    :param nodes: number of nodes that take part
+    :param parallel: maximum number of pairs that are measured at the same time
+    :param why: why the rounds cannot use each link, if the intent requests that
     """
     wanted, rails = fabric.bandwidth, len(rails_of(fabric))
     together, after_each_other = (rails, 1) if wanted.rails == "parallel" else (1, rails)
@@ -186,17 +197,26 @@ def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> Roun
 
 
 def list_orders(task: Task, wanted: Bandwidth) -> tuple[Task, ...]:
-    """Return the measurements of one pair, which run one after the other: both at once would share what each is asked
-    to fill."""
+    """Return the measurements of one pair: in one direction, or in both if the intent requests that. The two directions
+    are measured one after the other, because at the same time each would slow down the other.
+
+    :param wanted: bandwidth settings of the intent
+    """
     return (task, Task.between(task.server_end, task.client_end)) if wanted.directions == "both" else (task,)
 
 
 def plan_retests(
     passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wanted: Bandwidth
 ) -> tuple[Step, ...]:
-    """Return the next steps for the suspects: ends that failed and never passed. Each gets a partner of its rail that
-    it has not met and that passed with another, until it passes with one or has failed with ``ENOUGH`` of them.
-    Nothing, when no such partner is left: then no more can be told.
+    """Return the next steps for the suspects, which are ends that failed and never passed.
+
+    Each suspect gets a partner of its rail with which it was not measured yet, and which passed with another end. It
+    gets no more partners after it has passed, or after it has failed with ``ENOUGH`` such partners. The result is empty
+    if there is no further partner.
+
+    :param passed: pairs that passed
+    :param failed: pairs that failed
+    :param wanted: bandwidth settings of the intent
     """
     good = {end for pair in passed for end in pair}
     met: dict[End, set[End]] = {}

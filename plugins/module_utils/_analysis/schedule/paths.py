@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which links a packet takes from one end to another: from the topology and the forwarding tables, each link in both
-directions apart.
+"""Compute the links that a packet takes from one HCA port to another, from the topology and the forwarding tables. The
+two directions of a link are separate.
 
-Ends and directions of links are numbers here, since a fleet has thousands of both; ``Ways`` names them.
+Ends (HCA ports) and directions of links are numbers here, since a large fabric has thousands of both. ``PathTable``
+provides their names.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _Port = tuple[str, int]
 class End:
     """A port that takes part.
 
-    :ivar guid: of the port; on Ethernet the node and its network interface, which no two ends have either
-    :ivar lid: its first one, by which it is reached: benchmarks take it whatever the LMC is; 0 on Ethernet
+    :ivar guid: GUID of the port; on Ethernet the node and its network interface, which are unique as well
+    :ivar lid: first LID of the port, which benchmarks use whatever the LMC is; 0 on Ethernet
     """
 
     node: str
@@ -40,13 +41,14 @@ class End:
 
 @dataclasses.dataclass(frozen=True)
 class Cable:
-    """Of an end on Ethernet, where ports of switches have names.
+    """The cable from an HCA port to a switch port on Ethernet, where switch ports have names.
 
-    :ivar interface: of the node
-    :ivar port: of the switch; empty where it is not known
-    :ivar gbps: None where it is not known
-    :ivar unheard: why it is not known to which switch it leads; empty where it is. It then leads to a switch of its own
-    :ivar driver: of the PCI function; empty where it is not known
+    :ivar interface: network interface of the node
+    :ivar port: name of the switch port; empty if unknown
+    :ivar gbps: rate in Gb/s; None if unknown
+    :ivar unheard: why its switch is unknown; empty if it is known. A cable to an unknown switch leads to a switch of
+        its own
+    :ivar driver: driver of the PCI function; empty if unknown
     """
 
     interface: str
@@ -58,12 +60,12 @@ class Cable:
 
 @dataclasses.dataclass(frozen=True)
 class Direction:
-    """A link in one direction: what its first port sends to its second one.
+    """One direction of a link: the data that its first port sends to its second port.
 
     :ivar source: GUID of the switch, or of the port of an HCA
-    :ivar gbps: of lanes and speed; None where the tool does not tell
-    :ivar between: there is no such link: it stands for all that lead from one leaf to another, where it is not known
-        which one is taken
+    :ivar gbps: rate in Gb/s by lanes and speed; None if the tool does not report them
+    :ivar between: True for a placeholder that represents all links from one leaf to another, because the link that is
+        taken is unknown
     """
 
     source: str
@@ -75,21 +77,24 @@ class Direction:
 
 
 class PathTable:
-    """The ways between the ends of one fabric.
+    """The paths between the ends of one fabric.
 
-    :ivar ends: by number
-    :ivar directions: by number, first the real ones. The two of a link are an even number and the next one; links to
-        HCAs that take no part are not there
+    :ivar ends: ends by number
+    :ivar directions: directions by number, the real ones first. The two directions of a link are an even number and the
+        next one. Links to HCAs that take no part are left out
     :ivar leaves: numbers of the ends of each leaf, by its GUID
-    :ivar pods: GUIDs of the leaves that reach each other by going up one step; two levels of switches are one pod
-    :ivar switches: GUIDs
-    :ivar spread: why it is not known which links between two leaves are taken; empty when it is
-    :ivar cables: of the ends, by their GUID; of InfiniBand none
-    :ivar hashed: switches send each flow over one link between two leaves, by a hash of their own: what a flow met says
-        nothing of the link of another one
-    :ivar flows: by the number of what stands for the links between two leaves, the ends of the flow; only where they
-        are hashed
-    :ivar across: ends of different rails may be measured with each other, where the tables lead from one to the other
+    :ivar pods: GUIDs of the leaves that reach each other through a switch one level above, by pod. Two levels of
+        switches form one pod
+    :ivar switches: GUIDs of the switches
+    :ivar spread: why the links between two leaves on a path are unknown; empty if they are known
+    :ivar cables: cables of the ends, by their GUID; empty on InfiniBand
+    :ivar hashed: whether the switches send each flow over one link between two leaves, by a hash of their own. The
+        result of one flow is then no evidence about the link of another flow
+    :ivar flows: ends of the flow that a placeholder for the links between two leaves represents, by its number; only if
+        ``hashed``
+    :ivar real: number of real directions
+    :ivar across: whether ends of different rails may be measured with each other, if the tables lead from one to the
+        other
     """
 
     def __init__(
@@ -101,9 +106,13 @@ class PathTable:
         cables: typing.Optional[typing.Mapping[str, Cable]] = None,
         across: bool = False,
     ) -> None:
-        """:param spread: why the tables do not tell the way: adaptive routing, or flows that switches spread by a hash
-        of their own
-        :param cables: of the ends, by their GUID, on Ethernet
+        """Build the table from the topology and the forwarding tables.
+
+        :param ends: ports that take part
+        :param spread: why the tables do not determine the path: adaptive routing, or flows that switches spread by a
+            hash of their own
+        :param cables: cables of the ends by their GUID, on Ethernet; None on InfiniBand
+        :param across: whether ends of different rails may be measured with each other
         """
         self.ends = tuple(ends)
         self.spread = spread
@@ -152,8 +161,9 @@ class PathTable:
             self.directions.append(Direction(*one, *other, gbps))
 
     def _pods(self) -> tuple[tuple[str, ...], ...]:
-        """Leaves that share a switch above them, taken together as far as that goes. All are one where what is above
-        them is not known."""
+        """Return the pods, each as the GUIDs of its leaves. Leaves that share a switch one level above, directly or
+        through other leaves, form one pod. If the topology above the leaves is unknown, all leaves are one pod.
+        """
         if self.hashed:
             return (tuple(self.leaves),)
         result: list[tuple[str, ...]] = []
@@ -184,9 +194,11 @@ class PathTable:
     def test(
         self, rail: int, source: str, target: str, target_rail: typing.Optional[int] = None
     ) -> typing.Optional[tuple[int, int]]:
-        """Return the numbers of the ends of two nodes; None where one of them is no end.
+        """Return the numbers of the ends of two nodes on a rail, or None if a node has no end on its rail.
 
-        :param target_rail: None: the same
+        :param source: name of the node that sends
+        :param target: name of the node that receives
+        :param target_rail: rail of the target; None for the same rail
         """
         pair = (
             self._numbers.get((rail, source)),
@@ -195,12 +207,15 @@ class PathTable:
         return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
 
     def may(self, source: int, target: int) -> bool:
-        """Return whether two ends may be measured with each other."""
+        """Return whether two ends may be measured with each other: they are on the same rail, or rails may be measured
+        with each other and a path leads from one end to the other.
+        """
         return self.ends[source].rail == self.ends[target].rail or (self.across and self.leads(source, target))
 
     def leads(self, source: int, target: int) -> bool:
-        """Return whether the forwarding tables lead from one end to another, over whatever links: some fabrics do not
-        route between rails."""
+        """Return whether the forwarding tables lead from one end to another, over any links. Some fabrics do not route
+        between rails.
+        """
         if not self.spread:
             return self.way(source, target) is not None
         if (source, target) not in self._leads:
@@ -208,30 +223,44 @@ class PathTable:
         return self._leads[source, target]
 
     def end_of(self, number: int) -> typing.Optional[End]:
-        """Return the end whose cable a direction is of; None for a link between two switches."""
+        """Return the end at the cable to which a direction belongs, or None for a link between two switches.
+
+        :param number: number of the direction
+        """
         direction = self.directions[number]
         found = self._end_of.get(direction.source, self._end_of.get(direction.target))
         return None if found is None else self.ends[found]
 
     def leaf(self, end: int) -> typing.Optional[str]:
-        """GUID of the switch at the other end of its cable; None where the topology shows none."""
+        """Return the GUID of the switch to which an end is cabled, or None if the topology shows no switch.
+
+        :param end: number of the end
+        """
         return self.directions[self._up[end]].target if self._up[end] >= 0 else None
 
     def up(self, end: int) -> int:
-        """Return the direction from an end to its leaf; the next number is the way back, or the one before."""
+        """Return the number of the direction from an end to its leaf, or -1 if it has no leaf.
+
+        :param end: number of the end
+        """
         return self._up[end]
 
     def down(self, end: int) -> int:
-        """Return the direction from its leaf to an end."""
+        """Return the number of the direction from the leaf of an end to the end.
+
+        :param end: number of the end
+        """
         return self._up[end] ^ 1
 
     def way(self, source: int, target: int) -> typing.Optional[Way]:
-        """Return the directions that a packet takes, or None: see why_not."""
+        """Return the numbers of the directions that a packet takes from one end to another, or None if the path is
+        unknown. In that case ``why_not`` returns the reason.
+        """
         found = self._way(source, target)
         return None if isinstance(found, str) else found
 
     def why_not(self, source: int, target: int) -> str:
-        """Return why no path is known; empty when one is."""
+        """Return why the path from one end to another is unknown; empty if it is known."""
         found = self._way(source, target)
         return found if isinstance(found, str) else ""
 
@@ -285,7 +314,9 @@ class PathTable:
         return f"what goes to LID {lid} of {self.ends[target].node} goes in a circle by {self._names[at]}"
 
     def kind(self, source: int, target: int) -> Kind:
-        """Of a way that is known."""
+        """Return the class of a known path, whose paths have comparable rates: the rate of its slower end and of its
+        slowest link in Gb/s, and its number of links.
+        """
         way = self.way(source, target) or ()
         found = self._kinds.get(way)
         if found is None:
@@ -294,7 +325,7 @@ class PathTable:
         return found
 
     def passed(self, source: int, target: int) -> frozenset[str]:
-        """Return the switches on a way."""
+        """Return the GUIDs of the switches on the path from one end to another."""
         way = self.way(source, target) or ()
         found = self._passed.get(way)
         if found is None:
@@ -302,8 +333,11 @@ class PathTable:
         return found
 
     def over(self, number: int) -> typing.Iterator[tuple[int, int]]:
-        """Sources and targets whose ways take a direction; as many targets as there are come before a second source for
-        one."""
+        """Yield the pairs of source and target whose paths use a direction. Each target comes once before any target
+        comes with a second source.
+
+        :param number: number of the direction
+        """
         # a suspect is looked at in each round, and mostly the first ones will do: what was found is kept
         found, more = self._over.setdefault(number, ([], self._pairs_over(number)))
         place = 0
@@ -350,9 +384,12 @@ class PathTable:
                         yield source, target
 
     def feeders(self, switch: str, target: int, most: int = _MOST_LINKS) -> tuple[int, ...]:
-        """Return the ends whose ways to a target pass a switch.
+        """Return the numbers of the ends whose paths to a target pass through a switch. If the paths between leaves are
+        unknown, all ends are returned.
 
-        :param most: links before the switch; what is further away has no way either
+        :param switch: GUID of the switch
+        :param target: number of the target end
+        :param most: maximum number of links before the switch; a longer path does not exist
         """
         if self.spread:
             return tuple(range(len(self.ends)))
@@ -373,14 +410,17 @@ class PathTable:
         return self._feeders[key]
 
     def name_of(self, guid: str) -> str:
-        """Of a switch, or of the port of an end: its node and its rail."""
+        """Return the name of a switch, or the node and the rail of an end.
+
+        :param guid: GUID of the switch or of the end
+        """
         if guid in self._end_of:
             end = self.ends[self._end_of[guid]]
             return f"{end.node} rail {end.rail}"
         return self._names.get(guid, guid)
 
     def name(self, number: int) -> str:
-        """Return a direction in words: 'leaf01 port 33 to spine00 port 2'."""
+        """Return a direction as text: 'leaf01 port 33 to spine00 port 2'."""
         it = self.directions[number]
         if it.between:
             return f"between {self.name_of(it.source)} and {self.name_of(it.target)}, on the way there"
@@ -394,5 +434,7 @@ class PathTable:
 
 
 def _port(end: LinkEnd) -> _Port:
-    """Return a switch by its GUID, an HCA by that of its port."""
+    """Return the GUID and the port number of an end of a link: for a switch its own GUID, for an HCA the GUID of its
+    port.
+    """
     return (end.guid if end.kind == "Switch" else end.port_guid or end.guid), end.port

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who pings whom: rounds of disjoint pairs of nodes, rail by rail, each pair both ways."""
+"""Plan the InfiniBand pings between nodes: rounds of disjoint pairs of nodes on each rail, with each pair in both
+directions.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _SPARE_SECONDS = 600
 
 
 class Endpoint(typing.NamedTuple):
-    """A port that takes part. lid: under which the others reach it."""
+    """A port that takes part in the pings. ``lid`` is the LID under which the other ports reach it."""
 
     device: str
     port: int
@@ -39,14 +41,15 @@ def plan(
     most_rounds: typing.Optional[int] = None,
     more: typing.Callable[[int], typing.Iterable[Pair]] = lambda _number: (),
 ) -> dict[str, PingPlan]:
-    """Plan what each node serves and pings.
+    """Return for each node the ports on which it runs a ping server, and the LIDs that it pings.
 
-    Every port of a rail serves. A node pings its partners in the order of the rounds, so that at any time about every
-    node has one partner.
+    Every port of a rail runs a server. A node pings its partners in the order of the rounds, so that about one other
+    node pings it at any time.
 
-    :param rails: of all fabrics. A rail with a single node has no pair
-    :param most_rounds: at most so many partners for each port; None means all
-    :param more: for a rail by its place in ``rails``, further pairs; asked where not everybody meets everybody
+    :param rails: rails of all fabrics. A rail with a single node has no pair
+    :param most_rounds: maximum number of partners for each port; None for all
+    :param more: function that returns additional pairs for a rail, by its position in ``rails``. It is called only if
+        not every node is paired with every other one
     """
     ports: dict[str, list[PortName]] = {}
     tasks: dict[str, list[PingTask]] = {}
@@ -73,7 +76,7 @@ def plan(
 
 
 def _group_peers_by_node(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> dict[str, list[str]]:
-    """Return, by node, the others that it meets."""
+    """Return the partners of each node, from a list of pairs."""
     result: dict[str, list[str]] = {node: [] for node in nodes}
     for one, other in dict.fromkeys((min(pair), max(pair)) for pair in pairs):
         result[one].append(other)
@@ -82,7 +85,10 @@ def _group_peers_by_node(nodes: typing.Iterable[str], pairs: typing.Iterable[Pai
 
 
 def _choose_partners(count: int, most_rounds: typing.Optional[int]) -> list[list[int]]:
-    """Of each of so many ends, whom it meets, in the order of the rounds."""
+    """Return for each of ``count`` ports the numbers of its partners, in the order of the rounds.
+
+    :param most_rounds: maximum number of rounds; None for all
+    """
     result: list[list[int]] = [[] for _end in range(count)]
     for pairs in rounds(range(count), most_rounds):
         for one, other in pairs:
@@ -92,11 +98,13 @@ def _choose_partners(count: int, most_rounds: typing.Optional[int]) -> list[list
 
 
 def schedule(plans: typing.Mapping[str, PingPlan], parallel: int, limit_seconds: int, forks: int) -> PingSchedule:
-    """Return how long these plans take, on all nodes together.
+    """Return the plans with the usual and the maximum duration of all pings in seconds, and with the time in seconds
+    for which the servers must run.
 
-    :param parallel: destinations that a node pings at once
-    :param limit_seconds: for one destination
-    :param forks: nodes that are worked on at once; the others wait, and their servers serve meanwhile
+    :param parallel: number of destinations that a node pings at the same time
+    :param limit_seconds: time limit for one destination
+    :param forks: number of nodes on which Ansible runs a task at the same time; the servers of the other nodes wait
+        meanwhile
     """
     jobs = [sum(len(task.lids) for task in node.clients) for node in plans.values()]
     waves = -(-len(jobs) // forks)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which tests are made once more with the counters of the ports on their way read before and after: where the figures
-alone name no link."""
+"""Choose the tests to repeat with port counters read before and after. This is done where the bandwidth alone
+identifies no single link.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ Port = tuple[str, int]
 
 
 def choose_tests_to_count(ways: PathTable, evidence: Evidence) -> tuple[Test, ...]:
-    """Return the slowest test of each answer that stops at a pair of leaves, at links that can't be told apart, or at a
-    pair of ends; the slowest answers first."""
+    """Return the slowest test for each conclusion that names no single link: a pair of leaves, links that cannot be
+    distinguished, or a pair of ends. The slowest tests come first, and there are at most MOST_TESTS.
+    """
     groups = [frozenset((number,)) for number in evidence.slow if ways.directions[number].between]
     found = set(evidence.pairs)
     for numbers in (*groups, *evidence.sets):
@@ -33,9 +35,10 @@ def choose_tests_to_count(ways: PathTable, evidence: Evidence) -> tuple[Test, ..
 
 
 def list_probes(ways: PathTable, evidence: Evidence, taken: typing.Sequence[Test]) -> tuple[Test, ...]:
-    """Tests between leaves over good ways, each from another leaf, that show how the switches route.
+    """Return tests between leaves over good paths, each from another leaf. Their counters show whether the switches
+    spread the packets of a flow over several links.
 
-    :param taken: tests that are made with counters already
+    :param taken: tests that are repeated with counters already
     """
     leaves = {ways.leaf(source) for source, target in taken if ways.leaf(source) != ways.leaf(target)}
     found: list[Test] = []
@@ -59,8 +62,9 @@ def list_uplinks(ways: PathTable, leaf: str) -> tuple[int, ...]:
 
 
 def list_ports(ways: PathTable, test: Test) -> tuple[Port, ...]:
-    """Both ports of each link on the way of a test, as far as it is known, and of the uplinks of both leaves: which of
-    them are taken is seen then."""
+    """Return both ports of each known link on the path of a test. For a test between leaves, add the ports of the
+    uplinks of both leaves, so that the counters show the uplinks that it takes.
+    """
     leaves = [ways.leaf(end) for end in test]
     numbers = [number for number in ways.way(*test) or () if not ways.directions[number].between]
     if leaves[0] != leaves[1]:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The search on one rail: which port, leaf or uplink of it makes a collective slow.
+"""Search one rail for the port, leaf or uplink that makes a collective slow.
 
-A collective is as fast as the slowest of its members and of the links between them. So a group that is slow has a slow
-port, or its leaves are slow to each other, and a group that is fast clears all of its members and the way between its
-leaves. Nobody is accused without somebody beside it who is known to be fast, and nobody by one test alone: noise slows
-a test down, and nothing makes one faster than its links. At the end the group without what was named is tested again.
+A collective is as fast as the slowest of its members and of the links between them. Therefore a slow group has a slow
+port, or slow links between its leaves. A fast group clears all of its members and the links between its leaves. A node
+is accused only in a test with a node that is known to be fast, and only by more than one test: noise slows a test down,
+and a test is never faster than its links. At the end the group is tested again without the ports, leaves and uplinks
+that were found to be slow.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ MEETINGS = 3
 class RailTrial:
     """One collective over one rail.
 
-    :ivar nodes: that take part, two at least
-    :ivar suspects: those of them that it is about; the others are known to be fast
+    :ivar nodes: nodes that take part, at least two
+    :ivar suspects: nodes that the test examines; the remaining nodes are known to be fast
     """
 
     rail: int
@@ -46,10 +47,10 @@ class RailTrial:
 
 @dataclasses.dataclass(eq=False)
 class _Part:
-    """Members of a slow group that are tested together.
+    """A subset of a slow group that is tested together, and that is halved if it is slow.
 
-    :ivar fast: None as long as that is not known
-    :ivar again: it was slow although both of its halves are fast, so that it is tested once more
+    :ivar fast: whether the part is fast; None if unknown
+    :ivar again: whether it was slow although both of its halves are fast, so that it is tested once more
     """
 
     nodes: tuple[str, ...]
@@ -61,12 +62,12 @@ class _Part:
 
 @dataclasses.dataclass(eq=False)
 class _Job:
-    """A test that waits: for its turn, or for somebody to be tested with.
+    """A test that waits for its turn, or for a fast node as a partner.
 
-    :ivar leaf: that all of its suspects are in; empty where they are in several
-    :ivar slow: how often it was slow
-    :ivar silent: once it gave no figure
-    :ivar used: nodes and leaves that stood beside it
+    :ivar leaf: leaf of all of its suspects; empty if they are on several leaves
+    :ivar slow: number of slow results
+    :ivar silent: whether it once gave no figure
+    :ivar used: nodes and leaves that have been its partners
     """
 
     kind: Kind
@@ -80,10 +81,10 @@ class _Job:
 
 @dataclasses.dataclass(eq=False)
 class _Sample:
-    """Pairs that are tried.
+    """Pairs of nodes of a leaf or rail that are tested to find at least one fast pair.
 
-    :ivar pending: of which there is no result
-    :ivar open: nobody was fast so far
+    :ivar pending: number of pairs without a result
+    :ivar open: whether no pair was fast so far
     """
 
     members: tuple[str, ...]
@@ -92,13 +93,15 @@ class _Sample:
 
 
 class RailSearch:
-    """The search on one rail. Its tests of a round have no node in common."""
+    """The search on one rail. Tests of the same round have no node in common."""
 
     def __init__(
         self, rail: int, leaf_of: typing.Mapping[str, str], group: typing.Sequence[str], fast: typing.Iterable[str] = ()
     ) -> None:
-        """:param leaf_of: the leaf of each node, also of those that are not in the group
-        :param group: that is slow, or of which nothing is known
+        """Begin a search.
+
+        :param leaf_of: leaf of each node, including nodes outside of the group
+        :param group: group that is slow, or whose result is unknown
         :param fast: nodes that are known to be fast on this rail, in the group or outside of it
         """
         self.rail, self._leaf_of = rail, leaf_of
@@ -120,7 +123,7 @@ class RailSearch:
         self._asked: dict[RailTrial, _Job] = {}
 
     def next(self) -> list[RailTrial]:
-        """Return the tests of the next round; none when all is told."""
+        """Return the tests of the next round. The result is empty if the search is done."""
         self._asked = {}
         while not self._asked and (self._waiting or self._begin()):
             taken: set[str] = set()
@@ -138,8 +141,9 @@ class RailSearch:
         return list(self._asked)
 
     def take(self, results: typing.Mapping[RailTrial, typing.Optional[bool]]) -> None:
-        """Take what a round told: whether a test was as fast as it must be; None, or left out, where it gave no
-        figure."""
+        """Take the results of a round: whether each test was fast enough. The result of a test that gave no figure is
+        None or missing.
+        """
         for trial, job in self._asked.items():
             result = results.get(trial)
             job.silent = job.silent or result is None
@@ -154,7 +158,10 @@ class RailSearch:
     # rounds
 
     def _begin(self) -> bool:
-        """Test the group, first as it is, then without what was named; end when nothing more was named."""
+        """Schedule a test of the group: first of the complete group, later without the ports, leaves and uplinks that
+        were found to be slow. Return False if the search is done, because nothing new was found to be slow since the
+        last such test.
+        """
         named = len(self.ports) + len(self.leaves) + len(self.uplinks)
         if self.whole or named == self._named_before or len(self._active) < 2:
             if self._group.fast is False and named == self._named_before and not self.undecided:
@@ -170,7 +177,11 @@ class RailSearch:
         return leaves.pop() if len(leaves) == 1 else ""
 
     def _members(self, job: _Job, taken: set[str]) -> typing.Optional[tuple[str, ...]]:
-        """Return who takes part now; None where somebody is busy, or nobody is there who is known to be fast."""
+        """Return the nodes of a test in this round, with a fast node added if the test needs one. Return None if one of
+        its suspects is busy, or if no suitable fast node is available.
+
+        :param taken: nodes that other tests of this round use
+        """
         if not taken.isdisjoint(job.suspects):
             return None
         if job.kind in ("part", "pair", "leaves"):
@@ -194,7 +205,9 @@ class RailSearch:
         return (*job.suspects, other)
 
     def _unlock(self) -> None:
-        """Find somebody to be tested with for those that wait for that; give up where nobody is found."""
+        """Find a fast partner for each test that waits for one, by tests with other leaves or by further pairs. Give up
+        a test for which there is no partner.
+        """
         singles = [job for job in self._waiting if job.kind == "single"]
         lost = [job for job in self._waiting if job.kind == "abroad"]
         self._waiting = [job for job in self._waiting if job.kind != "abroad"]
@@ -225,7 +238,10 @@ class RailSearch:
         self._active = [node for node in self._active if node not in gone]
 
     def _try_pairs(self, key: str, members: typing.Sequence[str]) -> None:
-        """Try pairs of a leaf, or with an empty key of the whole rail, each within its leaf, until one is fast."""
+        """Schedule tests of pairs of nodes, to find nodes that are fast.
+
+        :param key: leaf of the members; empty for the whole rail, whose pairs are within one leaf each
+        """
         by_leaf: dict[str, list[str]] = {}
         for node in members:
             by_leaf.setdefault(self._leaf_of[node], []).append(node)
@@ -236,7 +252,7 @@ class RailSearch:
         self._waiting += [_Job("pair", pair, key) for pair in pairs]
 
     def _meet(self) -> None:
-        """Try leaves with each other."""
+        """Schedule tests of pairs of leaves, with all nodes of both leaves, to find leaves whose uplinks are fast."""
         leaves = list(dict.fromkeys(self._leaf_of[node] for node in self._active))
         turns = list(rounds(leaves))
         for pair in turns[self._met] if self._met < len(turns) else ():
@@ -262,7 +278,11 @@ class RailSearch:
             self._halve(part, job.leaf)
 
     def _is_hopeless(self, leaf: str) -> bool:
-        """Return whether so many parts are slow, and none is fast, that pairs are tried from now on."""
+        """Count a slow part. If too many parts of the leaf or of the rail were slow and no node is known to be fast,
+        schedule pairs of nodes and return True.
+
+        :param leaf: leaf of the part; empty if it has several
+        """
         for key, most in {leaf: OF_LEAF, "": OF_RAIL}.items():
             self._slow_parts[key] = self._slow_parts.get(key, 0) + 1
             members = [node for node in self._active if key in ("", self._leaf_of[node])]
@@ -301,7 +321,9 @@ class RailSearch:
             self._between(part.parent)
 
     def _between(self, part: _Part) -> None:
-        """Look, where both halves of a slow part are fast, for what is slow between them."""
+        """Schedule tests of the links between the halves of a slow part if both halves are fast. A part on one leaf is
+        tested once more as a whole. Otherwise the uplinks of its leaves are tested.
+        """
         if not part.halves or not all(half.fast for half in part.halves):
             return
         leaf = self._leaf(part.nodes)
@@ -335,7 +357,9 @@ class RailSearch:
             self._active = [node for node in self._active if node not in job.suspects]
 
     def _take_abroad(self, job: _Job, fast: bool) -> None:
-        """Whom it clears is all that it tells."""
+        """Take the result of a test of a suspect with a fast node of another leaf. A fast result clears the suspect. A
+        slow result proves nothing, because the uplinks may be the cause.
+        """
         for single in [
             waiting
             for waiting in self._waiting
@@ -371,4 +395,6 @@ class RailSearch:
             self._active = [node for node in self._active if self._leaf_of[node] != job.leaf]
 
     def _take_leaves(self, job: _Job, fast: bool) -> None:
-        """Whom it clears is all that it tells."""
+        """Take the result of a test of two leaves, which needs no action: a fast result has already cleared the nodes,
+        and a slow result proves nothing.
+        """

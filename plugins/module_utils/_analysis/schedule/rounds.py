@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rounds of disjoint pairs: in a round everybody has one partner at most, over all rounds everybody meets everybody
-once."""
+"""Divide pairs of items into rounds. In a round each item has at most one partner, and over all rounds each item meets
+every other item once.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ Item = typing.TypeVar("Item")
 def rounds(
     items: typing.Sequence[Item], most: typing.Optional[int] = None
 ) -> typing.Iterator[tuple[tuple[Item, Item], ...]]:
-    """Yield the rounds of the circle method: N - 1 for an even number of items, N for an odd one, where one item rests
-    in each round.
+    """Yield the rounds of the circle method. For N items there are N - 1 rounds if N is even. There are N rounds if N
+    is odd, and in each of them one item has no partner.
 
-    The first item stays, the others move by one place a round around it; partners face each other. Who starts a pair
-    alternates, so that nobody is always the first of its pairs.
+    The first item remains at its position, and the rest move around it by one position in each round. Items at opposite
+    positions are partners. The order within the pairs alternates, so that no item is always the first of its pairs.
 
-    :param items: all different
-    :param most: at most so many rounds; None means all. The rounds taken lie evenly among all of them: in rounds that
-        follow each other the partners of an item are neighbours, and nodes that are neighbours by name hang on one leaf
+    :param items: items without duplicates
+    :param most: maximum number of rounds; None for all. Fewer rounds are selected evenly from all of them, because the
+        partners of an item in consecutive rounds are neighbors, and nodes with neighboring names are often on one leaf
     """
     if len(items) < 2:
         return

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The next round for suspects only: each over a way that is otherwise known to be good, as long as that can still tell
-something apart."""
+"""Plan further rounds that test only suspected links. Each is tested over a path that is otherwise known to be good, as
+long as this can distinguish the links that may be the cause.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ _LOOKS = 400
 
 
 class Narrowing:
-    """Makes the rounds after the first ones. It keeps how often it asked for what, so that it ends."""
+    """A planner of the rounds that follow the first ones and narrow down the suspected links. It limits the number of
+    tests of each link, so that the rounds end.
+    """
 
     def __init__(self, ways: PathTable) -> None:
         self._ways = ways
@@ -35,7 +38,11 @@ class Narrowing:
         self._made = 0
 
     def next(self, evidence: Evidence) -> typing.Optional[Round]:
-        """Return the next round, or None when no test can tell more, or so little that it is not worth a round."""
+        """Return the next round, or None if no further test can add information or if ``MOST_ROUNDS`` rounds were
+        planned.
+
+        :param evidence: conclusions from all readings so far
+        """
         if self._made == MOST_ROUNDS:
             return None
         self._made += 1
@@ -60,7 +67,9 @@ class Narrowing:
         return Round("suspects, over ways that are otherwise good", tuple(turns)) if turns else None
 
     def _targets(self, evidence: Evidence) -> list[int]:
-        """Directions on slow ways that nothing has cleared or accused, those with the fewest rivals first."""
+        """Return the directions on slow paths that are neither known to be good nor known to be slow. Those with the
+        fewest other candidates come first.
+        """
         rank: dict[int, int] = {}
         for test, numbers in evidence.candidates.items():
             if self._told(evidence.measured[test], evidence):
@@ -82,13 +91,17 @@ class Narrowing:
         return direction.source in evidence.switches or direction.target in evidence.switches
 
     def _told(self, item: Measured, evidence: Evidence) -> bool:
-        """Return whether a path is slow beyond some doubt, so that each of its links is worth a test."""
+        """Return whether a path is slow with enough certainty, compared with the noise, to test each of its links."""
         count = len(item.shares)
         return evidence.noise <= NOISY or (count > 1 and 1 - item.share >= _WORTH * evidence.noise / count**0.5)
 
     def _again(self, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> None:
-        """Tests that say more when they are made again: slow ways that were measured once, those that noise may have
-        made, and whose links are all good."""
+        """Add repetitions of tests that are not certain yet: slow paths that were measured once, slow paths that may be
+        noise, and slow paths whose links are all good.
+
+        :param taken: ends and links that the tests of the round use
+        :param asked: tests of the round
+        """
         for test, numbers in evidence.candidates.items():
             item = evidence.measured[test]
             count = len(item.shares)
@@ -100,8 +113,12 @@ class Narrowing:
             self._add(test, evidence, taken, asked)
 
     def _fill(self, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> None:
-        """Ends that have nothing else to do measure again what was measured least: few readings tell neither the noise
-        nor what is usual."""
+        """Add repetitions of the tests with the fewest readings, for ends that are idle in this round. With few
+        readings, neither the noise nor the usual rate can be estimated.
+
+        :param taken: ends and links that the tests of the round use
+        :param asked: tests of the round
+        """
         for item in sorted(evidence.measured.values(), key=lambda item: len(item.shares)):
             self._add(item.test, evidence, taken, asked)
 
@@ -112,8 +129,13 @@ class Narrowing:
             asked.add(test)
 
     def _look(self, number: int, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> bool:
-        """Add a test of one direction, over a way that is otherwise good; where there is none, over one that parts it
-        from its rivals."""
+        """Add a test of one direction over a path that is otherwise good, or else over a path without some of the other
+        candidates. Return whether a test was added.
+
+        :param number: number of the direction
+        :param taken: ends and links that the tests of the round use
+        :param asked: tests of the round
+        """
         rivals = [numbers for numbers in evidence.candidates.values() if number in numbers and len(numbers) > 1]
         best: typing.Optional[tuple[tuple[int, int], Test]] = None
         for looks, test in enumerate(self._ways.over(number)):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From where to look at the fabrics: a discovery walks a whole fabric, so one port of each is enough.
+"""Choose the ports from which the fabrics are discovered. A discovery walks a whole fabric, so one port of each fabric
+is sufficient.
 
-A port that has lost its way to the manager is on a part that was cut off: from there that part can be seen, and from
-nowhere else.
+A port that has lost its path to the subnet manager is on a part of the fabric that was cut off. That part is visible
+only from such a port.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ _MOST_CUT_OFF = 4
 
 
 def choose_vantage_points(subnets: typing.Mapping[str, typing.Sequence[SeenSubnet]]) -> dict[str, tuple[PortName, ...]]:
-    """For each subnet manager that is seen, the first port of the first node that sees it; and a few ports that see
-    none and no way to where it was.
+    """Return the ports through which to discover the fabrics: for each subnet manager, the first port of the first node
+    that sees it, and a few ports that have lost the path to their subnet manager.
 
-    :param subnets: what the ports of each node see
-    :returns: ports by node, for every node of ``subnets``; mostly empty
+    :param subnets: subnets that the ports of each node see
+    :returns: ports by node, for every node of ``subnets``; empty for most nodes
     """
     result: dict[str, tuple[PortName, ...]] = {}
     known: set[str] = set()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a pair is measured once more that is too slow: with more queue pairs and larger messages, so that no end is
-accused of what perftest left empty."""
+"""Choose a larger measurement for a pair that is too slow, with more queue pairs and larger messages. Otherwise an end
+could be accused only because perftest did not fill the link.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ ENOUGH = 2
 class Amount(typing.NamedTuple):
     """The amount of data that ib_write_bw sends.
 
-    :ivar queue_pairs: at once
-    :ivar message_bytes: of a message
-    :ivar iterations: of each queue pair; None: the intent measures by time
+    :ivar queue_pairs: number of queue pairs at the same time
+    :ivar message_bytes: size of a message in bytes
+    :ivar iterations: number of messages of each queue pair; None if the intent limits the measurement by time
     """
 
     queue_pairs: int
@@ -38,11 +39,11 @@ class Amount(typing.NamedTuple):
 
 
 def wider(fabric: Fabric, queue_pairs: typing.Optional[int]) -> typing.Optional[Amount]:
-    """Return what a pair that is too slow is measured with once more: as many queue pairs as fill any link, and
-    messages as large as memory and number of messages let them be. None where there is nothing to add, or no room for
-    it.
+    """Return the amount for the repetition of a pair that is too slow: enough queue pairs to fill any link, and
+    messages as large as the memory of the pod and the number of messages allow. Return None if the first measurement
+    was as large already, or if the memory does not suffice.
 
-    :param queue_pairs: that it was measured with
+    :param queue_pairs: number of queue pairs of the first measurement; None counts as 1
     """
     first, size, wanted = queue_pairs or 1, fabric.pods.message_bytes, fabric.pods.iterations
     room = _parse_pod_memory(fabric) // _SHARE
@@ -61,7 +62,10 @@ def wider(fabric: Fabric, queue_pairs: typing.Optional[int]) -> typing.Optional[
 
 
 def widened(fabric: Fabric, amount: Amount) -> Fabric:
-    """Return the fabric with what a pair is measured with once more, as if the intent said so."""
+    """Return the fabric with its measurement settings replaced by those of the repetition.
+
+    :param amount: amount of data of the repetition
+    """
     pods = dataclasses.replace(
         fabric.pods, queue_pairs=amount.queue_pairs, message_bytes=amount.message_bytes, iterations=amount.iterations
     )
@@ -69,7 +73,7 @@ def widened(fabric: Fabric, amount: Amount) -> Fabric:
 
 
 def _parse_pod_memory(fabric: Fabric) -> int:
-    """Return the bytes that a pod has."""
+    """Return the memory of a pod in bytes, or 0 if the setting is invalid."""
     try:
         return int(quantity(fabric.pods.memory, "pods.memory"))
     except ResourceError:

@@ -17,8 +17,14 @@ from ..._model.measurement.bandwidth import End, RdmaPod
 
 
 def why_outside(fabric: Fabric, address: str) -> str:
-    """Tell why an address cannot be of the fabric's own network; empty where it can, and where the intent does not
-    decide its range."""
+    """Return the reason why an address cannot belong to the fabric's own network; empty if the address is inside the
+    range.
+
+    The text is also empty if the address or the range cannot be parsed, and if the intent does not set the range: the
+    fabric has no ipam, or its nv-ipam pool is not created by linerate.rdma.
+
+    :param address: address that a pod announces
+    """
     wanted = fabric.ipam
     # a pool of nv-ipam that somebody else has made has the range that they gave it
     if wanted is None or (wanted.pool is not None and not wanted.pool.create):
@@ -37,9 +43,10 @@ def why_outside(fabric: Fabric, address: str) -> str:
 
 
 def find_announced_twice(pods: typing.Iterable[RdmaPod]) -> dict[str, str]:
-    """Tell of each pod whose address another one announces as well who that is, by the pod's name.
+    """Return a text for each pod whose address another pod announces too, by the name of the pod. The text names the
+    other pods. Pods with an error or without an address are ignored.
 
-    :param pods: of one fabric, that live at the same time
+    :param pods: pods of one fabric that exist at the same time
     """
     told = {}
     for pod, others in _find_shared(pods, lambda pod: _read_address(pod.address) if pod.address else None):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What makes a measurement fail: for each kind of failure its cause and the next step."""
+"""The causes of failed measurements: for each kind of failure its cause and its remedy."""
 
 from __future__ import annotations
 
@@ -215,6 +215,10 @@ CAUSES: dict[str, Cause] = {
 
 
 def explain_cause(kind: str, fabric: Fabric) -> tuple[str, str]:
-    """Return cause and remedy of a kind of failure, on the link layer of the fabric."""
+    """Return the cause and the remedy of a kind of failure, for the link layer of the fabric. For an unknown kind, the
+    cause is that the tool ended with an unknown error.
+
+    :param kind: kind of failure that a measurement reports
+    """
     known = COMPLETIONS.get(kind) or CAUSES.get(kind, CAUSES["exit_code"])
     return known.on(link_of(fabric))

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth: does each pair of nodes reach its line rate, through pods, over RDMA (rows S1.10 to S1.12). Check
-ids: ``bandwidth.*``.
+"""Stage bandwidth: does each pair of nodes reach its line rate, through pods, over RDMA. Check ids: ``bandwidth.*``.
 
-Two floors: one from the link itself (fraction of the slowest of what port and PCIe could carry, and of the virtual
-function's share of both), so that a uniformly slow fabric shows; and one from the fleet (93 % of the best pair of the
-same rail whose links could carry the same), so that one slow node shows. The average column counts, never the peak.
-Where pods have no RDMA device, TCP is measured for stage compare. Processors bound it, so only a figure far below the
-best of its network is too low, unless the intent has a floor. A pair that fails accuses two ends; ``bandwidth.suspect``
-names the one, or the path, that is left when partners that pass are taken into account.
+A figure has two floors. The first comes from the link: a fraction of the slowest rate that port, PCIe and virtual
+function allow at both ends. It detects a fabric that is slow everywhere. The second comes from the fleet: a fraction
+(``line_rate.fleet_fraction``) of the best pair of the same rail whose links could carry the same rate. It detects one
+slow node. The average column of perftest counts, never the peak.
+
+Where pods have no RDMA device, TCP is measured for stage compare. Processors limit TCP, so such a figure fails only if
+it is far below the best of its network, unless the intent sets a floor. A pair that fails accuses both of its ends.
+``bandwidth.suspect`` names the end or the path that remains after the pairs that passed are taken into account.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ from .trend import check_trend, check_unread
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return the findings on the rounds, on each HCA, pod and pair, on the suspects, and on pods that are left."""
+    """Return the findings of stage bandwidth: on rounds, links, pods, pairs, latencies, layers, suspects, the trend
+    over kept runs, and pods that were not removed.
+    """
     findings: list[Finding] = []
     seen = facts.bandwidth or BandwidthFacts((), ())
     nodes = {**read(facts.hcas), **read(facts.functions)}
@@ -87,8 +90,13 @@ def _check_layers(
     seen: BandwidthFacts,
     facts: Facts,
 ) -> list[Finding]:
-    """Find the layer in which a pair loses bandwidth, for each pair that was measured by layers, or that the intent
-    wants to be."""
+    """Return the findings on the layer at which pairs lose bandwidth. A pair gets a finding if it was measured layer by
+    layer, or if the intent requests that and this run has not done it.
+
+    :param ground: limits of the pairs
+    :param best: best pair of each group of comparable pairs
+    :param seen: answer of rdma_bandwidth
+    """
     fabric = ground.fabric
     looked = [item for item in seen.layers if item.fabric == fabric.name]
     keys = {(item.client_end, item.server_end) for item in looked}
@@ -123,8 +131,14 @@ def _check_suspects(
     facts: Facts,
     rates: LineRates,
 ) -> list[Finding]:
-    """Find the components at fault: by the paths of the tests where the rounds were made for that, else by what pairs
-    share."""
+    """Return the findings on slow links, or on the HCAs, nodes and leaves at fault. If the rounds were planned to use
+    each link, slow links are found by the paths of the measurements. Otherwise the parts that failed pairs have in
+    common are named.
+
+    :param ground: limits of the pairs
+    :param plan: rounds as planned; None without a plan
+    :param rates: rates that the links of the HCAs can carry
+    """
     fabric, where = ground.fabric, locate_ends(ground.fabric, facts)
     passed = list_verdicts(ground, pairs)
     if plan is None or plan.cover is None:
@@ -179,7 +193,9 @@ def _check_suspects(
 
 
 def compute_floors(intent: Intent, facts: Facts) -> dict[str, tuple[float, ...]]:
-    """Return the floors of each fabric in Gb/s, by its name: of each pair with a figure its floor, where known."""
+    """Return the floors of the pairs of each fabric in Gb/s, by the name of the fabric. Pairs without a measured
+    bandwidth, and pairs whose floor is unknown, are left out.
+    """
     seen, result = facts.bandwidth or BandwidthFacts((), ()), {}
     for fabric in intent.fabrics:
         ground = find_limits(fabric, facts, seen.pods)
@@ -191,10 +207,10 @@ def compute_floors(intent: Intent, facts: Facts) -> dict[str, tuple[float, ...]]
 
 
 def _report_unheard(fabric: Fabric, facts: Facts, covered: bool) -> list[Finding]:
-    """Report ports of Ethernet with RDMA that heard no switch. InfiniBand has its topology, and Ethernet without RDMA
-    is not examined.
+    """Report ports of an Ethernet fabric with RDMA for which LLDP did not show the switch. The list is empty for
+    InfiniBand, whose topology is read from the fabric itself, and for fabrics without RDMA.
 
-    :param covered: the rounds were made to use each link
+    :param covered: whether the rounds were planned to use each link
     """
     if is_infiniband(fabric) or not carries_rdma(fabric):
         return []

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, links of Ethernet fabrics: what is known of those between two leaves, of which each flow takes one,
-and whether it always takes the same."""
+"""Stage bandwidth, links of Ethernet fabrics: findings on the links between two leaves, of which each flow uses one,
+and whether a flow uses the same link each time it is measured.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +28,18 @@ COUNTERS = (
 
 
 def is_other_flow(pair: PairResult) -> bool:
-    """Return whether it was measured as another flow than its ends have in the rounds: then it goes over other links,
-    and says nothing of those."""
+    """Return whether a pair was measured with another flow label than in the rounds. Such a flow may use other links,
+    so it proves nothing about the links of the rounds.
+    """
     return pair.flow_label is not None and pair.flow_label != compute_flow_label(pair.rail, pair.client, pair.server)
 
 
 def describe_pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[PairResult]) -> str:
-    """Describe whether a flow that is measured again takes the same path as before."""
+    """Describe whether a flow takes the same path each time it is measured.
+
+    :param ways: paths between the ports
+    :param pairs: measured pairs
+    """
     measured = [pair for pair in pairs if pair.average_gbps is not None]
     without = [pair for pair in measured if pair.flow_label is None]
     if not without:
@@ -61,12 +67,15 @@ def describe_pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[Pair
 def report_unheard(
     check: str, fabric: Fabric, membership: Membership, neighbours: Neighbours, covered: bool
 ) -> list[Finding]:
-    """Report the ports of which it is not known to which switch they are cabled.
+    """Report all ports for which LLDP did not show the switch, in one warning. The list is empty if the switch of each
+    port is known.
 
-    All of them were measured, whether few are unheard or all. So it warns either way: to know less of the ways is no
-    better.
+    The status is a warning whatever the number of ports, since all of them were measured. Missing LLDP only makes the
+    location of a slow link less exact.
 
-    :param covered: the rounds were made to use each link, by what the other ports heard
+    :param check: check id of the finding
+    :param neighbours: LLDP neighbors of each node
+    :param covered: whether the rounds were planned to use each link, based on the LLDP of the other ports
     """
     found = find_unheard_ports(membership, neighbours)
     if not found:
@@ -98,8 +107,12 @@ def report_unheard(
 def report_between_leaves(
     fabric: Fabric, ways: PathTable, evidence: Evidence, pairs: typing.Iterable[PairResult], expected: str
 ) -> typing.Iterator[Finding]:
-    """For each two leaves, in one direction, the flows between them that are slow. Which of their links these took, no
-    switch tells."""
+    """Yield a finding for each ordered pair of leaves with slow flows between them. The finding lists the flows, since
+    the switches do not report which link a flow uses.
+
+    :param pairs: measured pairs
+    :param expected: expected value, as text for the finding
+    """
     labels: dict[Test, typing.Optional[int]] = {}
     figures: dict[Test, list[float]] = collections.defaultdict(list)
     others: dict[Test, list[float]] = collections.defaultdict(list)
@@ -174,7 +187,10 @@ def _explain_slow_links(slow: int, good: int, count: int) -> str:
 
 
 def describe_switch_step(name: str) -> str:
-    """Return the next step for a switch that is slow as a whole."""
+    """Return the next step for a switch that is slow as a whole.
+
+    :param name: name of the switch
+    """
     return (
         f"Look at the switch {name}: its power, temperature and firmware, and rate, errors and PFC pauses of its ports"
         f" with {COUNTERS}."
@@ -182,7 +198,7 @@ def describe_switch_step(name: str) -> str:
 
 
 def set_step() -> str:
-    """Return the next step where one of a few links is slow, and it is not known which one."""
+    """Return the next step for a set of links of which one is slow, but unknown which."""
     return (
         "Look at the rate and the errors of their ports: ethtool <interface> and ethtool -S <interface> on the nodes,"
         f" and {COUNTERS}. {_SWAP}"
@@ -190,7 +206,11 @@ def set_step() -> str:
 
 
 def pair_step(ways: PathTable, test: Test) -> str:
-    """Return the next step for two ends that are slow with each other alone."""
+    """Return the next step for two ends that are slow only with each other.
+
+    :param ways: paths between the ports
+    :param test: numbers of the two ends
+    """
     seen = [f"ethtool -S {_name_interface(ways, end)} on {ways.ends[end].node}" for end in test]
     return f"Run the stage again while nothing else runs; if it stays, look at {' and '.join(seen)}, and at {COUNTERS}."
 
@@ -198,7 +218,7 @@ def pair_step(ways: PathTable, test: Test) -> str:
 def describe_cable_step(ways: PathTable, number: int) -> str:
     """Return the next step for the cable of a node.
 
-    :param number: of one of its directions
+    :param number: number of one of the two directions of the cable
     """
     direction = ways.directions[number]
     end, leaf = (

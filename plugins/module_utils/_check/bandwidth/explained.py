@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage bandwidth mean, for the pages that the report leads to. Check ids: ``bandwidth.*``."""
+"""Explanations of the findings of stage bandwidth, for the pages that the report links to. Check ids:
+``bandwidth.*``.
+"""
 
 from __future__ import annotations
 

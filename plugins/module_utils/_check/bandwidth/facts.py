@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The facts that stage bandwidth judges, and what follows from them for a fabric: limits, rates, places, membership."""
+"""The input of stage bandwidth, and values of a fabric that are derived from it: limits of the pairs, rates of the
+links, locations of HCAs, and the HCAs that belong to the fabric.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +28,15 @@ class Facts:
     """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
-    :ivar bandwidth: answer of rdma_bandwidth; None when it did not run
-    :ivar hcas: answer of node_info of each node. This and the next two give the rates of links, and places of suspects
+    :ivar bandwidth: answer of rdma_bandwidth; None if it did not run
+    :ivar hcas: answer of node_info of each node. With ``subnets`` and ``topologies`` it gives the rates of links and
+        the locations of suspects
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar topologies: answer of fabric_info of each node
     :ivar earlier: measurements of kept runs
-    :ivar functions: HCAs of each node after virtual functions were made; only the limits of these are read from it
-    :ivar neighbours: LLDP neighbours of each node, where the paths of an Ethernet fabric are wanted
+    :ivar functions: HCAs of each node after virtual functions were created; only the rate limits of the virtual
+        functions are read from it
+    :ivar neighbours: LLDP neighbors of each node, for the paths of an Ethernet fabric
     """
 
     nodes: tuple[str, ...] = ()
@@ -50,7 +54,10 @@ NOTHING = Facts()
 
 
 def find_limits(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> PairLimits:
-    """Return the limits of the pairs of one fabric."""
+    """Return the limits by which the pairs of a fabric are judged. They do not contain the HCAs of the nodes.
+
+    :param pods: pods of any fabric; those of other fabrics are ignored
+    """
     mine = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
     return PairLimits(fabric, mine, find_rates(fabric, facts, mine.values())[0])
 
@@ -60,17 +67,21 @@ def _collect_subnets(facts: Facts) -> dict[str, tuple[SeenSubnet, ...]]:
 
 
 def find_rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> tuple[LineRates, str]:
-    """Return the rates that the links of the fabric's HCAs can carry, and the reason where they are not known."""
+    """Return the rates that the links of the fabric's HCAs can carry, and the reason if the HCAs of the fabric are
+    unknown. The reason is empty otherwise.
+
+    :param pods: pods of the fabric
+    """
     return find_line_rates(fabric, read(facts.hcas), _collect_subnets(facts), facts.topologies, in_pods(pods))
 
 
 def find_membership(fabric: Fabric, facts: Facts) -> Membership:
-    """Find the HCAs that are on the fabric."""
+    """Return the HCAs that belong to the fabric, with their rails numbered by leaf."""
     return number_by_leaf(resolve(fabric, read(facts.hcas), _collect_subnets(facts)), facts.topologies)
 
 
 def locate_ends(fabric: Fabric, facts: Facts) -> dict[End, Place]:
-    """Return the place of each end, where it is known."""
+    """Return the location (node, HCA, rail, leaf) of each end whose HCA is known, by rail and node."""
     return {
         (place.rail, place.node): place
         for place in collect_places(find_membership(fabric, facts), facts.topologies).values()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, the latency of small messages between pods: pairs are compared with each other. Check id:
-``bandwidth.latency``. What is fast enough for a job, only the intent can say."""
+"""Stage bandwidth, latency of small messages between pods. Pairs are compared with each other, and with a limit if the
+intent sets one. Check id: ``bandwidth.latency``.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +30,11 @@ _REMEDY = (
 def check_latencies(
     fabric: Fabric, pods: typing.Iterable[RdmaPod], latencies: typing.Sequence[PairLatency]
 ) -> typing.Iterator[Finding]:
-    """Return a finding on each pair, and on each port that is in no pair; none where the intent does not ask for it.
+    """Yield a finding on the latency of each pair, and on each port that is in no pair. Yield nothing if the intent
+    does not ask for latency, or if the fabric has no RDMA.
 
-    :param pods: of the fabric
-    :param latencies: likewise
+    :param pods: pods of the fabric
+    :param latencies: measured latencies of the fabric
     """
     wanted = fabric.bandwidth
     if not wanted.latency or not carries_rdma(fabric):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, layer by layer: the same pair measured from the cable up, and at which step the figure falls. Check
-id: ``bandwidth.layer``.
+"""Stage bandwidth, layer by layer: the same pair is measured over the PF on the host, the VF on the host, the VF in the
+pod, and from GPU memory in the pod. The step at which the bandwidth drops is reported. Check id: ``bandwidth.layer``.
 
-What could not be measured is never passed over: where the figure falls across it, the layers between the two figures
-are named together.
+A step that could not be measured is never skipped silently: if the bandwidth drops across such a step, the finding
+names all layers between the two measured steps.
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ Loss = tuple[list[LayerName], typing.Optional[float], typing.Optional[LayerStep]
 def check_layers(
     ground: PairLimits, pairs: typing.Iterable[tuple[str, PairLayers]], bound: Least, hcas: Hcas
 ) -> list[Finding]:
-    """Return a finding for each pair that was to be measured layer by layer.
+    """Return a finding for each pair that should have been measured layer by layer.
 
-    :param pairs: of the fabric, with their subjects
-    :param bound: the floor of a pair, or what others of its kind reach, where that is more
-    :param hcas: of the nodes, for what is known of their slots
+    :param ground: limits of the pairs
+    :param pairs: pairs of the fabric with their subjects
+    :param bound: returns the lowest acceptable rate of a pair in Gb/s: its floor, or the bandwidth expected from the
+        best comparable pair if that is higher
+    :param hcas: HCAs of the nodes, for their PCIe slots
     """
     return [_judge_pair_layers(ground, subject, pair, bound, hcas) for subject, pair in pairs]
 
@@ -141,17 +143,22 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
 
 
 def _compute_wanted_rate(ground: PairLimits) -> float:
-    """Return the rate in Gb/s that the intent lets a pair send in pods: that this is less than the host's is no
-    loss."""
+    """Return the highest rate in Gb/s at which the intent permits a pair to send in pods; infinity without
+    ``network.max_tx_rate``. If a pod is slower than its host because of this limit, no bandwidth is lost.
+    """
     limit = ground.fabric.network.max_tx_rate
     return ground.ways * limit / 1000 if limit else math.inf
 
 
 def loser(least: typing.Optional[float], steps: typing.Iterable[LayerStep], wanted: float = math.inf) -> Loss:
-    """Nothing where no figure falls.
+    """Find the first step at which the bandwidth drops. Return the layers that may cause it, the rate in Gb/s with
+    which the step was compared, and the step. If there is no drop, return an empty list and twice None.
 
-    :param least: what the first step must reach
-    :param wanted: most that pods are to send, in Gb/s
+    If steps before it have no figure, their layers may cause the drop too.
+
+    :param least: rate in Gb/s that the first step must reach; None if unknown
+    :param steps: steps in the order of the layers
+    :param wanted: highest rate in Gb/s that pods may send
     """
     before, first, since = least, True, typing.cast(list[LayerName], [])
     for step in steps:
@@ -183,7 +190,9 @@ def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
 
 
 def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep) -> LayerStep:
-    """Return the step without a figure that is no measurement."""
+    """Return the step unchanged if its figure is a valid measurement. Otherwise return the step with the reason in
+    place of the figure.
+    """
     wanted = wider(ground.fabric, pair.more_than) if pair.more_than is not None else None
     shown = dataclasses.replace(
         _as_pair(pair, step), queue_pairs=wanted.queue_pairs if wanted else ground.fabric.pods.queue_pairs
@@ -222,7 +231,7 @@ def _describe_rate_drop(steps: typing.Sequence[LayerStep], at: LayerStep, before
 
 
 def _add_causes(text: str, causes: typing.Iterable[BandwidthBound]) -> str:
-    """Return the text with what explains it."""
+    """Append known causes of the loss to a text."""
     return " ".join([text.strip(), *(f"This explains it: {cause.text}." for cause in causes)])
 
 
@@ -231,7 +240,13 @@ def _select_steps(layers: typing.Iterable[LayerName], steps: typing.Iterable[Lay
 
 
 def _can_explain_loss(rate: typing.Optional[int], before: float, step: LayerStep, ways: int) -> bool:
-    """Return whether a limit in Mb/s explains a figure: it is below the one before, and the step came near to it."""
+    """Return whether a rate limit of a virtual function explains the bandwidth of a step. It does so if the limit is
+    below the bandwidth of the step before, and if this step has no figure or reached more than half of the limit.
+
+    :param rate: rate limit in Mb/s; None without a limit
+    :param before: bandwidth of the step before, in Gb/s
+    :param ways: number of directions that are measured at the same time
+    """
     return (
         bool(rate)
         and rate is not None
@@ -241,7 +256,9 @@ def _can_explain_loss(rate: typing.Optional[int], before: float, step: LayerStep
 
 
 def _list_senders(ground: PairLimits, step: LayerStep) -> tuple[LayerEnd, ...]:
-    """Whose limit of sending counts: of a write it is the client, unless both write."""
+    """Return the ends of a step that send: the client, or client and server if both directions are measured at the same
+    time. Only their rate limits count.
+    """
     return (step.client,) if ground.ways == 1 else (step.client, step.server)
 
 
@@ -299,7 +316,9 @@ def _find_causes(
 
 
 def _find_physical_function(hcas: Hcas, end: LayerEnd) -> typing.Optional[Hca]:
-    """Return the physical function of an end, as the node shows it."""
+    """Return the physical function of an end as its node reports it, or None if it is unknown. For a virtual function,
+    this is the physical function to which it belongs.
+    """
     seen = hcas.get(end.node)
     if seen is None or seen.value is None:
         return None
@@ -313,8 +332,9 @@ def _find_pcie_link(hcas: Hcas, end: LayerEnd) -> typing.Optional[PcieLink]:
 
 
 def _describe_slow_link(link: PcieLink) -> str:
-    """Describe a PCIe link that runs below what both of its ends can do; empty where it does not, and where that is not
-    known."""
+    """Describe a PCIe link that runs below the maximum of both of its ends. The text is empty if it runs at the
+    maximum, or if that is unknown.
+    """
     could = [
         min(most for most in pair if most is not None) if any(most is not None for most in pair) else None
         for pair in ((link.max_speed, link.slot_speed), (link.max_width, link.slot_width))
@@ -334,7 +354,12 @@ def _format_number(value: typing.Optional[float]) -> str:
 
 
 def _describe_known_ends(lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], hcas: Hcas) -> str:
-    """Describe what is known of the ends at these steps, and what is not."""
+    """Describe the known properties of both ends at the steps that may cause the loss.
+
+    :param lost: layers that may cause the loss
+    :param steps: all steps of the pair
+    :param hcas: HCAs of the nodes
+    """
     words: list[str] = []
     for step in _select_steps(lost, steps):
         if step.absent:
@@ -371,7 +396,10 @@ def _of_end(layer: LayerName, end: LayerEnd, hcas: Hcas) -> typing.Iterator[str]
 
 
 def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
-    """Return how to measure the steps that have no figure."""
+    """Describe for a remedy how to measure the steps without a figure; empty if there are none.
+
+    :param missing: steps without a figure
+    """
     return (
         "Have these steps measured, and run stage bandwidth again:"
         f" {'; '.join(f'{STEPS[step.layer]} ({step.why})' for step in missing)}."
@@ -381,7 +409,11 @@ def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
 
 
 def _describe_remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
-    """Return the remedy where nothing known explains the loss."""
+    """Return the remedy for a loss at a layer that no known cause explains.
+
+    :param layer: layer that may cause the loss
+    :param step: step at which the bandwidth drops
+    """
     pair = " and ".join(dict.fromkeys((step.client.node, step.server.node)))
     address, hca = step.client.function or "ADDRESS", _find_physical_function(hcas, step.client)
     infiniband = hca is not None and any(port.link_layer == "InfiniBand" for port in hca.all_ports)

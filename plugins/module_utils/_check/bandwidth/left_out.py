@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, who was left out of its later rounds: an end that lost one pair after the other, and held up the
-measurement of all."""
+"""Stage bandwidth: findings on ends (HCAs) that were left out of the later rounds, because their pairs failed one after
+another and delayed the measurement of all other pairs.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from .pairs import on_rail
 
 
 def check_left_out(fabric: Fabric, pairs: typing.Sequence[PairResult]) -> list[Finding]:
-    """Name each end that was left out, what its pairs failed with, and what to do."""
+    """Return a finding for each end that was left out, with the failures of its pairs and the remedy."""
     out: dict[End, int] = collections.Counter()
     for pair in pairs:
         if pair.failure in LEFT_OUT:
@@ -31,7 +32,11 @@ def check_left_out(fabric: Fabric, pairs: typing.Sequence[PairResult]) -> list[F
 
 
 def _report_left_out(fabric: Fabric, end: End, number: int, failed: typing.Sequence[PairResult]) -> Finding:
-    """:param number: of its measurements that were not made"""
+    """Report an end that was left out.
+
+    :param number: number of its measurements that were not made
+    :param failed: its measurements that failed
+    """
     kinds = collections.Counter(pair.ping_failure or pair.failure for pair in failed)
     others = sorted({node for pair in failed for _rail, node in pair.pair - {end}})
     with_what = f" with {folded(others, 4)} ({', '.join(kinds)})" if failed else ""

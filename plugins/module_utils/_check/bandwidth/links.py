@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, the HCAs: does each link, and each PCIe link, run as fast as both of its ends can. It needs no
-figure, and no other node."""
+"""Stage bandwidth, HCAs: does each network link and each PCIe link run as fast as both of its ends allow. This check
+needs no measurement and no other node.
+"""
 
 from __future__ import annotations
 
@@ -34,12 +35,15 @@ def check_links(
     hcas: typing.Mapping[str, ObservedHcas],
     by_link: bool,
 ) -> list[Finding]:
-    """One finding for each HCA of the fabric, and one for each node whose HCAs are not known.
+    """Return a finding for each HCA of the fabric, and for each node whose HCAs are unknown. The list is empty for a
+    fabric that has no HCAs of its own (the pod network).
 
-    :param rates: the links of its HCAs
-    :param why: why the fabric could not be made out; empty where it could
-    :param by_link: whether the floor of its pairs comes from these links, so that what is not known of them leaves it
-        open
+    :param nodes: names of the nodes that must take part
+    :param rates: rates of the links of the fabric's HCAs, by node and PCI address
+    :param why: reason why the HCAs of the fabric are unknown; empty if they are known
+    :param hcas: answer of node_info of each node
+    :param by_link: whether the floor of the pairs is computed from these links. A missing rate is then unknown instead
+        of a warning
     """
     if not find_traits(fabric).members:
         return []

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, pair by pair: did it ping, is its figure a measurement, and does that reach the floor, and what
-others of its kind reach."""
+"""Stage bandwidth, pair by pair: whether rping worked, whether the measured bandwidth is valid, and whether it reaches
+the floor and the best comparable pairs.
+"""
 
 from __future__ import annotations
 
@@ -24,17 +25,19 @@ _NEW_SPEEDS = frozenset(("NDR", "XDR"))
 
 
 def on_rail(fabric: Fabric, rail: int) -> str:
-    """Return the rail in a subject, where a node has more than one."""
+    """Return the rail as part of the subject of a finding; empty if a node has only one rail."""
     return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
 
 
 def _format_repeat(pair: PairResult) -> str:
-    """In the subject, since a pair may be measured several times."""
+    """Return the number of the repetition as part of the subject of a finding; empty for the first measurement of a
+    pair.
+    """
     return "" if not pair.again else " again" if pair.again == 1 else f" again, look {pair.again}"
 
 
 def subject_of(fabric: Fabric, pair: PairResult) -> str:
-    """Of the findings on one measurement."""
+    """Return the subject of the findings on one measurement: fabric, client, direction, server, rail and repetition."""
     arrow = "<->" if fabric.bandwidth.directions == "at_once" else "->"
     client = f"{pair.client} rail {pair.rail}" if pair.between_rails else pair.client
     return f"{fabric.name} {client} {arrow} {pair.server}{on_rail(fabric, pair.server_end[0])}{_format_repeat(pair)}"
@@ -52,7 +55,8 @@ _MORE = (
 def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> list[Finding]:
     """Return the findings on one measurement.
 
-    :param best: of each kind of pair
+    :param ground: limits of the pairs
+    :param best: best pair of each group of comparable pairs
     """
     fabric = ground.fabric
     subject, tcp, doubt = subject_of(fabric, pair), pair.transport == "TCP", ground.doubt(pair)
@@ -103,7 +107,12 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
 
 
 def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: str) -> Finding:
-    """:param doubt: why its figure is no measurement; empty where it may be one"""
+    """Return the finding on whether a pair has a bandwidth that is a valid measurement.
+
+    :param subject: subject of the finding
+    :param ground: limits of the pairs
+    :param doubt: reason why its bandwidth is not a valid measurement; empty if there is none
+    """
     expected = "an average in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
     if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
@@ -130,8 +139,9 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
 
 
 def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tuple[str, str]]:
-    """Return cause and remedy of a pair whose small messages arrive and whose large ones don't, on links that only
-    newer subnet managers know."""
+    """Return cause and remedy of a pair whose small messages arrive and whose large ones do not, on link speeds that
+    only newer subnet managers support. Return None for any other pair.
+    """
     small = pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure
     if pair.failure != "transport_retry" or not small or not is_infiniband(ground.fabric):
         return None
@@ -164,13 +174,15 @@ def _format_queue_pairs(pair: PairResult) -> str:
 
 
 def _describe_amount(count: typing.Optional[int], size: typing.Optional[int]) -> str:
-    """Describe how a figure was measured."""
+    """Describe the queue pairs and the message size of a measurement."""
     many = count or 1
     return f"{many} queue pair{'s' if many > 1 else ''} of {size} bytes"
 
 
 def _format_both_rates(pair: PairResult, average: float) -> str:
-    """Both figures, where the pair was measured with more queue pairs."""
+    """Return the bandwidth of a pair as text. If the pair was measured again with more queue pairs, the second figure
+    is added.
+    """
     found = pair.wider
     if found is None or found.average_gbps is None:
         return gbps(average)
@@ -180,8 +192,12 @@ def _format_both_rates(pair: PairResult, average: float) -> str:
 
 
 def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Best]) -> bool:
-    """Return whether few queue pairs are why a pair is below its floor: with more it is not, and with as few nobody
-    else reaches it."""
+    """Return whether the number of queue pairs explains why a pair is below its floor: it reaches the floor with more
+    of them, and no comparable pair reaches the floor with as few.
+
+    :param ground: limits of the pairs
+    :param best: best comparable pair; None if there is none
+    """
     floor, proven = ground.floor(pair)[0], ground.proven(pair)
     if floor is None or proven is None or proven < floor:
         return False
@@ -189,17 +205,23 @@ def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Bes
 
 
 def _same_way(ground: PairLimits, pair: PairResult) -> bool:
-    """Return whether all queue pairs of a pair take one way. Switches of Ethernet choose a link for each of them,
-    unless a flow label makes them one flow."""
+    """Return whether all queue pairs of a pair take the same path, which is so on InfiniBand. Ethernet switches choose
+    a link for each queue pair, unless a flow label makes all of them one flow.
+    """
     return is_infiniband(ground.fabric) or pair.flow_label is not None
 
 
 def _check_proven(
     check: str, subject: str, ground: PairLimits, pair: PairResult, average: float, expected: str, explained: bool
 ) -> Finding:
-    """Return the finding on a pair that reaches with more queue pairs what it must reach.
+    """Return the finding on a pair that is too slow, but reaches the required rate with more queue pairs.
 
-    :param explained: by the number of queue pairs
+    :param check: check id of the finding
+    :param ground: limits of the pairs
+    :param average: measured rate in Gb/s
+    :param expected: expected value, as text for the finding
+    :param explained: whether the number of queue pairs explains the low figure
+    :raises ValueError: the pair was not measured with more queue pairs
     """
     found, same = pair.wider, _same_way(ground, pair)
     if found is None:
@@ -264,12 +286,16 @@ def _check_proven(
 
 
 def _describe_errors(ground: PairLimits) -> str:
-    """Describe how to read the errors of ports."""
+    """Describe for a remedy which errors of ports to read, and with which command."""
     return "the errors (ibqueryerrors)" if is_infiniband(ground.fabric) else "the errors and discards (ethtool -S)"
 
 
 def _with_more(ground: PairLimits, pair: PairResult) -> tuple[str, str]:
-    """Describe what more queue pairs prove of a pair that is too slow, and the first step where they prove nothing."""
+    """Return a text on the repetition of a slow pair with more queue pairs, and the first step of the remedy. The step
+    is empty unless the user should try more queue pairs first.
+
+    :param ground: limits of the pairs
+    """
     found = pair.wider
     if found is not None and ground.proven(pair) is not None:
         wide = _describe_amount(found.queue_pairs, found.message_bytes)
@@ -397,7 +423,12 @@ def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: fl
 
 
 def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average: float, best: Best) -> Finding:
-    """Processors bound TCP: what they explain is a warning, and what they do not is a failure."""
+    """Return the finding that compares the TCP bandwidth of a pair with the best pair of its network. Processors limit
+    TCP: a loss that they can explain is a warning, and a larger one is a failure.
+
+    :param average: measured rate in Gb/s
+    :param best: best comparable pair
+    """
     expected = (
         f">= {gbps(TCP_WARN * best.average)} ({TCP_WARN:g} of the best pair of the network, {gbps(best.average)})"
     )

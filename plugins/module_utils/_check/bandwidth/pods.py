@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pods that measure: each can be used, and none is left. Check ids: ``bandwidth.pod``, ``bandwidth.cleanup``."""
+"""Findings on the measuring pods: whether each pod can be used, and whether any remains after the stage. Check ids:
+``bandwidth.pod``, ``bandwidth.cleanup``.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The counters of the ports on the path of a slow test: errors, waits, and the uplinks of the data. They are read where
-the figures alone name no link.
+"""Describe the counters of the ports on the path of a slow test: errors, wait times, and the uplinks that carried the
+data. They are read if the bandwidth alone does not identify a slow link.
 """
 
 from __future__ import annotations
@@ -42,19 +42,28 @@ _MOST = 4
 
 @dataclasses.dataclass(frozen=True)
 class CounterEvidence:
-    """The text and the remedy of a finding; the remedy is empty where the counters name no port."""
+    """The conclusion from the port counters of a test, as text and remedy for a finding. The remedy is empty if the
+    counters identify no port.
+    """
 
     text: str = ""
     remedy: str = ""
 
 
 class Counted:
-    """The pairs of a fabric that were measured with counters."""
+    """The pairs of a fabric that were measured while port counters were read, with the conclusions from the
+    counters.
+    """
 
     def __init__(
         self, fabric: Fabric, ways: PathTable, pairs: typing.Iterable[CountedPair], could_be: typing.Mapping[Port, str]
     ) -> None:
-        """:param could_be: the possible rate of links below their capability, by the port that reports it"""
+        """Assign each pair to its test. Pairs that match no test are ignored.
+
+        :param ways: paths between the ports
+        :param pairs: pairs that were measured with counters
+        :param could_be: possible rate of each link that runs below its capability, by the port that reports it
+        """
         self._fabric, self._ways, self._could_be = fabric, ways, could_be
         self._pairs: dict[Test, CountedPair] = {}
         for pair in pairs:
@@ -66,7 +75,11 @@ class Counted:
         }
 
     def collect_of(self, numbers: typing.AbstractSet[int]) -> CounterEvidence:
-        """Describe the counters of the ports on the path of the slowest test of these directions."""
+        """Describe the counters of the ports on the path of a test that uses all of these directions. The result is
+        empty if no pair of the fabric was measured with counters.
+
+        :param numbers: numbers of directions of links
+        """
         if not self._pairs:
             return CounterEvidence()
         for test, pair in self._pairs.items():
@@ -77,11 +90,15 @@ class Counted:
         )
 
     def check_routing(self) -> list[Finding]:
-        """Compare the routing of the intent with the uplinks that the tests used."""
+        """Return the finding that compares the routing in the intent with the uplinks that the tests used."""
         return check_routing(self._fabric, self._ways, self._pairs)
 
     def of_test(self, test: Test) -> CounterEvidence:
-        """Describe the counters of the ports on the path of a test."""
+        """Describe the counters of the ports on the path of a test. The result is empty if the test was not measured
+        with counters.
+
+        :param test: numbers of the two ends
+        """
         return self._describe_pair(test, self._pairs[test]) if test in self._pairs else CounterEvidence()
 
     def _describe_pair(self, test: Test, pair: CountedPair) -> CounterEvidence:
@@ -115,7 +132,7 @@ class Counted:
         )
 
     def _name(self, port: PortGrowth) -> str:
-        """Name a port, with the other end of its link."""
+        """Return the name of a port, with the other end of its link if it is known."""
         at = (port.guid, port.port)
         if at not in self._links:
             return f"{self._ways.name_of(port.guid)} port {port.port}"
@@ -174,7 +191,9 @@ class Counted:
         )
 
     def _list_slow_links(self, test: Test, pair: CountedPair) -> list[str]:
-        """List the links that are slower than their peers, or than they could be."""
+        """Return sentences with the links on the path that are slower than the other uplinks of their leaf, or slower
+        than both of their ends support.
+        """
         words = []
         for leaf in dict.fromkeys(
             leaf
@@ -212,7 +231,7 @@ class Counted:
         )
 
     def _describe_uplinks(self, test: Test, pair: CountedPair) -> list[str]:
-        """Describe the uplinks that the data took."""
+        """Describe which uplinks carried the data of a test."""
         words = []
         for end, verb in ((0, "left"), (1, "came to")):
             carried = compute_shares(self._ways, test, pair, end)
@@ -233,7 +252,9 @@ class Counted:
         return [text]
 
     def _list_unknown(self, pair: CountedPair) -> list[str]:
-        """List the ports whose counters are not all known."""
+        """Describe the ports whose counters are not fully known: not read, cleared meanwhile, at their maximum, or
+        without a wait counter.
+        """
         words = []
         unread = [f"{self._name(port)} ({port.why})" for port in pair.ports if port.why]
         cleared = [

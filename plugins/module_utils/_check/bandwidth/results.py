@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The results of pairs while a fabric is measured: pairs that passed, links that were tested, pairs to repeat."""
+"""Evaluate results while the measurement of a fabric continues: pairs that passed, links that were tested, and pairs to
+measure again.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,10 @@ Pairs = typing.AbstractSet[Pair]
 def split_verdicts(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
 ) -> tuple[Pairs, Pairs]:
-    """Return the pairs that passed each measurement, and the pairs that failed one. A figure that is not a
-    measurement counts for neither.
+    """Return the pairs that passed every measurement, and the pairs that failed at least one. Measurements that are not
+    valid are ignored.
 
-    :param seen: facts about the links so far
+    :param seen: facts about the links that are known so far
     """
     good: dict[Pair, bool] = {}
     for pair, passed in zip(pairs, list_verdicts(find_limits(fabric, seen, pods), pairs)):
@@ -42,9 +44,11 @@ def split_verdicts(
 def find_paths_between(
     fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Iterable[RdmaPod]] = None
 ) -> tuple[typing.Optional[PathTable], str]:
-    """Return the paths between the ports of a fabric; None and the reason where they are not known.
+    """Return the paths between the ports of a fabric and an empty text, or None and the reason why the paths are
+    unknown.
 
-    :param pods: pods whose ports count, where they can be used; None: the ports of all nodes count
+    :param seen: facts about the links
+    :param pods: pods whose ports count, unless the pod has an error; None to count the ports of all nodes
     """
     membership = find_membership(fabric, seen)
     if not membership.resolved:
@@ -71,8 +75,12 @@ class VantagePort:
 
 
 def find_vantage_port(fabric: Fabric, ways: PathTable, seen: Facts) -> typing.Optional[VantagePort]:
-    """Find the port of a node through which the counters of a fabric can be read; None where no node read the
-    topology of the fabric."""
+    """Return the port through which the counters of a fabric can be read, or None if no node read the topology of the
+    fabric.
+
+    :param ways: paths between the ports
+    :param seen: facts about the links
+    """
     node, shown, _why = find_topology_with_source(find_membership(fabric, seen), seen.topologies)
     if shown is None or shown.topology is None:
         return None
@@ -87,7 +95,11 @@ def collect_evidence(
     pairs: typing.Sequence[PairResult],
     seen: Facts = NOTHING,
 ) -> Evidence:
-    """Compute the evidence that the figures give about each link."""
+    """Return the conclusions about each link from the measured pairs.
+
+    :param ways: paths between the ports
+    :param seen: facts about the links
+    """
     ground = find_limits(fabric, seen, pods)
     return collect_evidence_within(ground, ways, pairs, list_figures_within(ground, pairs))
 
@@ -95,9 +107,11 @@ def collect_evidence(
 def collect_evidence_within(
     ground: PairLimits, ways: PathTable, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]
 ) -> Evidence:
-    """Compute the same from the limits of the pairs.
+    """Return the conclusions about each link from the measured pairs, with the limits of the pairs as input.
 
-    :param figures: for each pair, whether its figure is a measurement
+    :param ground: limits of the pairs
+    :param ways: paths between the ports
+    :param figures: for each pair, whether its bandwidth is a valid measurement
     """
     measured = [ground.best_of(pair) for pair, figure in zip(pairs, figures) if figure]
     return weigh(
@@ -106,19 +120,29 @@ def collect_evidence_within(
 
 
 def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHING) -> TooSlow:
-    """Return the filter that chooses, while a fabric is measured, the pairs to measure again with more queue pairs."""
+    """Return an object that selects, while a fabric is measured, the pairs to measure again with more queue pairs.
+
+    :param seen: facts about the links
+    """
     return TooSlow(find_limits(fabric, seen, pods))
 
 
 def list_figures(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
 ) -> list[bool]:
-    """Return, for each pair, whether it has a figure that is a measurement."""
+    """Return for each pair whether it has a bandwidth that is a valid measurement.
+
+    :param seen: facts about the links
+    """
     return list_figures_within(find_limits(fabric, seen, pods), pairs)
 
 
 def list_figures_within(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> list[bool]:
-    """Return the same from the limits of the pairs."""
+    """Return for each pair whether it has a bandwidth that is a valid measurement, with the limits of the pairs as
+    input.
+
+    :param ground: limits of the pairs
+    """
     return [
         pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure and not ground.doubt(pair)
         for pair in pairs
@@ -128,8 +152,9 @@ def list_figures_within(ground: PairLimits, pairs: typing.Iterable[PairResult]) 
 def choose_layer_tests(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts, wanted: str
 ) -> tuple[PairResult, ...]:
-    """Return the pairs that shall be measured layer by layer.
+    """Return the pairs to measure layer by layer.
 
+    :param seen: facts about the links
     :param wanted: ``none``, ``suspects`` or ``all``
     """
     return choose_layer_tests_within(find_limits(fabric, seen, pods), pairs, wanted)
@@ -138,7 +163,11 @@ def choose_layer_tests(
 def choose_layer_tests_within(
     ground: PairLimits, pairs: typing.Sequence[PairResult], wanted: str
 ) -> tuple[PairResult, ...]:
-    """Return the same from the limits of the pairs."""
+    """Return the pairs to measure layer by layer, with the limits of the pairs as input.
+
+    :param ground: limits of the pairs
+    :param wanted: ``none``, ``suspects`` or ``all``
+    """
     if wanted == "none":
         return ()
     return every(pairs) if wanted == "all" else chosen(pairs, list_verdicts(ground, pairs))
@@ -147,7 +176,12 @@ def choose_layer_tests_within(
 def keep_valid_results(
     fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Facts = NOTHING
 ) -> BandwidthFacts:
-    """Return the facts without the pairs whose figure is not a measurement."""
+    """Return the answer of rdma_bandwidth with only those pairs that belong to these fabrics and have no invalid
+    figure.
+
+    :param measured: answer of rdma_bandwidth
+    :param seen: facts about the links
+    """
     result: list[PairResult] = []
     for fabric in fabrics:
         ground = find_limits(fabric, seen, measured.pods)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rounds of measurements: they are those of the intent, and each HCA took part. Check ids: ``bandwidth.rounds``,
+"""Check that the planned rounds match the intent, and that each HCA was measured. Check ids: ``bandwidth.rounds``,
 ``bandwidth.measured``.
 """
 
@@ -19,8 +19,11 @@ from .pairs import on_rail
 
 
 def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -> list[Finding]:
-    """Compare the number of partners of each node, as planned before the pods were started, with the number that the
-    intent wants now."""
+    """Compare the planned rounds with the rounds that the intent asks for. The list is empty without a plan.
+
+    :param plan: rounds as planned before the pods were started
+    :param nodes: number of nodes
+    """
     if plan is None:
         return []
     took = f"about {_format_time(plan.seconds)}, {_format_time(plan.most_seconds)} at most"
@@ -63,8 +66,9 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
 
 
 def _count_wanted_rounds(fabric: Fabric, nodes: int) -> typing.Optional[int]:
-    """Return the number of rounds of pairs that the intent wants; None where the time decides the number, or the
-    intent wants rounds by links."""
+    """Return the number of rounds in which the intent wants nodes to be paired. Return None if the time of the stage
+    determines it, or if the intent asks for rounds that use each link.
+    """
     wanted = fabric.bandwidth.rounds
     if wanted == "all":
         return everybody(nodes)
@@ -72,7 +76,7 @@ def _count_wanted_rounds(fabric: Fabric, nodes: int) -> typing.Optional[int]:
 
 
 def describe_cover(plan: RoundPlan) -> str:
-    """Describe the links that the rounds use."""
+    """Describe the number of rounds, and the share of the links that they use."""
     cover = plan.cover
     if cover is None or not cover.directions:
         return f"{plan.rounds} rounds"
@@ -98,7 +102,13 @@ def check_participation(
     pairs: typing.Sequence[PairResult],
     plan: typing.Optional[RoundPlan],
 ) -> list[Finding]:
-    """Find rails, nodes and pairs that should have been measured and were not."""
+    """Return findings on the nodes of a rail that should have been measured and were not.
+
+    :param nodes: names of the nodes that must take part
+    :param pods: pods of the fabric
+    :param pairs: measured pairs
+    :param plan: rounds as planned; None without a plan
+    """
     usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
     if len(nodes) < 2:
         why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."

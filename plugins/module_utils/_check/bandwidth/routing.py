@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The routing of a fabric, by the uplinks that the data of the tests used. Check id: ``bandwidth.routing``."""
+"""Compare the routing in the intent, static or adaptive, with the uplinks that carried the data of the tests. Check id:
+``bandwidth.routing``.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,11 @@ _CONFIGURATION = (
 
 
 def check_routing(fabric: Fabric, ways: PathTable, pairs: typing.Mapping[Test, CountedPair]) -> list[Finding]:
-    """Compare the routing of the intent with the uplinks that the tests used.
+    """Return the finding that compares the routing in the intent with the uplinks that the tests used. The list is
+    empty if the uplinks prove nothing.
 
-    :param pairs: the pairs that were measured with counters, by test
+    :param ways: paths between the ports
+    :param pairs: pairs that were measured with counters, by test
     """
     out = [
         (test, pair, carried)
@@ -104,9 +108,10 @@ def check_routing(fabric: Fabric, ways: PathTable, pairs: typing.Mapping[Test, C
 
 
 def check_lids(fabric: Fabric, ways: PathTable, lmc: typing.Optional[int]) -> list[Finding]:
-    """Report ports with several LIDs, since the tests use the path to the first one only.
+    """Report ports with several LIDs, since the tests use only the path to the first LID. The list is empty if LMC is 0
+    or unknown, or if switches choose the path.
 
-    :param lmc: LMC of the ports; None: not known
+    :param lmc: LMC of the ports; None if unknown
     """
     if not lmc or ways.spread:
         return []

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, which link is slow: told from the ways of the tests, where rounds used each link in both
-directions."""
+"""Stage bandwidth, slow links: they are found by the paths of the tests, if the rounds used each link in both
+directions.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually ca
 
 
 def list_readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Reading, ...]:
-    """Return the measurements with their paths, without those that prove nothing of a link: without a figure (which has
-    a cause of its own), or sent over another path.
+    """Return the measurements that prove something about links, with their paths. Measurements without a figure, whose
+    cause is reported elsewhere, and measurements of another flow are left out.
 
-    :param pairs: whose figures are measurements
+    :param pairs: pairs whose figures are valid measurements
     """
     tests = [
         (ways.test(pair.rail, pair.client, pair.server, pair.server_rail), pair.average_gbps)
@@ -40,12 +41,13 @@ def list_readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[
 def compute_least_share(
     ways: PathTable, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]
 ) -> typing.Optional[float]:
-    """Return the least share of the rate of its slowest link that each path should carry; None where that is not known
-    of all.
+    """Return the share of the rate of its slowest link that each path should carry at least. Return None without pairs,
+    or if the floor or a link rate of any pair is unknown.
 
-    By the floors of the pairs, since what is behind a link may be slower than it, and may be meant so.
+    The share is computed from the floors of the pairs, because the HCA or PCIe link behind a link may be slower than
+    the link by design.
 
-    :param floor: of a pair, in Gb/s; None where there is none
+    :param floor: returns the floor of a pair in Gb/s; None if it has none
     """
     shares = []
     for pair in pairs:
@@ -71,12 +73,14 @@ def check_slow_links(
     pairs: typing.Sequence[PairResult] = (),
     counted: typing.Optional[Counted] = None,
 ) -> list[Finding]:
-    """Each link, switch or pair that is slow, or the few of which one is.
+    """Return a finding for each slow link, switch or pair, and for each small set of links of which at least one is
+    slow. Return one passed finding if nothing is slow.
 
-    :param where: where each end is, as far as it is known
-    :param rates: what the links of the HCAs could carry
-    :param pairs: that were measured, other flows of Ethernet as well
-    :param counted: what the counters of ports say where the figures alone name no link
+    :param evidence: conclusions about the links
+    :param where: location of each end, if it is known
+    :param rates: rates that the links of the HCAs can carry
+    :param pairs: measured pairs, including other flows on Ethernet
+    :param counted: port counters, used if the figures alone do not identify a link
     """
     if not evidence.measured:
         return [report_unmeasured(fabric, "link", _EXPECTED)]
@@ -93,7 +97,7 @@ def check_slow_links(
 
 
 class _Known:
-    """Turns evidence into findings."""
+    """The conclusions about slow links, with methods that turn them into findings."""
 
     def __init__(
         self,
@@ -211,7 +215,10 @@ class _Known:
         return f"{one.node} rail {one.rail} -> {other.node} rail {other.rail}"
 
     def _by_counters(self, numbers: typing.AbstractSet[int]) -> CounterEvidence:
-        """Describe the counters of the ports on the path."""
+        """Return the conclusion from the port counters on a path over these directions; empty without counters.
+
+        :param numbers: numbers of directions of links
+        """
         return self._counted.collect_of(numbers) if self._counted else CounterEvidence()
 
     def _ends(self, number: int) -> tuple[str, str]:
@@ -219,12 +226,19 @@ class _Known:
         return direction.source, direction.target
 
     def _end(self, number: int) -> typing.Optional[End]:
-        """Return the end whose cable this is."""
+        """Return the rail and the node at the cable to which a direction belongs, or None for a link between switches.
+
+        :param number: number of the direction
+        """
         found = self._ways.end_of(number)
         return None if found is None else (found.rail, found.node)
 
     def _told(self, number: int) -> str:
-        """Describe what else is known of the HCA at a cable."""
+        """Describe the HCA at a slow cable and its PCIe link, as far as they are known. For a link between switches,
+        report that the other links on the slow paths are good.
+
+        :param number: number of a direction of the slow link
+        """
         end = self._end(number)
         if end is None:
             return "The other links of these ways are good elsewhere."

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, who is at fault: a pair that fails accuses two ends; who is left when the pairs that passed are
-taken into account is named."""
+"""Stage bandwidth, suspects: a failed pair accuses both of its ends. The node, HCA, leaf or path that remains after the
+pairs that passed are taken into account is reported.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +23,11 @@ def check_suspects(
     passed: typing.Sequence[typing.Optional[bool]],
     where: typing.Mapping[End, Place],
 ) -> list[Finding]:
-    """Find what the pairs that failed have in common and those that passed have not.
+    """Report the nodes, HCAs, leaves and paths that failed pairs have in common and passed pairs do not use. Return one
+    passed finding if no pair failed, and an empty list without pairs.
 
-    :param passed: of each pair; None for one that speaks neither for its ends nor against them
-    :param where: where each end is, as far as it is known
+    :param passed: verdict on each pair; None for a pair that proves nothing about its ends
+    :param where: location of each end, if it is known
     """
     if not pairs:
         return []
@@ -83,9 +85,10 @@ def check_suspects(
 
 
 def report_unmeasured(fabric: Fabric, suspect: str, expected: str) -> Finding:
-    """Report that no measurement of a fabric counts.
+    """Return the finding that no measurement of a fabric is valid.
 
-    :param suspect: what the measurements would speak for or against: an end, or a link
+    :param suspect: what the measurements would test, an end or a link, for the text
+    :param expected: expected value, as text for the finding
     """
     why = f"No measurement of this fabric is one, so nothing speaks for any {suspect} or against it."
     remedy = "See bandwidth.measured for each pair."
@@ -93,8 +96,9 @@ def report_unmeasured(fabric: Fabric, suspect: str, expected: str) -> Finding:
 
 
 def _list_names(elements: typing.Sequence[Element]) -> list[str]:
-    """Return the suspects, without those that follow from the rest: a node whose one HCA is named, a fabric of which
-    parts are."""
+    """Return the names of the suspects. A node is left out if one of its HCAs is named, and a fabric if a part of it is
+    named.
+    """
     hcas = [element.name for element in elements if element.kind == "hca"]
     nodes = [
         element.name
@@ -110,6 +114,6 @@ def _list_names(elements: typing.Sequence[Element]) -> list[str]:
 
 
 def _describe_hca_location(place: Place, pod: RdmaPod) -> str:
-    """Describe the location of an HCA."""
+    """Describe the location of an HCA: PCI address, rail, and leaf if it is known."""
     leaf = f", leaf {place.leaf} port {place.leaf_port}" if place.leaf else ""
     return f"{place.node} {place.hca}: {pod.physical_function or 'PCI address not known'}, rail {place.rail}{leaf}."

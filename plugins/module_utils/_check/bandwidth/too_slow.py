@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, which pairs are measured once more with more queue pairs: those that are too slow, before anything
-is told from them."""
+"""Stage bandwidth: select pairs that are too slow, so that they are measured again with more queue pairs before any HCA
+is accused.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ from .pairs import OF_FIGURE, check_pair
 
 
 class TooSlow:
-    """Tells, step by step, which pairs are to be measured once more. It keeps what others of their kind reach, and
-    whose pairs no second figure helped."""
+    """A filter that selects, round by round, the pairs to measure again with more queue pairs. It stores the best pair
+    of each group of comparable pairs, and the ends whose pairs stayed too slow in the second measurement.
+    """
 
     def __init__(self, ground: PairLimits) -> None:
         self._ground = ground
@@ -27,10 +29,11 @@ class TooSlow:
         self._stayed: dict[tuple[int, str, str], int] = collections.Counter()
 
     def choose(self, pairs: typing.Sequence[PairResult]) -> list[tuple[PairResult, typing.Optional[Amount]]]:
-        """Return each pair with what it is measured with once more; None for those that are not.
+        """Return each pair with the queue pairs and message size of its second measurement, or with None if it is not
+        measured again.
 
-        A pair one of whose ends has had ``ENOUGH`` others that stayed too slow says so itself: more queue pairs would
-        tell nothing new.
+        A pair is not measured again if ``ENOUGH`` other pairs of one of its ends, in the same role, stayed too slow:
+        more queue pairs would show nothing new. The returned pair then contains this reason.
         """
         for kind, best in self._ground.best(pairs).items():
             if kind not in self._best or best.average > self._best[kind].average:
@@ -38,14 +41,15 @@ class TooSlow:
         return [self._to_be_measured(pair) for pair in pairs]
 
     def is_too_slow(self, pair: PairResult) -> bool:
-        """Return whether a floor, or what others reach, speaks against a figure of RDMA."""
+        """Return whether the RDMA bandwidth of a pair is below its floor, or too far below the best comparable pair."""
         return pair.is_comparable and any(
             item.status == FAIL and item.check in OF_FIGURE for item in check_pair(self._ground, pair, self._best)
         )
 
     def note(self, pairs: typing.Iterable[PairResult]) -> None:
-        """Count the pairs that stayed too slow, and those that gave no second figure: an end that fails each time takes
-        the time of each."""
+        """Count, for each end in its role as client or server, the pairs that stayed too slow or gave no second figure.
+        Otherwise an end whose pairs always fail would cost the time of a second measurement for each pair.
+        """
         for pair in pairs:
             if pair.wider is not None and (pair.wider.average_gbps is None or self.is_too_slow(pair)):
                 for role in _find_roles(pair):
@@ -67,5 +71,7 @@ class TooSlow:
 
 
 def _find_roles(pair: PairResult) -> tuple[tuple[int, str, str], ...]:
-    """Return its ends with what each does, since one direction alone may be slow."""
+    """Return the two ends of a pair, each with its role as client or server. The roles are distinguished because one
+    direction alone may be slow.
+    """
     return (*pair.client_end, "client"), (*pair.server_end, "server")

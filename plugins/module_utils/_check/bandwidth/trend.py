@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Is a pair slower than it was? A link that gets worse shows from run to run, long before a floor does."""
+"""Compare the bandwidth of pairs with earlier runs. A link that degrades shows from run to run, long before its
+bandwidth falls below the floor.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,11 @@ MOST_DROP = 0.03
 
 
 def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], earlier: Earlier) -> list[Finding]:
-    """Return a finding for each pair that has become slower, and one for the others together; none where too few runs
-    are kept.
+    """Return a finding for each pair that is slower than its median in earlier runs, and one for all other pairs
+    together. The list is empty if too few runs are kept.
 
-    :param pairs: of the fabric with their subjects; those whose figure is a measurement of RDMA
+    :param pairs: pairs of the fabric with their subjects, whose figures are valid measurements of RDMA
+    :param earlier: measurements of kept runs
     """
     known, findings, held = compute_medians(earlier.pairs), [], 0
     for subject, pair in pairs:
@@ -53,7 +56,9 @@ def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], ear
 
 
 def check_unread(earlier: Earlier) -> list[Finding]:
-    """Runs that are kept and can't be read: named, and not counted."""
+    """Return a warning that lists the kept runs that cannot be read and are therefore ignored. The list is empty if all
+    of them can be read.
+    """
     if not earlier.unread:
         return []
     why = f"What these runs measured is not counted: {'; '.join(earlier.unread)}."

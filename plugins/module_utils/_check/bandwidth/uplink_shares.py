@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The share of a test's data that each uplink of a leaf carried, by the counters of its ports."""
+"""The share of a test's data that each uplink of a leaf carried, from the counters of its ports."""
 
 from __future__ import annotations
 
@@ -22,25 +22,30 @@ _LEAST_DATA = 10_000_000
 
 @dataclasses.dataclass(frozen=True)
 class UplinkShare:
-    """The share of a test's data that the uplinks of a leaf carried: by direction, out of the leaf or into it."""
+    """The share of a test's data that each uplink of a leaf carried.
+
+    :ivar shares: share by number of the direction, out of the leaf or into it; 1.0 is all data
+    """
 
     shares: dict[int, float]
 
     @property
     def alone(self) -> typing.Optional[int]:
-        """Return the uplink that carried all data; None where none did."""
+        """Return the number of the direction of the uplink that alone carried the data (at least 80 %), or None if
+        there is none.
+        """
         number = max(self.shares, key=lambda one: self.shares[one], default=None)
         return number if number is not None and self.shares[number] >= _ALL else None
 
     @property
     def spread(self) -> bool:
-        """Return whether several uplinks together carried all data."""
+        """Return whether the uplinks carried the data (at least 80 %) only together, and none of them alone."""
         return self.alone is None and sum(self.shares.values()) >= _ALL
 
     def text(self, name: typing.Callable[[int], str]) -> str:
-        """Describe the shares.
+        """Describe the share of each uplink.
 
-        :param name: returns the name of a direction
+        :param name: returns the name of a direction by its number
         """
         named = sorted(
             (number for number, share in self.shares.items() if share >= _NAMED),
@@ -55,10 +60,14 @@ class UplinkShare:
 
 
 def compute_shares(ways: PathTable, test: Test, pair: CountedPair, end: int) -> typing.Optional[UplinkShare]:
-    """Return the shares of the uplinks at the leaf of one end; None where the counters do not show them.
+    """Return the shares of the uplinks at the leaf of one end, or None if the counters do not show them or both ends
+    are on one leaf.
 
-    :param end: 0: the uplinks out of the client's leaf; 1: those into the server's leaf. The two directions of a link
-        are an even number and the next one
+    :param ways: paths between the ports
+    :param test: numbers of the two ends
+    :param pair: pair that was measured with counters
+    :param end: 0 for the uplinks out of the client's leaf, 1 for the uplinks into the server's leaf. The two directions
+        of a link have an even number and the next one
     """
     leaf = ways.leaf(test[end])
     if pair.why or leaf is None or ways.leaf(test[0]) == ways.leaf(test[1]):
@@ -78,10 +87,11 @@ def compute_shares(ways: PathTable, test: Test, pair: CountedPair, end: int) -> 
 
 
 def _find_rise(ports: typing.Mapping[Port, PortGrowth], direction: typing.Any, into: bool) -> typing.Optional[int]:
-    """Return the data that went over a direction, by the port that received it or that sent it: the one on the
-    leaf's side first.
+    """Return the data that a direction carried during the test, in units of 4 octets, or None if unknown. The counter
+    of the port on the leaf is preferred to that of the other port of the link.
 
-    :param into: the leaf is its target
+    :param ports: counters of the ports during the test
+    :param into: whether the leaf is the target of the direction
     """
     ends = [
         ((direction.source, direction.source_port), XMIT_DATA),

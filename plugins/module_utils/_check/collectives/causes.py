@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the causes for which a collective is slow although its links are not, in NCCL's log and in facts about the
+"""Possible causes of a collective that is slow although its links are not, found in NCCL's log and in facts about the
 nodes. Check id: ``collectives.cause``.
 
-Each cause is one finding with its measurement and its remedy. A cause is not proven to be the right one; the causes
-that NCCL's log shows come first. Where no cause is found, that is a finding as well.
+Each cause is one finding with its measured value and its remedy. A listed cause is a candidate, not proven. Causes that
+NCCL's log shows come first. If no cause is found, one finding reports that.
 """
 
 from __future__ import annotations
@@ -48,10 +48,13 @@ LIMITS = ("NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MAX_NRINGS", "NCCL_NCHANN
 def find_causes(
     subject: str, log: NcclLog, choice: typing.Optional[NcclChoice], seen: Surroundings
 ) -> tuple[Finding, ...]:
-    """Return the possible causes of a slow run; one finding that is unknown where none is found.
+    """Return the findings on the possible causes of a slow run. If no cause is found, return one finding of status
+    unknown.
 
-    :param log: with the communicators of the run alone
-    :param choice: NCCL's choice for the size of the figure
+    :param subject: subject of findings on the whole run
+    :param log: log that contains only the communicators of the run
+    :param choice: algorithm, protocol and channels that NCCL chose for the message size of the figure; None if unknown
+    :param seen: facts beyond NCCL's log
     """
     processes = {(process.host, process.pid): process for process in log.processes}
     ranks = [
@@ -129,7 +132,10 @@ def _report_without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
 def _check_channels(
     subject: str, ranks: Ranks, choice: typing.Optional[NcclChoice], processes: typing.Sequence[NcclProcess]
 ) -> typing.Iterator[Finding]:
-    """Report channels that the collective does not use, and limits of their number."""
+    """Report that a run does not use all of its channels, or that environment variables limit the number of channels.
+
+    :param choice: algorithm, protocol and channels that NCCL chose for the message size of the figure; None if unknown
+    """
     limits = {
         name: process.environment[name] for process in processes for name in LIMITS if name in process.environment
     }
@@ -156,7 +162,7 @@ def _check_channels(
 
 
 def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
-    """Report an HCA that carries more channels than another one of the same host."""
+    """Report an HCA that carries more channels than another HCA of the same host, so that the run waits for it."""
     loads: dict[str, dict[str, set[tuple[int, int]]]] = {}
     for rank, process in ranks:
         for route in _list_network_routes(rank):
@@ -178,7 +184,7 @@ def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
 
 
 def _report_far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report a GPU that uses an HCA of another NUMA node."""
+    """Report GPUs that use an HCA of another NUMA node."""
     found: dict[str, dict[str, None]] = {}
     for rank, process in ranks:
         tuning = seen.tunings.get(rank.host)
@@ -200,7 +206,11 @@ def _report_far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Findin
 
 
 def _find_numa_node(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
-    """Return the NUMA node of a GPU. NCCL writes its PCI address as one hexadecimal number: 1b000 is 0000:1b:00.0."""
+    """Return the NUMA node of a GPU, or None if unknown.
+
+    :param bus_id: PCI address as NCCL writes it, one hexadecimal number: 1b000 is 0000:1b:00.0
+    :param tuning: settings of the node
+    """
     try:
         number = int(bus_id, 16)
     except ValueError:
@@ -213,7 +223,9 @@ def _find_numa_node(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
 
 
 def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
-    """Report channels through the HCA of another GPU (PXN), where the collective does not need that."""
+    """Report channels that reach the network through another GPU and its HCA (PXN), except in all-to-all tests, which
+    use PXN by design.
+    """
     # an alltoall uses the GPU on the rail of its target by design
     through = [
         (rank, route)
@@ -238,7 +250,7 @@ def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
 
 
 def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report an HCA whose rate is lower than that of the others."""
+    """Report HCAs whose measured rate is below ``WEAK`` times the median rate of all HCAs."""
     rates = [hca.rate_gbps for hcas in seen.hcas.values() for hca in hcas.values() if hca.rate_gbps is not None]
     usual = statistics.median(rates) if rates else 0.0
     weak = [
@@ -257,7 +269,9 @@ def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
 
 
 def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report rails that are slower than the others when each runs alone."""
+    """Report rails that are slow when tested alone: their bus bandwidth is below ``WEAK`` times the median of all
+    rails.
+    """
     usual = statistics.median(seen.rails_gbs.values()) if seen.rails_gbs else 0.0
     weak = [rail for rail, rate in seen.rails_gbs.items() if rate < WEAK * usual]
     if weak:
@@ -273,7 +287,7 @@ def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Fin
 
 
 def _check_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report settings of a host that make its GPUs or HCAs slow."""
+    """Report host settings that slow down GPUs or HCAs."""
     hosts = dict.fromkeys(rank.host for rank, _process in ranks)
     for name in _ROWS:
         row, off = BY_NAME[name], {}

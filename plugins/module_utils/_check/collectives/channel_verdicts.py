@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The transport of each channel of a run of nccl-tests, judged by NCCL's log. Check id: ``collectives.way``."""
+"""Verdicts on the transport of each channel of a run of nccl-tests, from NCCL's log. Check id: ``collectives.way``."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ EACH_CHANNEL = "each channel by NVLink or PCIe inside of a node, and by RDMA bet
 
 @dataclasses.dataclass(frozen=True)
 class RequiredProof:
-    """The properties that a run must show.
+    """The properties that the log of a run must show.
 
     :ivar nodes: number of nodes that take part in each communicator
-    :ivar hcas: by host, as NCCL writes it, the RDMA devices that are on the fabric, each with its rail; None where the
-        rail is not known
+    :ivar hcas: by host as NCCL writes it, the RDMA devices on the fabric with their rails; None for a rail that is not
+        known
     :ivar rails: rails that the run must use on each host
-    :ivar ranks: number of ranks of each communicator; None: the number in the log counts
-    :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
-    :ivar shared_memory: GPUs of a node may exchange data through the host's memory, since they may use neither NVLink
-        nor PCIe between them
-    :ivar multi_node_nvlink: channels between nodes may use NVLink (MNNVL); then the figure is not one of the network
-    :ivar groups: communicators that the run must have; with NCCL_TESTS_SPLIT several
-    :ivar slowest_group: the test was started with -a 3, so that its figure is that of the slowest group
+    :ivar ranks: number of ranks of each communicator; None to use the number in the log
+    :ivar gpu_direct: whether each channel over the network must use GPUDirect RDMA
+    :ivar shared_memory: whether GPUs of a node may exchange data through the host's memory, because they cannot use
+        NVLink or PCIe between them
+    :ivar multi_node_nvlink: whether channels between nodes may use NVLink (MNNVL); the figure then does not measure the
+        network
+    :ivar groups: number of communicators that the run must have; several with NCCL_TESTS_SPLIT
+    :ivar slowest_group: whether the test was started with -a 3, so that its figure is that of the slowest group
     """
 
     nodes: int
@@ -47,11 +48,11 @@ class RequiredProof:
 
 @dataclasses.dataclass(frozen=True)
 class ChannelVerdict:
-    """The channels of one rank that have one verdict with one cause.
+    """The channels of one rank that have the same verdict with the same cause.
 
-    :ivar communicator: its name
-    :ivar channels: their numbers; empty for a rank whose number of channels is not known
-    :ivar ways: their transports as NCCL writes them, without the number of the device
+    :ivar communicator: name of the communicator
+    :ivar channels: numbers of the channels; empty for a rank whose number of channels is not known
+    :ivar ways: transports of the channels as NCCL writes them, without the number of the device
     :ivar why: cause of the verdict; empty for channels that pass
     """
 
@@ -94,10 +95,12 @@ def judge_channels(
 def judge_connections(
     communicator: NcclCommunicator, log: NcclLog, wanted: RequiredProof
 ) -> typing.Iterator[ChannelVerdict]:
-    """Judge the connections of each rank in a test of each to each: it must have at least one with each other rank, and
-    those with ranks of other nodes must use the network.
+    """Yield a verdict on the connections of each rank in an all-to-all test. A rank must have at least one connection
+    with each other rank, and connections with ranks of other nodes must use the network.
 
-    The log of such a test does not name the peers, so the connections are counted.
+    The log of such a test does not name the peer of a connection, so connections are counted.
+
+    :param wanted: properties that the log must show
     """
     processes = {(process.host, process.pid): process for process in log.processes}
     on_host = collections.Counter(rank.host for rank in communicator.ranks)
@@ -122,7 +125,11 @@ def judge_connections(
 
 
 def _count_connections(routes: typing.Sequence[NcclRoute], direction: str, over: bool) -> int:
-    """Count connections of a direction, over the network or inside of a node."""
+    """Return the number of connections of a rank in a direction.
+
+    :param direction: ``send`` or ``receive``; empty for both
+    :param over: True for connections over the network, False for those inside a node
+    """
     return sum(route.lines for route in routes if route.direction == direction and (route.transport == "NET") is over)
 
 
@@ -134,7 +141,11 @@ _PROVEN: _Verdict = (PASS, "", "")
 def _judge_channel(
     channel: int, routes: typing.Sequence[NcclRoute], rank: NcclRank, process: NcclProcess, wanted: RequiredProof
 ) -> _Verdict:
-    """Judge a channel by its routes. A failure precedes an unknown value."""
+    """Return the verdict on a channel of a rank from its connections (routes). A failure takes precedence over an
+    unknown value.
+
+    :param wanted: properties that the log must show
+    """
     verdicts = [_judge_route(route, rank, process, wanted) for route in routes]
     failed = _find_verdict(verdicts, FAIL)
     if failed:
@@ -147,7 +158,7 @@ def _judge_channel(
 
 
 def _find_verdict(verdicts: typing.Sequence[_Verdict], status: Status) -> typing.Optional[_Verdict]:
-    """Find the first verdict of a status."""
+    """Return the first verdict with a status; None where there is none."""
     return next((verdict for verdict in verdicts if verdict[0] == status), None)
 
 
@@ -188,8 +199,11 @@ def _judge_route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted:
 
 
 def _judge_hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: RequiredProof) -> _Verdict:
-    """Judge the HCA of a channel. A channel through the GPU of another rank (PXN) uses an HCA of the same node, whose
-    processes number the HCAs alike."""
+    """Return the verdict on the HCA of a connection: it must be on the fabric. A channel through the GPU of another
+    rank (PXN) uses an HCA of the same node. All processes of a node number the HCAs in the same way.
+
+    :param wanted: properties that the log must show
+    """
     allowed = wanted.hcas.get(rank.host)
     if allowed is None:
         return (
@@ -215,7 +229,10 @@ def _judge_hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: R
 
 
 def list_hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
-    """List the HCAs of a route; the list is empty where the log does not name them."""
+    """Return the names of the HCAs that a connection uses; an empty list if the log does not name them.
+
+    :param process: process of the rank, whose log numbers the network devices
+    """
     for device in process.devices:
         if device.index == route.device:
             return name_hcas(device.name)
@@ -223,7 +240,9 @@ def list_hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
 
 
 def report_channels(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterator[Finding]:
-    """Report the channels of a rank that share a cause in one finding, and all that are proven in one."""
+    """Yield one finding for all channels of a rank that have the same cause. Yield one passed finding if all channels
+    are proven.
+    """
     together: dict[tuple[str, str, int, Status, str, str], list[ChannelVerdict]] = {}
     proven = 0
     for verdict in verdicts:

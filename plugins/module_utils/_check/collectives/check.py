@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage collectives: what a job of NCCL will get of the network, proven by its log and held against the links. Check
-ids: ``collectives.*``."""
+"""Stage collectives: the performance that an NCCL job gets from the network, proven by NCCL's log and compared with the
+rates of the links. Check ids: ``collectives.*``.
+"""
 
 from __future__ import annotations
 
@@ -62,14 +63,14 @@ class Facts:
     """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
-    :ivar collectives: answer of rdma_collectives; None when it did not run
-    :ivar bandwidth: answer of rdma_bandwidth, by which floors are made; None when it did not run
+    :ivar collectives: answer of rdma_collectives; None if it did not run
+    :ivar bandwidth: answer of rdma_bandwidth, from which floors are computed; None if it did not run
     :ivar hcas: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
-    :ivar topologies: answer of fabric_info of each node; by it the leaf of each node is known
-    :ivar tunings: what each node is set to, which may be a cause
-    :ivar neighbours: what each node heard by LLDP, by which the leaf of each node of an Ethernet fabric is known
-    :ivar earlier: what kept runs proved; nothing where none are kept
+    :ivar topologies: answer of fabric_info of each node, which gives the leaf of each node
+    :ivar tunings: settings of each node, which may be the cause of a slow collective
+    :ivar neighbours: LLDP neighbors of each node, which give the leaf of each node of an Ethernet fabric
+    :ivar earlier: figures of kept runs; empty if none are kept
     """
 
     nodes: tuple[str, ...] = ()
@@ -85,9 +86,9 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class JudgedRuns:
-    """The results of the runs of a stage.
+    """The findings and figures of all runs of the stage.
 
-    :ivar figures: of each group that is proven
+    :ivar figures: figure of each proven group
     """
 
     findings: tuple[Finding, ...]
@@ -95,8 +96,9 @@ class JudgedRuns:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return findings on each pod, each test, each step of each collective, and on what was left behind. Where nothing
-    is wanted, one that says so."""
+    """Return findings on each pod, each test, each step of each collective, the trend, and pods that were not removed.
+    Return one passed finding where the intent does not ask for collectives.
+    """
     wanted, expected = (
         intent.cluster.collectives,
         "collectives on each node, where the intent has rdma_cluster.collectives",
@@ -204,7 +206,12 @@ def _check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator
 
 
 def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> JudgedRuns:
-    """Go the course of each collective by the runs that there are."""
+    """Judge the stored runs in the order in which each collective ran them, and return the findings and the proven
+    figures. A run whose log has more ranks, channels or parts than its nodes can have is not judged.
+
+    :param wanted: settings of the collectives in the intent
+    :param seen: answer of rdma_collectives
+    """
     parts = sum(ran.log.size for ran in seen.runs if ran.log is not None)
     if parts > MOST_PARTS:
         why = "No fleet has logs of so many parts: the fact of this stage was not made by it. None of them is judged."
@@ -267,10 +274,10 @@ def _report_unforeseen(course: Course, error: Exception) -> Finding:
 
 
 def _explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]:
-    """Return what the log of a run has too much of for the nodes of that run, and the limit; None where it fits. A few
-    bytes of a fact may name a kind of ranks, so a small fact may have a log of any size.
+    """Return the quantity that exceeds a limit in the log of a run, and the limit. Return None if the log is plausible
+    for the nodes of the run. A small fact may describe a log of any size, so these limits protect the check.
 
-    :param gpus: of a node
+    :param gpus: number of GPUs of a node
     """
     if ran.log is None:
         return None
@@ -288,7 +295,9 @@ def _explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]
 
 
 def list_figures(intent: Intent, facts: Facts) -> tuple[GroupFigure, ...]:
-    """Return the figure of each group that is proven; none where nothing is wanted, or nothing ran over that fabric."""
+    """Return the figure of each proven group. The result is empty if the intent does not ask for collectives, or if the
+    stage did not run over the fabric of the intent.
+    """
     wanted, seen = intent.cluster.collectives, facts.collectives
     fabric = pick_fabric(wanted, intent.fabrics) if wanted is not None else None
     if wanted is None or fabric is None or seen is None or seen.fabric != fabric.name:
@@ -299,7 +308,11 @@ def list_figures(intent: Intent, facts: Facts) -> tuple[GroupFigure, ...]:
 def list_courses(
     wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]
 ) -> tuple[Course, ...]:
-    """Return the course of each collective that is wanted, before any of its tests; none where no pod can be used."""
+    """Return the course (sequence of tests) of each requested collective, before its first test. The result is empty if
+    no pod can be used.
+
+    :param wanted: settings of the collectives in the intent
+    """
     usable = [pod for pod in pods if not pod.error]
     if not usable:
         return ()
@@ -327,7 +340,11 @@ def list_courses(
 def collect_hardware(
     wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]
 ) -> NodesHardware:
-    """Return what the nodes have: their pods' HCAs, with the rates that stage bandwidth measured."""
+    """Return the HCAs of the nodes' pods, with the rates that stage bandwidth measured, and a first assignment of GPUs
+    to rails.
+
+    :param wanted: settings of the collectives in the intent
+    """
     rates = collect_rates(fabric, facts.bandwidth)
     hcas = {
         pod.node: {hca.device: UsedHca(hca.rail, hca.numa_node, rates.get((hca.rail, pod.node))) for hca in pod.hcas}
@@ -339,10 +356,13 @@ def collect_hardware(
 
 
 def collect_rates(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> dict[tuple[int, str], float]:
-    """Return what each rail of each node sends in one direction, in Gb/s: its best pair, for a slow one may be so by
-    its other end.
+    """Return the rate in Gb/s that each rail of each node sends in one direction, by rail and node. The rate is that of
+    the best pair of the rail, because a slow pair may be slow at its other end.
 
-    No figure counts for more than the link has. Both directions at once give the sum of them.
+    A rate is limited to the rate of the port. If both directions were measured at once, the figure is their sum, and
+    half of it counts.
+
+    :param seen: answer of rdma_bandwidth; None if it did not run
     """
     if seen is None:
         return {}
@@ -361,8 +381,12 @@ def collect_rates(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> dict
 def collect_leaves(
     wanted: Collectives, fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Group nodes by their leaves: as the intent says, else as the topology or LLDP shows. One whose leaf is not known
-    on each rail is alone; where none is known all of them are together."""
+    """Return the nodes of each leaf. The leaves come from the intent if it names them, else from the topology or LLDP.
+    A node whose leaf is unknown on any rail is assigned to an unknown leaf of its own. If no leaf is known, all nodes
+    are on one unknown leaf.
+
+    :param wanted: settings of the collectives in the intent
+    """
     if wanted.leaves:
         grouped = {leaf: tuple(node for node in nodes if node in members) for leaf, members in wanted.leaves.items()}
         there = {leaf: members for leaf, members in grouped.items() if members}
@@ -386,7 +410,10 @@ def collect_leaves(
 def _add_unknown(
     grouped: typing.Mapping[str, tuple[str, ...]], nodes: typing.Iterable[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the leaves, with each node that is of none of them alone."""
+    """Return the leaves, with an unknown leaf of its own added for each node that is on no leaf.
+
+    :param grouped: nodes by leaf
+    """
     found, placed = dict(grouped), {node for members in grouped.values() for node in members}
     for node in (node for node in nodes if node not in placed):
         name = f"leaf of {node} not known"
@@ -400,8 +427,13 @@ def _add_unknown(
 def _report_without_leaf(
     wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts
 ) -> typing.Iterator[Finding]:
-    """Name the nodes that took no part in the steps by leaves; of a fabric that shows no leaf there are no such steps,
-    which is told where the run listened for them."""
+    """Report the nodes that took no part in the steps by leaves, because their leaf is unknown. If no leaf is known,
+    there are no such steps. This is reported only if LLDP was read, the intent names no leaves, and there are more than
+    two usable pods.
+
+    :param wanted: settings of the collectives in the intent
+    :param seen: answer of rdma_collectives
+    """
     usable = [pod.node for pod in seen.pods if not pod.error]
     leaves = collect_leaves(wanted, fabric, facts, usable)
     expected = f"a leaf at each of {fabric.select.hcas_per_node} rails"
@@ -428,7 +460,9 @@ def _report_without_leaf(
 
 
 def _explain_without_leaf(wanted: Collectives, fabric: Fabric) -> tuple[str, str]:
-    """Return why a node took no part in the steps by leaves, and what to do."""
+    """Return the reason why the leaf of a node is unknown, so that it took no part in the steps by leaves, and the
+    remedy.
+    """
     without = "so the steps of a leaf and across leaves were made without it."
     if wanted.leaves:
         why = f"The intent names no leaf of this node, {without}"

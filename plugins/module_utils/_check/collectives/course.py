@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The course of one collective: its tests from one node to all, and the verdict on each.
+"""The course of one collective: its tests, from one node to all nodes, and the verdict on each.
 
-The module that runs the tests and the check that judges their facts follow the same course: the next test depends on
-the results of the tests before.
+Each test depends on the results of the tests before it. The module that runs the tests and the check that judges their
+facts both use this class, so both follow the same course.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ _RAILS = (
 
 @dataclasses.dataclass(frozen=True)
 class _Verdict:
-    """The verdict of one test.
+    """The verdict on one test of a collective, with its findings and figure.
 
-    :ivar passes: whether the test is proven and fast enough; None where it is not proven or gave no figure
-    :ivar floor_gbs: floor of its figure, in GB/s; None where it has none
-    :ivar bound_gbs: what the links allow, in GB/s; None where it is not known
+    :ivar passes: whether the test is proven and fast enough; None if it is not proven or gave no figure
+    :ivar floor_gbs: floor of its figure, in GB/s; None if it has none
+    :ivar bound_gbs: upper bound that the links allow, in GB/s; None if unknown
     :ivar changes: for a test that is too slow, the settings that a repeat may change
     """
 
@@ -87,12 +87,12 @@ class _Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class GroupFigure:
-    """The figure of a group that is proven.
+    """The bus bandwidth of a group whose transport is proven, and the floor with which it is compared.
 
     :ivar bus_gbs: bus bandwidth that is compared with the floor, in GB/s
-    :ivar floor_gbs: floor in GB/s; None where the group has none
-    :ivar sizes: bytes of each message and its bus bandwidth in GB/s
-    :ivar bound_gbs: what the links allow, in GB/s; None where it is not known
+    :ivar floor_gbs: floor in GB/s; None if the group has none
+    :ivar sizes: message sizes in bytes, each with its bus bandwidth in GB/s
+    :ivar bound_gbs: upper bound that the links allow, in GB/s; None if unknown
     """
 
     collective: TestName
@@ -110,13 +110,17 @@ class GroupFigure:
 
 
 def key_of(name: TestName, test: Test) -> TestKey:
-    """Return the key by which a test is found among those that ran."""
+    """Return the key by which a test of a collective is found among the stored runs.
+
+    :param name: name of the collective
+    """
     rail = test.rail if isinstance(test, RailTrial) else None
     return name, test.kind, test.nodes, rail, test.change if isinstance(test, Repeat) else ""
 
 
 class Course:
-    """The course of one collective.
+    """The course of one collective: it returns the tests of each round, judges their results, and collects the
+    findings.
 
     :ivar name: name of the collective
     :ivar leaves: nodes by leaf
@@ -126,8 +130,14 @@ class Course:
     def __init__(
         self, name: TestName, wanted: Collectives, ground: NodesHardware, leaves: Leaves, seen: Surroundings
     ) -> None:
-        """:param leaves: nodes by leaf
-        :raises ValueError: a node of two leaves, or no rail
+        """Create the course before its first test.
+
+        :param name: name of the collective
+        :param wanted: settings of the collectives in the intent
+        :param ground: hardware of the nodes
+        :param leaves: nodes by leaf
+        :param seen: facts beyond NCCL's log
+        :raises ValueError: a node belongs to two leaves, or there is no rail
         """
         self.name, self._wanted, self._ground, self.leaves, self._seen = name, wanted, ground, leaves, seen
         self._climb = Climb(leaves, sorted(ground.gpu_of_rail), wanted.gpus_per_node)
@@ -155,7 +165,9 @@ class Course:
         self._used_floors: set[ExpectedBusbw] = set()
 
     def next(self) -> tuple[tuple[Test, CollectiveRun], ...]:
-        """Return the tests of the next round, which run at the same time, each with its run; none when all is done."""
+        """Return the tests of the next round, which run at the same time, each with its run. The tuple is empty when
+        all tests are done.
+        """
         tests: tuple[Test, ...] = () if self._climbed else self._climb.next()
         self._climbed = not tests
         if self._climbed and self._small is None:
@@ -177,12 +189,15 @@ class Course:
 
     @property
     def soaks(self) -> bool:
-        """Tell whether the intent asks for a soak by this collective."""
+        """Return whether the intent asks for a soak with this collective. Only the first collective of the intent runs
+        it.
+        """
         return bool(self._wanted.soak_minutes) and self.name == self._wanted.tests[0]
 
     def _count_iterations(self, test: Test) -> typing.Optional[int]:
-        """Return how often the largest message goes through in a soak, by what the group reached; None of another test.
-        The program measures each size twice, out of place and in place."""
+        """Return the number of iterations of a soak, computed from the bandwidth that the group reached; None for any
+        other test. The program measures each size twice, out of place and in place.
+        """
         if not isinstance(test, Repeat) or test.change != SOAK:
             return None
         found = self.figures[self.subject(test.group)]
@@ -196,9 +211,10 @@ class Course:
     def take(
         self, round_of: typing.Sequence[tuple[Test, CollectiveRun]], results: typing.Mapping[Test, RanTest]
     ) -> dict[Test, str]:
-        """Judge the results of a round; return a description of each test's verdict.
+        """Judge the results of a round, and return a description of the verdict on each test.
 
-        :param results: a test without a result did not run
+        :param round_of: tests and runs that ``next`` returned
+        :param results: results by test; a test without a result did not run
         """
         if self._small:
             self._small.pop(0)
@@ -249,7 +265,10 @@ class Course:
         return self._wanted.latency and self.name == LATENCY
 
     def _take_small(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
-        """Judge the small messages of a pair."""
+        """Judge the latency test of a pair with small messages, and return the description of the verdict.
+
+        :param ran: result of the test; None if it did not run
+        """
         found = None
         if ran is not None and ran.figures is not None and ran.log is not None and not ran.failure:
             proof = prove_run(ran.log.restore(), ran.figures, plan_proof(run, test, self._wanted, self._ground))
@@ -258,7 +277,11 @@ class Course:
         return found.words if found is not None else "no figure that counts"
 
     def _take_soak(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
-        """Judge a group that ran for long: its proof and figure as of every group, and the errors of its HCAs."""
+        """Judge the soak of a group: its proof and figure as for any group, and the error counters of its HCAs. Return
+        the description of the verdict.
+
+        :param ran: result of the test; None if it did not run
+        """
         subject, verdict = self.subject(test), self._judge_test(test, run, ran)
         hcas = [(node, device) for node in run.nodes for device in self._ground.hcas.get(node, {})]
         errors = tuple(judge_errors(subject, hcas, ran.errors if ran is not None else ()))
@@ -270,7 +293,11 @@ class Course:
         return f"{words}; errors of {bad} HCAs" if bad else words
 
     def _take_repeat(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
-        """Judge a repeat, and add the change that moved the figure to the finding on its group."""
+        """Judge the repetition of a slow group with one change, and return the description of the verdict. If the
+        change raised the figure, it is added to the bandwidth finding of the group.
+
+        :param ran: result of the test; None if it did not run
+        """
         change, group = self._change, test.group if isinstance(test, Repeat) else None
         if change is None or group is None:
             return ""
@@ -291,7 +318,12 @@ class Course:
     def _find_repeated_figure(
         self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest], change: Change
     ) -> tuple[typing.Optional[CollectiveFigure], str]:
-        """Return the figure of a repeat, and the reason for which it proves nothing."""
+        """Return the figure of the repetition of a slow group, and the reason why it proves nothing. The reason is
+        empty if the figure counts.
+
+        :param ran: result of the test; None if it did not run
+        :param change: change that the repetition makes
+        """
         if ran is None or ran.figures is None or ran.log is None or ran.failure:
             return None, "it was not run" if ran is None else ran.evidence or "it gave no figures"
         if ran.figures.collective not in ("", run.test):
@@ -309,7 +341,11 @@ class Course:
     def _judge_inside(
         self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
     ) -> set[str]:
-        """Compare the nodes that ran alone with all that ran so far; return the slow ones."""
+        """Compare the nodes that were tested alone, in this round and before, and return the slow nodes.
+
+        :param figures: figures of this round by node
+        :param results: results of this round by test
+        """
         if not figures:
             return set()
         self._alone.update(figures)
@@ -324,14 +360,20 @@ class Course:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Return the findings of the tests so far, in their order. A halving has no findings of its own."""
+        """Return the findings of the tests so far, in their order. The single-rail tests that search for a slow port
+        have no findings of their own.
+        """
         return tuple(item for found in self._found.values() for item in found)
 
     def _find_slowest(
         self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
     ) -> NodeFigure:
-        """Return the slowest of the nodes that take part further, with its algorithm; the algorithm of the round before
-        where the node did not run in this one."""
+        """Return the figure of the slowest of these nodes, with its algorithm. If the node did not run in this round,
+        the algorithm is that of the previous round.
+
+        :param figures: figures of the nodes that continue to take part
+        :param results: results of this round by test
+        """
         node = min(figures, key=lambda name: figures[name].bus_gbs)
         log = next((ran.log for test, ran in results.items() if test.nodes == (node,)), None)
         before = self._inside.algorithm if self._inside is not None else None
@@ -340,7 +382,7 @@ class Course:
         )
 
     def subject(self, test: Test) -> str:
-        """Name a test for the reader."""
+        """Return the subject of the findings on a test."""
         more = f" rail {test.rail}" if isinstance(test, RailTrial) else ""
         more = f", {test.change.replace('_', ' ')}" if isinstance(test, Repeat) else more
         return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED)}{more}"
@@ -427,17 +469,25 @@ class Course:
         figure: typing.Optional[CollectiveFigure] = None,
         floor_gbs: typing.Optional[float] = None,
     ) -> _Verdict:
-        """Return the verdict of a test. A trial of a halving has no findings, since it is slow or silent by design."""
+        """Return the verdict on a test. The single-rail tests that search for a slow port get no findings, because some
+        of them are expected to be slow or to give no figure.
+
+        :param passes: whether the test is proven and fast enough; None if it is not proven or gave no figure
+        :param floor_gbs: floor of its figure, in GB/s
+        """
         return _Verdict(() if isinstance(test, RailTrial) else findings, passes, figure, floor_gbs)
 
     def _learn_gpus(self, log: NcclLog) -> None:
-        """Learn from a log the GPU that NCCL places beside the HCA of a rail, for tests of one rail: no numbering shows
-        it."""
+        """Learn from a log which GPU NCCL uses with the HCA of each rail, for later tests of one rail. The numbering of
+        the GPUs does not show it.
+        """
         seen = learn_gpus(log, self._ground, self._wanted.gpus_per_node)
         self._ground = dataclasses.replace(self._ground, gpu_of_rail={**self._ground.gpu_of_rail, **seen})
 
     def end(self) -> tuple[Finding, ...]:
-        """Return the findings once all tests are done: each step, and the components that are slow."""
+        """Return the findings that need all tests: on each step, the soak, the latency, and the nodes, ports, leaves,
+        uplinks and rails that are slow.
+        """
         climb = self._climb
         return (
             *report_steps(self.name, climb, len(self._leaf_of)),
@@ -451,7 +501,9 @@ class Course:
 
 
 def _rank_for_soak(group: CollectiveGroup) -> tuple[bool, int]:
-    """Rank groups: all rails before rail by rail, more nodes before fewer."""
+    """Return a sort key by which groups with all rails rank above pairs tested rail by rail, and then groups with more
+    nodes above smaller ones.
+    """
     return group.kind != "two nodes", len(group.nodes)
 
 

@@ -38,8 +38,10 @@ _RAIL = (
 
 
 def report_steps(name: TestName, climb: Climb, nodes: int) -> list[Finding]:
-    """Report each step of a collective: a group of it is proven, or none is.
+    """Return a finding for each step of a collective: passed if a group of the step is proven, else unknown.
 
+    :param name: name of the collective
+    :param climb: the tests with their results
     :param nodes: number of nodes with a pod
     """
     steps: list[Finding] = []
@@ -165,7 +167,13 @@ def report_unused_floors(
 
 
 def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator[Finding]:
-    """Report the nodes, ports, leaves, uplinks and rails that a halving named, and those that it could not decide."""
+    """Yield a finding on each node, port, leaf, uplink and rail that was found to be slow, and on nodes among which the
+    slow one could not be found.
+
+    :param name: name of the collective
+    :param kind: step of the collective
+    :param named: result of the search
+    """
     places: list[tuple[str, str, str]] = [(node, "each of its rails is slow", _NODE) for node in named.nodes]
     for node, rail in named.ports:
         what = (
@@ -207,7 +215,7 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
 
 
 def report_group(subject: str, group: CollectiveGroup) -> Finding:
-    """Report a group that is slow or not proven as a whole."""
+    """Return the finding on a group that is slow or not proven, although none of its members was found to be slow."""
     if group.kind == "one node":
         why = "The inside of this node is slow or not proven, before any network; it takes no part in the other steps."
         return Finding(

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage collectives mean, for the pages that the report leads to. Check ids: ``collectives.*``."""
+"""Explanations of the findings of stage collectives, for the pages that the report links to. Check ids:
+``collectives.*``.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a collective should reach: from the rates of the rails that were measured to a bus bandwidth of nccl-tests. Pure
-arithmetic; nothing is judged here.
+"""The bandwidth that a collective should reach: the bus bandwidth of nccl-tests, computed from the measured rates of
+the rails. Pure arithmetic without verdicts.
 
-Rates of links are in Gb/s, bandwidths of collectives in GB/s (decimal both), as their tools write them. A formula
-counts the bytes that have to leave a node, and is therefore an upper bound: NVLink inside of the nodes may bind before.
-docs/collectives.md shows each beside published figures.
+Rates of links are in Gb/s and bandwidths of collectives in GB/s, both decimal, as their tools print them. A formula
+counts the bytes that have to leave a node. It is an upper bound, since NVLink inside the nodes may be the limit.
+docs/collectives.md compares each formula with published figures.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _NAMES: dict[str, Algorithm] = {
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """The nodes and ranks that take part.
+    """The number of nodes and ranks that take part.
 
-    :ivar nodes: how many
-    :ivar gpus: ranks of each node
+    :ivar nodes: number of nodes
+    :ivar gpus: number of ranks of each node
     """
 
     nodes: int
@@ -59,16 +59,16 @@ class Shape:
 
     @property
     def ranks(self) -> int:
-        """Return the number of all of them."""
+        """Return the number of ranks of all nodes."""
         return self.nodes * self.gpus
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeFigure:
-    """The figure of the same collective on one node alone, the slowest of those that take part.
+    """The bus bandwidth of a collective on a single node, for the slowest of the nodes that take part.
 
     :ivar bus_gbs: bus bandwidth, in GB/s
-    :ivar algorithm: None where the log does not say
+    :ivar algorithm: algorithm of NCCL; None if the log does not show it
     """
 
     bus_gbs: float
@@ -95,9 +95,10 @@ class Floor:
 
 
 def name_algorithm(written: str, nodes: int) -> typing.Optional[Algorithm]:
-    """Return the algorithm that NCCL writes; None of one that no formula is known of.
+    """Return the algorithm whose formula applies to the name in NCCL's log, or None if no formula is known for it.
 
-    :param nodes: of the communicator
+    :param written: name of the algorithm as NCCL writes it
+    :param nodes: number of nodes of the communicator
     """
     if written == "NVLS":
         return "in_network" if nodes > 1 else "nvls"
@@ -105,12 +106,12 @@ def name_algorithm(written: str, nodes: int) -> typing.Optional[Algorithm]:
 
 
 def compute_bus_factor(collective: str, ranks: int) -> float:
-    """Return bus bandwidth by algorithm bandwidth, as nccl-tests counts it.
+    """Return the ratio of bus bandwidth to algorithm bandwidth, as nccl-tests defines it.
 
     Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md, and ``GetBw`` of src/all_reduce.cu, all_gather.cu, reduce_scatter.cu,
     alltoall.cu, broadcast.cu, reduce.cu and sendrecv.cu.
 
-    :raises ValueError: fewer ranks than one
+    :raises ValueError: fewer than one rank
     """
     if ranks < 1:
         raise ValueError(f"{ranks} ranks are no communicator")
@@ -120,11 +121,11 @@ def compute_bus_factor(collective: str, ranks: int) -> float:
 
 
 def compute_node_rate_gbs(rails_gbps: typing.Sequence[float]) -> float:
-    """Return what a node sends over all of its rails, in GB/s: its rails times the slowest of them, for NCCL gives each
-    the same part.
+    """Return the rate in GB/s that a node sends over all of its rails: the number of rails times the slowest rail,
+    because NCCL gives each rail the same share.
 
-    :param rails_gbps: of each rail what was measured in one direction, in Gb/s, on the slowest node
-    :raises ValueError: no rail, or a rate that is none
+    :param rails_gbps: measured rate of each rail in one direction, in Gb/s, on the slowest node
+    :raises ValueError: no rail, or a rate that is not between 0 and 1e6 Gb/s
     """
     if not rails_gbps or not all(0 < rate < 1e6 for rate in rails_gbps):
         raise ValueError("a node needs a measured rate above 0 of each of its rails")
@@ -132,12 +133,15 @@ def compute_node_rate_gbs(rails_gbps: typing.Sequence[float]) -> float:
 
 
 def compute_sent_by_tree(nodes: int) -> float:
-    """Return what the busiest node sends in an all_reduce over NCCL's two binary trees, by the size of the message.
+    """Return the data that the busiest node sends in an all_reduce over NCCL's two binary trees, as a multiple of the
+    size S of the message.
 
-    Each tree carries one half up and down. Of two nodes each is root of one tree and leaf of the other: S/2 down and
-    S/2 up. Of three, one node is inner in one tree: S/2 more. From four on it has a parent and two children there: S/2
-    up and twice S/2 down, and S/2 up as leaf of the other tree. Source: counted on ncclGetDtree of NVIDIA/nccl,
-    src/graph/trees.cc; a test counts it again.
+    Each tree carries one half of the message up and down. With two nodes, each node is root of one tree and leaf of the
+    other: S/2 down and S/2 up. With three nodes, one node is an inner node of one tree: S/2 more. With four or more
+    nodes, an inner node has a parent and two children in one tree: S/2 up and twice S/2 down. As leaf of the other tree
+    it sends S/2 up. Source: counted on ncclGetDtree of NVIDIA/nccl, src/graph/trees.cc.
+
+    :param nodes: number of nodes
     """
     return {2: 1.0, 3: 1.5}.get(nodes, 2.0)
 
@@ -145,26 +149,27 @@ def compute_sent_by_tree(nodes: int) -> float:
 def compute_network_bound_gbs(
     collective: str, algorithm: Algorithm, shape: Shape, rate_gbs: float
 ) -> typing.Optional[float]:
-    """Return the bus bandwidth that the network allows, in GB/s; None where no formula is known, or nothing goes over
+    """Return the bus bandwidth in GB/s that the network allows; None where no formula is known, or nothing goes over
     the network.
 
-    With B, what a node sends over its rails; N nodes of g ranks, n ranks in all; S bytes:
+    Let B be the rate that a node sends over its rails, N the number of nodes with g ranks each, n the number of all
+    ranks, and S the size in bytes:
 
     ring: 2(n-1)/n S leave a node for all_reduce, (n-1)/n S for all_gather and reduce_scatter, S for broadcast and
     reduce, so the bus bandwidth is B for any N. Source: the derivation in NVIDIA/nccl-tests, doc/PERFORMANCE.md, with
-    the node in the place of the rank. A pat of one rank a node sends as much.
+    nodes in place of ranks. The algorithm pat with one rank a node sends as much.
 
-    tree, nvls_tree (all_reduce): 2(n-1)/n B by what the busiest node sends (``sent_by_tree``): almost twice B for two
-    nodes, and (n-1)/n B from four on.
+    tree, nvls_tree (all_reduce): 2(n-1)/n B divided by the share that the busiest node sends
+    (``compute_sent_by_tree``): almost twice B for two nodes, and (n-1)/n B from four nodes on.
 
     in_network (all_reduce): each node sends S and receives S: 2(n-1)/n B. Source: counted; the switches send one sum to
     each node.
 
     alltoall: of the S bytes of each of g ranks, (n-g)/n go to other nodes, so S/t is at most B n / (g (n-g)), and the
-    bus bandwidth B (n-1) / (g (n-g)). Source: counted; each rank sends S/n to each other one (src/alltoall.cu).
+    bus bandwidth is B (n-1) / (g (n-g)). Source: counted; each rank sends S/n to each other rank (src/alltoall.cu).
 
-    sendrecv: rank i sends S to rank i+1, so one rank of a node alone sends to another node, and over one rail. Its
-    bound is that of a rail: no formula here.
+    sendrecv: rank i sends S to rank i+1, so only one rank of a node sends to another node, over one rail. Its bound is
+    that of a rail, and no formula is given here.
 
     :param rate_gbs: B
     """
@@ -187,11 +192,13 @@ def compute_network_bound_gbs(
 def compute_node_bound_gbs(
     collective: str, algorithm: Algorithm, shape: Shape, node: NodeFigure
 ) -> typing.Optional[float]:
-    """Return the bus bandwidth that the inside of a node allows, in GB/s; None where its figure says nothing of this
-    algorithm.
+    """Return the bus bandwidth in GB/s that the inside of a node allows, or None if the figure of the node proves
+    nothing about this algorithm.
 
-    A tree reduces in the node first, at the bytes by time that it reached alone: only the factor of the bus bandwidth
-    is that of more ranks. A ring goes through the node at the bandwidth that a ring had there.
+    A tree reduces inside the node first, at the algorithm bandwidth that the node reached alone. Only the bus factor
+    changes with the number of ranks. A ring passes through the node at the bandwidth that a ring reached there.
+
+    :param node: bus bandwidth of a single node
     """
     if (
         algorithm in ("tree", "nvls_tree", "in_network")
@@ -212,18 +219,18 @@ def expect(
     share: typing.Optional[float] = None,
     library: str = "NCCL",
 ) -> typing.Optional[Floor]:
-    """Return what a run over the network must reach; None where no formula is known.
+    """Return the floor of a run over the network, or None if no formula is known.
 
-    Without an algorithm the floor is the least that any of NCCL's is bound to, and the bound the most. A tree of two or
-    three nodes is bound by the inside of the nodes; where nothing is known of that, the floor is that of a ring, which
-    is low.
+    If the algorithm is unknown, the floor is computed from the lower of the bounds of ring and tree, and the bound is
+    the higher. A tree of two or three nodes is limited by the inside of the nodes. If that was not measured, the floor
+    is that of a ring, which is low.
 
-    :param rails_gbps: of each rail what was measured in one direction, in Gb/s, on the slowest node
-    :param algorithm: as NCCL's log says
-    :param node: what one node alone reached
-    :param share: of the bound, above 0 and at most 1; None takes that of published runs
+    :param rails_gbps: measured rate of each rail in one direction, in Gb/s, on the slowest node
+    :param algorithm: algorithm in NCCL's log; None if unknown
+    :param node: figure of a single node; None if it was not measured
+    :param share: share of the bound, above 0 and at most 1; None to use the share of published runs
     :param library: NCCL or RCCL
-    :raises ValueError: a share that is none
+    :raises ValueError: a share outside of this range, no rail, or an invalid rate
     """
     share = SHARES.get((library, collective), SHARE) if share is None else share
     if not 0 < share <= 1:
@@ -255,7 +262,7 @@ def expect(
 
 
 def spell_gbs(value: float) -> str:
-    """Return a bandwidth for a reader, with its unit."""
+    """Format a bandwidth in GB/s as text with its unit."""
     return f"{value:.1f} GB/s" if value >= 1 or not value else f"{value:.3g} GB/s"
 
 

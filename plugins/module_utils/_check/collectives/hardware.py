@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A test of a group as a run of nccl-tests: its nodes and GPUs, the properties that its log must show, its floor."""
+"""Convert a test of a collective to a run of nccl-tests: its nodes and GPUs, the properties that its log must show, and
+the bandwidth that it must reach.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ from .surroundings import UsedHca
 class NodesHardware:
     """The hardware of the nodes.
 
-    :ivar hosts: by node the host name of its pod, up to the first dot, as NCCL writes it
-    :ivar hcas: by node and RDMA device in its pod
-    :ivar gpu_of_rail: number of the GPU that is beside a rail's HCA
+    :ivar hosts: host name of each node's pod, up to the first dot, as NCCL writes it
+    :ivar hcas: HCAs by node and by RDMA device in its pod
+    :ivar gpu_of_rail: number of the GPU that is beside the HCA of each rail
     """
 
     hosts: typing.Mapping[str, str]
@@ -41,11 +43,13 @@ class NodesHardware:
 def plan_run(
     test: Test, number: int, name: TestName, ground: NodesHardware, variables: Variables = ()
 ) -> CollectiveRun:
-    """Return the run of a test: two nodes rail by rail at the same time, one rail of a halving by the GPU beside it,
-    all others over all rails.
+    """Return the run of nccl-tests for a test. A test of two nodes uses all rails at the same time, each with ranks of
+    its own. A test that searches a single rail uses the GPU beside its HCA. All other tests use all rails together.
 
-    :param number: of the test in the climb, for the names of its objects
-    :param variables: of a repeat
+    :param number: number of the test in the course, for the names of its objects
+    :param name: name of the collective
+    :param ground: hardware of the nodes
+    :param variables: environment variables that a repeat sets or removes
     """
     if isinstance(test, Repeat):
         run = plan_run(test.group, number, name, ground)
@@ -56,7 +60,11 @@ def plan_run(
 
 
 def plan_proof(run: CollectiveRun, test: Test, wanted: Collectives, ground: NodesHardware) -> RequiredProof:
-    """Return what the log of a run must show."""
+    """Return the properties that the log of a run must show, so that the figure of the run counts.
+
+    :param wanted: settings of the collectives in the intent
+    :param ground: hardware of the nodes
+    """
     rails = (test.rail,) if isinstance(test, RailTrial) else tuple(sorted(ground.gpu_of_rail))
     each = 1 if run.by_rail or run.gpu is not None else wanted.gpus_per_node
     return RequiredProof(
@@ -84,9 +92,14 @@ def plan_floor(
     node: typing.Optional[NodeFigure] = None,
     library: str = "NCCL",
 ) -> typing.Optional[Floor]:
-    """Return what a run should reach; None of one node, and where the rate of a rail was not measured.
+    """Return the floor of a run. Return None for a run on one node, and if the rate of a rail was not measured or no
+    formula is known.
 
-    :param node: what one node alone reached
+    :param wanted: settings of the collectives in the intent
+    :param ground: hardware of the nodes
+    :param algorithm: algorithm of NCCL; None if unknown
+    :param node: figure of a single node; None if it was not measured
+    :param library: NCCL or RCCL
     """
     rails = (test.rail,) if isinstance(test, RailTrial) else tuple(sorted(ground.gpu_of_rail))
     rates = {rail: [_compute_rail_rate(ground, node_name, rail) for node_name in run.nodes] for rail in rails}
@@ -105,16 +118,20 @@ def plan_floor(
 
 
 def _compute_rail_rate(ground: NodesHardware, node: str, rail: int) -> typing.Optional[float]:
-    """Return the rate of a rail of a node in Gb/s: of several HCAs on one the sum; None where one of them was not
-    measured."""
+    """Return the rate of a rail of a node in Gb/s, which is the sum of its HCAs. Return None if the node has no HCA on
+    the rail, or if one of them was not measured.
+    """
     rates = [hca.rate_gbps for hca in ground.hcas.get(node, {}).values() if hca.rail == rail]
     known = [rate for rate in rates if rate is not None]
     return sum(known) if known and len(known) == len(rates) else None
 
 
 def pick_expected(run: CollectiveRun, wanted: Collectives) -> typing.Optional[ExpectedBusbw]:
-    """Return the intent's own floor of a run over all rails: that of its number of nodes before that of all. A rail
-    alone has a floor of its own."""
+    """Return the floor that the intent sets for a run over all rails. Return None if it sets none, and for runs on one
+    node or rail by rail. A floor for the run's number of nodes takes precedence over a floor for any number.
+
+    :param wanted: settings of the collectives in the intent
+    """
     if run.by_rail or run.gpu is not None or len(run.nodes) < 2:
         return None
     found = {
@@ -126,11 +143,12 @@ def pick_expected(run: CollectiveRun, wanted: Collectives) -> typing.Optional[Ex
 
 
 def learn_gpus(log: NcclLog, ground: NodesHardware, gpus: int) -> dict[int, int]:
-    """Return the GPU of each rail on most hosts, where a rank uses one rail alone: by rail the number of the GPU on its
-    node.
+    """Return the number of the GPU that uses each rail on most hosts, by rail. Only a rank that is the only process of
+    its host and uses a single rail counts. The result is empty if fewer than two rails are found.
 
     Each host counts once for each rail, however many ranks the log of its pod has.
 
+    :param ground: hardware of the nodes
     :param gpus: number of GPUs of a node
     """
     by_host = {

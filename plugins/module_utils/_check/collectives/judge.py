@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Is a proven figure what it should be? Check ids: ``collectives.bandwidth`` and, where it is not,
-``collectives.cause``."""
+"""Judge whether the bandwidth of a proven run reaches its floor. Check ids: ``collectives.bandwidth``,
+``collectives.inside`` and, for a slow run, ``collectives.cause``.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +42,12 @@ _OF_A_RANK = ("all_gather", "reduce_scatter")
 
 @dataclasses.dataclass(frozen=True)
 class CollectiveFigure:
-    """The figure of a run that is held against the floor: of the fastest large message.
+    """The bus bandwidth of a run that is compared with the floor, which is that of the fastest large message.
 
-    :ivar bus_gbs: the mean of both places, in GB/s
-    :ivar choice: what NCCL chose for it; None where the log does not say
-    :ivar sizes: bytes of each message and its bus bandwidth in GB/s
+    :ivar bus_gbs: mean of the out-of-place and in-place bus bandwidth, in GB/s
+    :ivar choice: algorithm, protocol and channels that NCCL chose for this message size; None if the log does not show
+        it
+    :ivar sizes: message sizes in bytes, each with its bus bandwidth in GB/s
     """
 
     size_bytes: int
@@ -57,9 +59,13 @@ class CollectiveFigure:
 def pick_figure(
     log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = LEAST_BYTES
 ) -> typing.Optional[CollectiveFigure]:
-    """Return the figure of a proven run; None where no message is large enough, or nothing counts.
+    """Return the bus bandwidth of a run that is compared with its floor, or None if no message is large enough or the
+    run is not proven.
 
-    :param log: that the run was proven by
+    :param log: log by which the run was proven
+    :param run: table that nccl-tests printed
+    :param proof: proof that the log gives for the run
+    :param least_bytes: size in bytes of the smallest message that counts
     """
     sizes = tuple((row.size_bytes, _compute_mean(row, run, log)) for row in count_rows(run, proof) if row.figures)
     large = [item for item in sizes if item[0] >= least_bytes]
@@ -70,8 +76,11 @@ def pick_figure(
 
 
 def _compute_mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
-    """Return the mean of both places, in GB/s. Of a slow network the table says 0.00, and time and bytes say how much
-    that is."""
+    """Return the mean of the out-of-place and in-place bus bandwidth, in GB/s. It is computed from time and bytes if
+    the network is so slow that the table may show 0.00.
+
+    :param row: row of the table that nccl-tests printed
+    """
     sizes = {communicator.size for communicator in log.communicators}
     ranks = sizes.pop() if len(sizes) == 1 else None
     factor = (
@@ -89,15 +98,16 @@ def _compute_mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
 
 
 def spell_bytes(count: int) -> str:
-    """Return the size of a message for a reader, with its unit."""
+    """Format the size of a message as text with its unit."""
     units = ((30, "GiB"), (20, "MiB"))
     shift, unit = next(((shift, unit) for shift, unit in units if count >= 1 << shift), (10, "KiB"))
     return f"{count / (1 << shift):g} {unit}"
 
 
 def _find_nccl_choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[NcclChoice]:
-    """Return what NCCL chose for a size; None where the log does not say, or ranks of several communicators chose
-    differently."""
+    """Return the algorithm, protocol and channels that NCCL chose for a message size. Return None if the log does not
+    show it, or if ranks chose differently.
+    """
     own, _silent = cut_to_run(log, run, group_by_process(log))
     keys = {(rank.host, rank.pid) for communicator in own.communicators for rank in communicator.ranks}
     sizes = {communicator.size or 1 for communicator in own.communicators} if run.collective in _OF_A_RANK else {1}
@@ -113,7 +123,9 @@ def _find_nccl_choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.O
 
 
 def find_algorithm(figure: CollectiveFigure, log: NcclLog) -> typing.Optional[Algorithm]:
-    """Return the algorithm of a figure; None where the log does not say it."""
+    """Return the algorithm that NCCL used for a figure, or None if the log does not show it or no formula is known for
+    it.
+    """
     nodes = max(map(count_nodes, log.communicators), default=0)
     return name_algorithm(figure.choice.algorithm, nodes) if figure.choice else None
 
@@ -128,12 +140,16 @@ def judge_figure(
     wanted: typing.Optional[ExpectedBusbw] = None,
     least_bytes: int = LEAST_BYTES,
 ) -> tuple[Finding, ...]:
-    """Return the finding on the figure of a run and, where it is too slow, on what may be the cause.
+    """Return the finding on the bandwidth of a run. If the run is too slow, add the findings on possible causes.
 
-    :param subject: of the group
-    :param floor: derived; None where no formula is known
-    :param wanted: in its place
-    :param least_bytes: of a message whose figure counts
+    :param subject: subject of the group
+    :param log: log of the run
+    :param run: table that nccl-tests printed
+    :param proof: proof that the log gives for the run
+    :param floor: computed floor; None if no formula is known
+    :param seen: facts beyond NCCL's log
+    :param wanted: floor of the intent, which replaces the computed one; None if the intent sets none
+    :param least_bytes: size in bytes of the smallest message that counts
     """
     check = "collectives.bandwidth"
     asked = wanted.gbs if wanted else floor.floor_gbs if floor else None
@@ -204,10 +220,11 @@ def judge_figure(
 def judge_inside(
     figures: typing.Mapping[str, CollectiveFigure], wanted: typing.Optional[ExpectedBusbw] = None
 ) -> tuple[Finding, ...]:
-    """Return a finding on each node alone: by a floor of the intent, else by its like. NVLink and PCIe have no stage
-    that would measure them.
+    """Return a finding on each node that was tested alone. Its bandwidth is compared with a floor of the intent,
+    otherwise with the median of the nodes. No other stage measures NVLink and PCIe inside a node.
 
-    :param figures: proven ones, by node; all of one test
+    :param figures: proven figures by node, all of one test
+    :param wanted: floor of the intent; None if the intent sets none
     """
     check, usual = (
         "collectives.inside",

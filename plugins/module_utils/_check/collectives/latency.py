@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Latency of small messages: an all_reduce of 8 bytes on each pair of nodes that is proven, rail by rail. Check id:
+"""Latency of small messages: an all_reduce of 8 bytes on each proven pair of nodes, rail by rail. Check id:
 ``collectives.latency``.
 
-nccl-tests prints the mean of all iterations and, with option -I, the time that 99 % of them keep; it prints no median.
-Pairs are compared with each other. What is fast enough for a job, only the intent can say.
+nccl-tests prints the mean of all iterations and, with option -I, the 99th percentile. It prints no median. Pairs are
+compared with each other, and with a limit if the intent sets one.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _REMEDY = (
 
 @dataclasses.dataclass(frozen=True)
 class Latency:
-    """Times of small messages, of the slowest rail.
+    """The latency of a pair of nodes for small messages, on its slowest rail.
 
-    :ivar mean_us: of all iterations
-    :ivar p99_us: that 99 % of them keep; None where the version prints none
+    :ivar mean_us: mean of all iterations, in microseconds
+    :ivar p99_us: 99th percentile in microseconds; None if the version of nccl-tests prints none
     """
 
     mean_us: float
@@ -42,12 +42,14 @@ class Latency:
 
     @property
     def words(self) -> str:
-        """Spell the times for the reader."""
+        """Return the times as a text with their unit."""
         return f"{self.mean_us:.1f} us" + (f", p99 {self.p99_us:.1f} us" if self.p99_us is not None else "")
 
 
 def pick_latency(rows: typing.Sequence[NcclTestRow]) -> typing.Optional[Latency]:
-    """Return the times of the rows that count, of the slower place; None where there is none of this size."""
+    """Return the latency of the small message, the slower of the out-of-place and in-place times. Return None if no row
+    has this size.
+    """
     figures = [figure for row in rows if row.size_bytes == SMALL_BYTES for figure in row.figures]
     if not figures:
         return None
@@ -58,11 +60,11 @@ def pick_latency(rows: typing.Sequence[NcclTestRow]) -> typing.Optional[Latency]
 def judge_latency(
     found: typing.Mapping[str, typing.Optional[Latency]], most_us: typing.Optional[float], ratio: float
 ) -> typing.Iterator[Finding]:
-    """Return a finding on each pair.
+    """Yield a finding on each pair.
 
-    :param found: by subject; None of a pair whose times are not proven
-    :param most_us: by the intent, of the mean
-    :param ratio: by the intent, of the mean to the median of the pairs
+    :param found: latency by subject; None for a pair whose times are not proven
+    :param most_us: limit of the intent for the mean, in microseconds; None without a limit
+    :param ratio: limit of the intent for the mean divided by the median of the pairs
     """
     means = [item.mean_us for item in found.values() if item is not None]
     usual = statistics.median(means) if len(means) >= _SEVERAL else None

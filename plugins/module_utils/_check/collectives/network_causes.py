@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The causes of a slow collective on the network: GIDs, MTU, traffic class, queue pairs, adaptive routing, and settings
-of NCCL. Part of the check ``collectives.cause``.
+"""Find possible causes of a slow collective in the network: GIDs, MTU, traffic class, queue pairs, adaptive routing,
+and settings of NCCL. This is part of the check ``collectives.cause``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FAST = 200.0
 
 
 def check_gids(subject: str, processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
-    """Report queue pairs on several GID indexes."""
+    """Report that the queue pairs of a run use different GID indexes."""
     indexes = sorted({index for process in processes for index in process.gid_indexes})
     if len(indexes) > 1:
         why = (
@@ -67,7 +67,7 @@ def check_mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Findi
 
 
 def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report RoCE in a queue that the fabric does not reserve for it."""
+    """Report RoCE traffic in a queue that the fabric does not reserve for it."""
     wrong = _find_wrong_traffic_classes(processes, seen)
     if wrong and seen.roce is not None:
         wanted = seen.roce.traffic_class
@@ -83,7 +83,7 @@ def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundi
 
 
 def has_wrong_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
-    """Return whether the RoCE of a process is in a queue that the fabric does not reserve for it."""
+    """Return whether a process sends RoCE traffic in a queue that the fabric does not reserve for it."""
     return bool(_find_wrong_traffic_classes(processes, seen))
 
 
@@ -103,8 +103,9 @@ def _find_wrong_traffic_classes(processes: typing.Sequence[NcclProcess], seen: S
 
 
 def check_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report connections with one queue pair, where switches choose links by flow, or one queue pair does not fill the
-    link."""
+    """Report connections with a single queue pair over fast RoCE. One queue pair is one flow, which uses one link
+    between switches, and on some hosts does not fill a fast link.
+    """
     few = _find_few_queue_pairs(processes, seen)
     if few:
         why = (
@@ -149,7 +150,7 @@ def check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surrou
 
 
 def check_settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """Report variables that replace NCCL's own choice."""
+    """Report environment variables that replace NCCL's own choice."""
     for names, why in ((SIZES, "sizes of buffers and chunks"), (CHOICES, "way and algorithm")):
         said = {
             f"{name}={process.environment[name]}": None

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The proof that a figure of nccl-tests is one of the network that it is about. Check ids: ``collectives.*``.
+"""The proof that a figure of nccl-tests measures the network it is attributed to. Check ids: ``collectives.*``.
 
-A collective over TCP, over shared memory or over another fabric's HCAs prints a well-formed table as well, and so does
-one whose result is wrong. A figure counts only when its run is whole and right, and the log of the same run shows the
+A collective over TCP, over shared memory or over another fabric's HCAs also prints a well-formed table, and so does one
+with wrong results. A figure counts only if its run is complete and correct, and the log of the same run shows the
 transport of each channel of each rank. _check/job/channels.py judges the log, the communicators and the ranks, as in
-stage training; channel_verdicts.py judges each channel.
+stage training. channel_verdicts.py judges each channel.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _CHECKS = {
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """The proof that a log gives of a run.
+    """The verdicts that show whether the figures of a run count.
 
     :ivar channels: verdicts on all channels of each rank
     :ivar findings: findings on the run, its log, its ranks and its hosts
@@ -68,12 +68,14 @@ class Proof:
 
     @property
     def count(self) -> int:
-        """Return the number of channels that were judged; in a test of each to each, the number of ranks."""
+        """Return the number of channels that were judged, or the number of ranks for an all-to-all test."""
         return count_channels(self.channels)
 
     @property
     def status(self) -> Status:
-        """Return fail where a part failed, pass where a channel exists and all parts are proven, else unknown."""
+        """Return ``fail`` if any part failed, ``pass`` if there is a channel and all parts are proven, else
+        ``unknown``.
+        """
         seen = {verdict.status for verdict in self.channels} | {finding.status for finding in self.findings}
         if FAIL in seen:
             return FAIL
@@ -81,7 +83,12 @@ class Proof:
 
 
 def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
-    """Return the proof that the log gives of a run of nccl-tests, with a finding for each missing part."""
+    """Return the proof that the log gives for a run of nccl-tests, with a finding for each property that it does not
+    show.
+
+    :param run: table that nccl-tests printed
+    :param wanted: properties that the log must show
+    """
     own, silent = cut_to_run(log, run, group_by_process(log))
     test = run.collective or "test"
     verdicts = tuple(
@@ -108,12 +115,18 @@ def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
 
 
 def count_rows(run: NcclTests, proof: Proof) -> tuple[NcclTestRow, ...]:
-    """Return the rows of a run whose figures count: all of one that is proven, none of any other."""
+    """Return the rows of a run that count: all rows if the run is proven, else none.
+
+    :param run: table that nccl-tests printed
+    """
     return run.rows if proof.status == PASS else ()
 
 
 def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
-    """Judge whether the figures are those of a whole run, and its values right."""
+    """Return the finding on whether the run is complete and has no wrong values.
+
+    :param test: subject of the finding
+    """
     expected = "a whole run, and no wrong value"
     wrong = sum(figure.wrong or 0 for row in run.rows for figure in row.figures) or run.out_of_bounds or 0
     if wrong:
@@ -173,8 +186,12 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
 
 
 def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof) -> Finding:
-    """Judge whether the figure is that of the slowest group, and whether the log has all groups. A test cuts off a long
-    list of its ranks, so the ranks of a group may be missing in it."""
+    """Return the finding on whether the figure is that of the slowest group, and whether the log contains all groups.
+    nccl-tests truncates a long list of ranks, so ranks of a group may be missing from it.
+
+    :param test: subject of the finding
+    :param wanted: properties that the log must show
+    """
     listed, logged = len({rank.group for rank in run.ranks}), len(log.communicators)
     expected = f"{wanted.groups} groups, and the figure of the slowest" if wanted.groups > 1 else "one group"
     if listed > 1 and not wanted.slowest_group:
@@ -212,7 +229,11 @@ def _report_silent(host: str, pid: int) -> Finding:
 
 
 def _check_log(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> list[Finding]:
-    """Return the failed findings of stage training on the same log, without passes and warnings."""
+    """Return the failed and unknown findings that the check of stage training has on the same log, with check ids of
+    stage collectives.
+
+    :param wanted: properties that the log must show
+    """
     # each group has its own number of ranks, which the log may name
     found = [item for item in judge_log(log, wanted.ranks, wanted.gpu_direct) if item.status in (FAIL, UNKNOWN)]
     if run.collective in (EACH_TO_EACH, *POINT_TO_POINT):
@@ -267,12 +288,14 @@ def _check_nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Findi
 
 
 def count_nodes(communicator: NcclCommunicator) -> int:
-    """Return the number of nodes that the ranks of a communicator report, or of their hosts where that is greater."""
+    """Return the number of nodes that the ranks of a communicator report, or the number of their hosts where that is
+    greater.
+    """
     return max([rank.nodes or 0 for rank in communicator.ranks] + [len({rank.host for rank in communicator.ranks})])
 
 
 def _report_leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
-    """Name the channels that do not leave each node over the network."""
+    """Report the channels that, according to the log, do not leave every node over the network."""
     nodes, hosts = count_nodes(communicator), {rank.host for rank in communicator.ranks}
     if nodes < 2:
         return
@@ -305,7 +328,10 @@ def _report_leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
 
 
 def _find_rails(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Finding]:
-    """Name the rails of the run that a host does not use."""
+    """Yield a finding on each host: whether it uses all rails of the run.
+
+    :param wanted: properties that the log must show
+    """
     processes = {(process.host, process.pid): process for process in log.processes}
     used: dict[str, dict[str, None]] = {}
     for communicator in log.communicators:

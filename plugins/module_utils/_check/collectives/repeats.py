@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Repeats of a slow group with one thing changed, which tell causes apart that its log and the facts of its nodes leave
+"""Repeats of a slow group with one change each, to distinguish causes that the log and the facts of the nodes leave
 open. Check id: ``collectives.repeat``.
 
-Only changes that the log or the facts make plausible are made, to one group: the smallest that is slow although its
-links are fast. The first repeat changes nothing. If that one moves the figure already, the others would prove nothing.
+Only changes that the log or the facts make plausible are tried, on one group: the smallest group that is slow although
+its links are fast. The first repeat changes nothing. If its figure already differs, the other repeats would prove
+nothing and are left out.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ _OTHERS = ("NCCL_IB_ADAPTIVE_ROUTING", "NCCL_IB_PCI_RELAXED_ORDERING", "NCCL_PXN
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """One thing that a repeat changes.
+    """A change that a repetition of a slow group makes to find the cause.
 
-    :ivar name: in the facts
-    :ivar variables: that it sets; None takes one out
-    :ivar why: what a faster repeat shows
-    :ivar remedy: then
+    :ivar name: name of the change in the facts
+    :ivar variables: environment variables that it sets; a value of None removes the variable
+    :ivar why: conclusion if the repeat is faster
+    :ivar remedy: remedy if the repeat is faster
     """
 
     name: str
@@ -46,12 +47,14 @@ class Change:
 
     @property
     def words(self) -> str:
-        """Spell the change for the reader."""
+        """Return the change as a text."""
         found = [f"{name}={value}" if value is not None else f"without {name}" for name, value in self.variables]
         return ", ".join(found) or "nothing changed"
 
     def is_in(self, log: NcclLog) -> bool:
-        """Tell whether the processes of a log have read the variables so: one writes only those that it needs."""
+        """Return whether the log shows the change: at least one process reports each variable with its value, and no
+        process reports another value. NCCL logs only the variables that a process reads.
+        """
         read = {name: {process.environment.get(name) for process in log.processes} for name, _value in self.variables}
         return all(value in read[name] and read[name] <= {value, None} for name, value in self.variables)
 
@@ -63,10 +66,10 @@ GPU_DIRECT_OFF = "gpu_direct_off"
 
 @dataclasses.dataclass(frozen=True)
 class SlowGroup:
-    """A group whose links are fast and whose figure is not.
+    """The bandwidth of a group that is too slow although its links are fast, and the changes to try.
 
-    :ivar bus_gbs: of its figure, in GB/s
-    :ivar changes: that are plausible
+    :ivar bus_gbs: bus bandwidth of its figure, in GB/s
+    :ivar changes: changes that are plausible
     """
 
     bus_gbs: float
@@ -74,10 +77,12 @@ class SlowGroup:
 
 
 def find_changes(log: NcclLog, choice: typing.Optional[NcclChoice], seen: Surroundings) -> tuple[Change, ...]:
-    """Return the changes that the log of a slow run and the facts make plausible, the likely ones first.
+    """Return the changes to try on a slow group, which the log and the facts make plausible. The most likely change
+    comes first, and there are at most ``MOST_CHANGES``.
 
-    :param log: with the communicators of the run alone
-    :param choice: what NCCL chose for the size of the figure
+    :param log: log that contains only the communicators of the run
+    :param choice: algorithm, protocol and channels that NCCL chose for the message size of the figure; None if unknown
+    :param seen: facts beyond NCCL's log
     """
     keys = {(rank.host, rank.pid) for item in log.communicators for rank in item.ranks}
     own = [process for process in log.processes if (process.host, process.pid) in keys]
@@ -145,9 +150,10 @@ def _list_channel_changes(log: NcclLog, choice: typing.Optional[NcclChoice]) -> 
 
 
 class Repeats:
-    """Chooses the group, gives its repeats one after the other, and judges them.
+    """The repeats of one collective. It selects the group to repeat, returns its repeats one by one, and judges their
+    results.
 
-    :ivar told: by group, what a change that moved its figure shows
+    :ivar told: by group, a text on the change that raised its figure
     """
 
     def __init__(self) -> None:
@@ -158,13 +164,19 @@ class Repeats:
         self.told: dict[CollectiveGroup, str] = {}
 
     def note(self, group: CollectiveGroup, slow: typing.Optional[SlowGroup]) -> None:
-        """Note what a group showed last; None where it is not slow, or its links are not proven."""
+        """Store the latest result of a group. A group that is not slow, or for which no change is plausible, is not
+        repeated.
+
+        :param slow: the slow group; None if it is not slow or its links are not proven
+        """
         self._slow.pop(group, None)
         if slow is not None and slow.changes:
             self._slow[group] = slow
 
     def next(self) -> typing.Optional[tuple[Repeat, Change]]:
-        """Return the next repeat, once all groups are noted; None when there are no more."""
+        """Return the next repeat and its change, or None if there are no more. Call this only after all groups were
+        passed to ``note``.
+        """
         if self._group is None and self._slow:
             self._group = min(self._slow, key=lambda group: len(group.nodes))
             slow = self._slow[self._group]
@@ -174,11 +186,11 @@ class Repeats:
         return Repeat(self._group, self._waiting[0].name), self._waiting[0]
 
     def take(self, subject: str, bus_gbs: typing.Optional[float], lacks: str = "") -> Finding:
-        """Judge the repeat that was given last.
+        """Return the finding on the repeat that ``next`` returned last.
 
-        :param subject: of its group
-        :param bus_gbs: of its figure, in GB/s; None where none is proven
-        :param lacks: why it proves nothing
+        :param subject: subject of its group
+        :param bus_gbs: bus bandwidth of its figure, in GB/s; None if none is proven
+        :param lacks: reason why it proves nothing; empty if it counts
         """
         change = self._waiting.pop(0)
         name, expected = f"{subject}, {change.words}", f"within {MOVED:.0%} of {spell_gbs(self._before)}"

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The error counters of the HCAs of a group that ran for long, before and after. Check id: ``collectives.soak``.
+"""The error counters of the HCAs before and after a soak, a long run of a group. Check id: ``collectives.soak``.
 
-A pod reads those of its own functions: a virtual function counts what is of its packets, and no errors of the cable.
-Counters that rise when a queue pair is closed (``req_cqe_error`` and the like), or with adaptive routing
-(``out_of_sequence``), are none of these.
+A pod reads the counters of its own functions. A virtual function counts errors of its own packets, but no errors of the
+cable. Counters that rise when a queue pair is closed (``req_cqe_error`` and the like), or with adaptive routing
+(``out_of_sequence``), are not included.
 """
 
 from __future__ import annotations
@@ -83,9 +83,11 @@ Readings = typing.Mapping[str, typing.Mapping[str, int]]
 def compare_readings(
     node: str, device: str, before: typing.Optional[Readings], after: typing.Optional[Readings], seconds: float
 ) -> HcaErrors:
-    """Return by how much the error counters of a device rose.
+    """Return by how much the error counters of an RDMA device rose during the soak, or the reason why that is unknown.
 
-    :param before: counters of the devices of its pod; None where they could not be read
+    :param before: counters of the devices of its pod before the soak; None if they could not be read
+    :param after: the same counters after the soak
+    :param seconds: time between the two readings
     """
     if before is None or after is None:
         return HcaErrors(node, device, seconds, why="its pod did not answer")
@@ -103,10 +105,11 @@ def compare_readings(
 def judge_errors(
     subject: str, expected: typing.Iterable[tuple[str, str]], found: typing.Iterable[HcaErrors]
 ) -> typing.Iterator[Finding]:
-    """Return a finding on each HCA whose counters rose or are not known, and one on the others together.
+    """Yield a finding on each HCA whose counters rose or are not known, and one passed finding on all others together.
 
-    :param subject: of the soak
+    :param subject: subject of the soak
     :param expected: node and RDMA device of each HCA that took part
+    :param found: counter changes that were measured
     """
     known = {(item.node, item.device): item for item in found}
     quiet, total, how = 0, 0, "no error counter grows"
@@ -194,7 +197,7 @@ def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterato
 
 
 def report_none(name: str) -> Finding:
-    """Return the finding of a soak for which there was no group."""
+    """Return the finding that no soak ran because no group was suitable."""
     why = "No group of several nodes is proven and fast, and the soak is of one."
     remedy = "See the other findings of this collective first."
     return Finding("collectives.soak", f"{name}, soak", UNKNOWN, "not run", "a soak, by the intent", why, remedy)

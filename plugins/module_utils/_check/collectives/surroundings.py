@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The facts beside NCCL's log by which the cause of a slow collective is found: the HCAs, the nodes and the fabric."""
+"""The facts beyond NCCL's log by which the cause of a slow collective is sought: HCAs, settings of the nodes, and
+settings of the fabric.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ NAMED = 4
 
 @dataclasses.dataclass(frozen=True)
 class UsedHca:
-    """An HCA that the run may use.
+    """An HCA that a run may use, with its rail, NUMA node and measured rate.
 
-    :ivar rail: None where it is not known
-    :ivar numa_node: None where it is not known
-    :ivar rate_gbps: rate that stage bandwidth measured, in Gb/s; None where it did not
+    :ivar rail: rail of the HCA; None if unknown
+    :ivar numa_node: NUMA node of the HCA; None if unknown
+    :ivar rate_gbps: rate that stage bandwidth measured, in Gb/s; None if it was not measured
     """
 
     rail: typing.Optional[int] = None
@@ -32,16 +34,17 @@ class UsedHca:
 
 @dataclasses.dataclass(frozen=True)
 class Surroundings:
-    """The facts beside the log.
+    """The facts beyond NCCL's log by which the cause of a slow collective is sought.
 
-    :ivar hcas: by host, as NCCL writes it, and RDMA device
+    :ivar hcas: HCAs by host, as NCCL writes it, and by RDMA device
     :ivar tunings: tuning of the nodes, by host
-    :ivar roce: settings of the fabric for RoCE; None on InfiniBand
-    :ivar several_leaves: the run uses links between switches
-    :ivar adaptive_routing: the switches spread packets of one flow over their links; None where that is not known
-    :ivar from_gpu_memory: the rates of the rails were measured from the GPUs' memory; None where they were not measured
-    :ivar rails_gbs: bus bandwidth of each rail alone, where it was run rail by rail, in GB/s
-    :ivar set_by_run: variables that the run sets itself
+    :ivar roce: RoCE settings of the fabric; None on InfiniBand
+    :ivar several_leaves: whether the run uses links between switches
+    :ivar adaptive_routing: whether the switches spread packets of one flow over several links; None if unknown
+    :ivar from_gpu_memory: whether the rates of the rails were measured from the GPUs' memory; None if they were not
+        measured
+    :ivar rails_gbs: bus bandwidth of each rail alone in GB/s, if the rails were measured one by one
+    :ivar set_by_run: environment variables that the run sets itself
     """
 
     hcas: typing.Mapping[str, typing.Mapping[str, UsedHca]] = dataclasses.field(default_factory=dict)
@@ -55,10 +58,10 @@ class Surroundings:
 
 
 def make_cause(subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
-    """Return the finding on a possible cause, which is a warning."""
+    """Return a warning on a possible cause of a slow collective."""
     return Finding("collectives.cause", subject, WARN, measured, expected, why, remedy)
 
 
 def fold_names(names: typing.Iterable[str]) -> str:
-    """Join names for a finding, with the number of those that are left out."""
+    """Join distinct names for a finding, and add the number of omitted names."""
     return folded(list(dict.fromkeys(names)), NAMED)

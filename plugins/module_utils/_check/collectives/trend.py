@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compare the figures of stage collectives, step by step, with those of the runs before. Check id:
-``collectives.trend``."""
+"""Compare the bandwidth of each step of stage collectives with that of earlier runs. Check id:
+``collectives.trend``.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ MOST_DROP = 0.07
 
 
 def summarize(fabric: str, figures: typing.Iterable[GroupFigure]) -> tuple[StepFigures, ...]:
-    """Return the middle and the ends of the proven groups of each step. Groups of other numbers of nodes are apart."""
+    """Return the number, minimum, median and maximum of the bus bandwidths of the proven groups of each step. Groups
+    with different numbers of nodes count as separate steps.
+
+    :param fabric: name of the fabric
+    """
     found: dict[StepKey, list[GroupFigure]] = {}
     for item in figures:
         # a group that printed that nothing was moved, or more than any does, has nothing that a later run can be held
@@ -40,14 +45,18 @@ def _summarize_step(fabric: str, groups: typing.Sequence[GroupFigure]) -> StepFi
 
 
 def name_step(key: StepKey) -> str:
-    """Name a step for the reader."""
+    """Return the name of a step for a finding."""
     test, kind, nodes = key
     return f"{test}, {kind}" if kind in ("one node", "two nodes") else f"{test}, {kind}: {nodes} nodes"
 
 
 def check_trend(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -> list[Finding]:
-    """Return a finding for each step that has become slower, and one for the others together; none where too few runs
-    are kept. Kept runs that can't be read are named."""
+    """Return a finding for each step that is slower than its median in earlier runs, and one for all other steps
+    together. If too few runs are kept, there are no such findings. A warning lists the kept runs that cannot be read.
+
+    :param now: summary of each step of this run
+    :param earlier: figures of kept runs
+    """
     known, slower, held = compute_medians(earlier.steps), [], 0
     for step in now:
         if step.key not in known:

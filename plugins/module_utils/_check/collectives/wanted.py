@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether what is wanted of collectives can be meant. Pure: what the loader can't see."""
+"""Validate ``rdma_cluster.collectives``: find contradictions and values that the loader does not detect. Pure."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _MOST_SOAK = 120
 
 @dataclasses.dataclass(frozen=True)
 class Mistake:
-    """Something that can't be meant.
+    """A setting below rdma_cluster.collectives that is contradictory or not usable, as the parts of a finding.
 
-    :ivar key: below rdma_cluster.collectives
+    :ivar key: key below rdma_cluster.collectives
     """
 
     key: str
@@ -56,7 +56,9 @@ def find_mistakes(
 
 
 def pick_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Optional[Fabric]:
-    """Return the fabric that is meant; None where none is, or it is not said which."""
+    """Return the fabric over which collectives run. Return None if there is no such fabric, or if the intent selects
+    none of several fabrics with RDMA.
+    """
     found = [fabric for fabric in fabrics if carries_rdma(fabric) and wanted.fabric in (None, fabric.name)]
     return found[0] if len(found) == 1 else None
 

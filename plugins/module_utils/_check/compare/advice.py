@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which network a training job should get (row S2.6), as rules: each is triggered by figures alone, and says them and
-its reason."""
+"""Rules that recommend a network for a training job. Each rule applies only because of measured figures, and reports
+these figures and its reason.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +20,13 @@ Rows = typing.Sequence[ScalingRow]
 
 @dataclasses.dataclass(frozen=True)
 class Advice:
-    """One rule that figures have triggered.
+    """A recommendation for or against a network, with the measured figures on which it is based.
 
-    :ivar rule: its name
-    :ivar text: what to do
-    :ivar reason: why
-    :ivar figures: what triggered it
-    :ivar against: networks that it speaks against
+    :ivar rule: name of the rule
+    :ivar text: recommendation
+    :ivar reason: reason for the recommendation
+    :ivar figures: figures that triggered it
+    :ivar against: networks that it advises against
     """
 
     rule: str
@@ -36,7 +37,10 @@ class Advice:
 
 
 def advise(measure: Measure, rows: Rows) -> tuple[Advice, ...]:
-    """Return all that the figures of a measure trigger, in the order of the rules."""
+    """Return the recommendations that the figures of a measure justify, in the order of the rules.
+
+    :param rows: figures of the measure with their scaling
+    """
     return tuple(advice for rule in _RULES for advice in rule(measure, rows))
 
 
@@ -67,7 +71,9 @@ def _list_scaling_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice
 
 
 def _list_vnic_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
-    """Compare a vNIC with what it could be: linear, and what virtual functions reach."""
+    """Yield a recommendation if a vNIC is much slower than virtual functions on as many nodes, or else if it scales
+    much worse than linearly.
+    """
     mine = [row for row in rows if row.kind == "vnic"]
     functions = [
         row for row in rows if row.kind in ("sriov", "sriov_rdma") and any(row.nodes == other.nodes for other in mine)
@@ -105,7 +111,9 @@ def _list_vnic_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
 
 
 def _list_rdma_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
-    """RDMA against TCP over a NIC of the pod's own, on as many nodes."""
+    """Yield a recommendation from the comparison of RDMA with TCP over a NIC of the pod's own, on the largest number of
+    nodes for which both have a figure.
+    """
     for nodes in sorted({row.nodes for row in rows}, reverse=True):
         tcp = max(
             (row for row in rows if row.nodes == nodes and row.kind in _TCP), key=lambda row: row.of_best, default=None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage compare: the same measure on each network, and what follows from it for a training job (rows S2.5, S2.6). Check
-ids: ``compare.*``.
+"""Stage compare: compare the same measure, such as a bandwidth or the speed of a training job, on each network, and
+recommend a network for a training job. Check ids: ``compare.*``.
 
-Only like is compared with like: figures of one measure, and of the same number of nodes. What follows is in advice.py,
-as rules.
+Only figures of one measure and of the same number of nodes are compared. advice.py contains the recommendations, as
+rules.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _WHOLE = ("all", "across leaves", "a leaf")
 class Facts:
     """The input of the check besides the intent.
 
-    :ivar bandwidth: of the fabrics that have figures; None when stage bandwidth did not run before
-    :ivar collectives: what stage collectives has proven, step by step; None when it did not run before
+    :ivar bandwidth: bandwidth of the fabrics with figures; None when stage bandwidth did not run before
+    :ivar collectives: figures that stage collectives has proven, step by step; None when it did not run before
     """
 
     bandwidth: typing.Optional[tuple[FabricBandwidth, ...]] = None
@@ -41,9 +41,10 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """One measure, worked out: what the check judges and the report shows.
+    """A measure with the scaling of its figures and the recommendations that they justify, for the check and the
+    report.
 
-    :ivar asked: it is one of the intent
+    :ivar asked: whether it is a measure of the intent
     """
 
     measure: Measure
@@ -53,8 +54,11 @@ class Compared:
 
 
 def list_bandwidths(seen: BandwidthFacts) -> tuple[FabricBandwidth, ...]:
-    """Return the middle and the ends of what was measured on each fabric. A suspect's second measurement is none of its
-    own."""
+    """Return the number, minimum, median and maximum of the bandwidths measured on each fabric. Repeated measurements
+    of a suspect are left out.
+
+    :param seen: answer of rdma_bandwidth
+    """
     found: dict[str, list[float]] = {}
     over = {pair.fabric: pair.transport for pair in seen.pairs}
     for pair in seen.pairs:
@@ -68,8 +72,9 @@ def list_bandwidths(seen: BandwidthFacts) -> tuple[FabricBandwidth, ...]:
 
 
 def compared(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
-    """Each measure with its rows and the advice that they trigger; what the stages bandwidth and collectives measured
-    comes first."""
+    """Return each measure with the scaling of its figures and the recommendations that they justify. Measures of the
+    stages bandwidth and collectives come before those of the intent.
+    """
     kinds = {fabric.name: find_kind(fabric) for fabric in intent.fabrics}
     own = tuple(_add_measured(measure, intent, facts) for measure in intent.cluster.measures)
     result = []
@@ -83,8 +88,9 @@ def compared(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return findings for each fabric in each measure, for each figure that should grow with the nodes, for the choice,
-    and for each advice."""
+    """Return findings on each fabric and each measure: its figure, the scaling over nodes, the recommended network, and
+    further recommendations.
+    """
     findings = [_check_bandwidth(fabric, facts) for fabric in intent.fabrics]
     # the pod network is there to be compared with, also where the intent names it
     ours = {fabric.name for fabric in intent.fabrics if find_kind(fabric) != "pod_network"}
@@ -98,7 +104,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _list_measures(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
-    """Both directions at once give the sum of them, which is another measure."""
+    """Yield the measures of stage bandwidth. A bandwidth of both directions at once is the sum of them, so it is a
+    separate measure.
+    """
     seen = {item.fabric: item for item in facts.bandwidth or ()}
     for name, at_once in (
         ("bandwidth of a pair of pods", False),
@@ -114,10 +122,11 @@ def _list_measures(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
 
 
 def _list_figures(collective: str, by_rail: bool, intent: Intent, facts: Facts) -> tuple[Figure, ...]:
-    """Return what stage collectives has proven of a collective, the median of the groups of a number of nodes; of steps
-    with as many nodes that of the later one.
+    """Return the figures that stage collectives has proven for a collective: the median of the groups with each number
+    of nodes. Where several steps have the same number of nodes, the later step counts.
 
-    :param by_rail: of pairs of nodes rail by rail, which is the figure of one rail; else of groups with all rails
+    :param by_rail: True for pairs of nodes rail by rail, whose figure is that of one rail; False for groups with all
+        rails
     """
     names = {fabric.name for fabric in intent.fabrics}
     found: dict[tuple[str, int], Figure] = {}
@@ -129,7 +138,9 @@ def _list_figures(collective: str, by_rail: bool, intent: Intent, facts: Facts) 
 
 
 def _proven(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
-    """A measure for each collective that was proven, unless one of the intent is of it."""
+    """Yield the measures of each proven collective: its bus bandwidth with all rails, and that of one rail. The measure
+    with all rails is left out if a measure of the intent has this collective.
+    """
     claimed = {measure.collective for measure in intent.cluster.measures}
     for collective in dict.fromkeys(step.test for step in facts.collectives or ()):
         for by_rail, words in ((False, ""), (True, " of one rail")):
@@ -139,8 +150,9 @@ def _proven(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
 
 
 def _add_measured(measure: Measure, intent: Intent, facts: Facts) -> Measure:
-    """Return a measure of the intent with what stage collectives has proven of its collective: that counts in the place
-    of what somebody wrote."""
+    """Return a measure of the intent with the figures that stage collectives has proven for its collective. A proven
+    figure replaces a figure of the intent for the same network and number of nodes.
+    """
     if measure.collective is None:
         return measure
     found = _list_figures(measure.collective, False, intent, facts)
@@ -169,7 +181,9 @@ def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
 
 
 def _check_figures(fabric: Fabric, item: Compared) -> Finding:
-    """The same measure belongs on each network of the intent, or the best one may be the one that is missing."""
+    """Return the finding on whether a measure of the intent has a figure of this fabric. Without it, the best network
+    may be the one that was not measured.
+    """
     subject, expected = f"{fabric.name}: {item.measure.name}", "a figure of this fabric"
     mine = [row for row in item.rows if row.network == fabric.name]
     if mine:
@@ -229,8 +243,9 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
 
 
 def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
-    """Recommend a network for jobs: the fastest at the largest number of nodes that two of them at least have a figure
-    of."""
+    """Recommend a network for jobs: the fastest one at the largest number of nodes for which at least two networks have
+    a figure.
+    """
     measure, expected = item.measure, "a network of the intent is the fastest"
     groups: dict[int, list[ScalingRow]] = {}
     for row in item.rows:
@@ -291,7 +306,7 @@ Mistake = tuple[str, str, str]
 
 
 def report_mistakes(intent: Intent) -> typing.Iterator[Mistake]:
-    """Path, what is there and what should be, of each mistake in ``rdma_cluster.measures``."""
+    """Yield the mistakes in ``rdma_cluster.measures``, each as path, actual value and expected value."""
     kinds = next(iter(run_rule(_list_network_kinds, intent)), None)
     seen: set[str] = set()
     for index, measure in enumerate(intent.cluster.measures):
@@ -302,7 +317,9 @@ def report_mistakes(intent: Intent) -> typing.Iterator[Mistake]:
 
 
 def _list_network_kinds(intent: Intent) -> typing.Iterator[typing.Mapping[str, Kind]]:
-    """One mapping; none where a fabric could not be read."""
+    """Yield one mapping from the name of each fabric to its kind of network, or nothing if a fabric could not be
+    loaded.
+    """
     yield {fabric.name: find_kind(fabric) for fabric in intent.fabrics}
 
 
@@ -327,7 +344,11 @@ def _single_node(measure: Measure, path: str) -> typing.Iterator[Mistake]:
 
 
 def _collective(measure: Measure, path: str) -> typing.Iterator[Mistake]:
-    """Refuse what can't stand beside a bus bandwidth: stage collectives measures it in GB/s, and more is better."""
+    """Yield the settings of a measure that contradict its key ``collective``. Stage collectives measures the bus
+    bandwidth in GB/s, and more is better.
+
+    :param path: path of the measure in the intent
+    """
     if measure.collective is None:
         return
     if measure.unit != "GB/s" or measure.better != "more":
@@ -344,7 +365,11 @@ def _check_efficiency_limit(measure: Measure, path: str) -> typing.Iterator[Mist
 def _figure_mistakes(
     measure: Measure, path: str, kinds: typing.Optional[typing.Mapping[str, Kind]]
 ) -> typing.Iterator[Mistake]:
-    """:param kinds: of the fabrics; None where they are not known"""
+    """Yield the mistakes in the figures of a measure.
+
+    :param path: path of the measure in the intent
+    :param kinds: kind of network of each fabric; None if unknown
+    """
     seen: set[tuple[str, int]] = set()
     others: dict[str, typing.Optional[Kind]] = {}
     for index, figure in enumerate(measure.figures):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage compare mean, for the pages that the report leads to. Check ids: ``compare.*``."""
+"""Explanations of the findings of stage compare, for the pages that the report links to. Check ids: ``compare.*``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Speed-up and scaling efficiency of the figures of a measure. Pure arithmetic, nothing is judged here."""
+"""Compute the speed-up and the scaling efficiency of the figures of a measure. Pure arithmetic without verdicts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ CLOSE = 0.95
 
 @dataclasses.dataclass(frozen=True)
 class ScalingRow:
-    """A figure and what it means.
+    """A figure of a measure, for one network and number of nodes, with its speed-up and efficiency.
 
-    :ivar speed_up: how often as fast as one node; None without the figure of one node
-    :ivar efficiency: speed-up for each node: 1.0 is linear
-    :ivar of_best: of the fastest network with as many nodes: 1.0 is the fastest
-    :ivar slower_than: a smaller number of nodes that is faster on this network: negative scaling
+    :ivar speed_up: speed divided by that of one node; None without the figure of one node
+    :ivar efficiency: speed-up divided by the number of nodes; 1.0 is linear. None without the figure of one node
+    :ivar of_best: speed divided by that of the fastest network with as many nodes; 1.0 is the fastest
+    :ivar slower_than: smallest number of nodes that is faster on this network (negative scaling); None if there is none
     """
 
     network: str
@@ -34,14 +34,16 @@ class ScalingRow:
 
 
 def is_usable(value: float) -> bool:
-    """Return whether a figure is plausible. Beyond these limits it is a slip, and quotients of it mean nothing."""
+    """Return whether a figure is plausible, that is between 1e-12 and 1e12. A figure outside of these limits is a
+    typing error, and ratios of it are meaningless.
+    """
     return 1e-12 < value < 1e12
 
 
 def list_rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[ScalingRow, ...]:
-    """One for each usable figure, in its order.
+    """Return each usable figure of a measure with its speed-up and efficiency, in the order of the figures.
 
-    :param kinds: of the networks that are fabrics of the intent
+    :param kinds: kind of each network that is a fabric of the intent
     """
 
     def rate(value: float) -> float:
@@ -82,5 +84,5 @@ def list_rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[Scali
 
 
 def figure_of(measure: Measure, row: ScalingRow) -> str:
-    """Return the figure with its unit; the number of nodes where it is not that of a pair."""
+    """Return the figure of a row as a text, with its unit and number of nodes."""
     return f"{row.value:.4g} {measure.unit} on {row.nodes} nodes"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage discover: do the nodes have the HCAs and NICs that the intent asks for, and what do their ports say. Check ids:
+"""Stage discover: do the nodes have the HCAs and NICs that the intent asks for, and are their ports usable. Check ids:
 ``discover.*``.
 
-Which InfiniBand HCA is on which fabric is not known here: only the subnet manager says that (stage fabric). So HCAs are
-counted against all InfiniBand fabrics of the intent together, and one that can't be used is a failure only where the
-good ones are too few.
+This stage does not know which InfiniBand HCA is on which fabric, since only the subnet manager reports that (stage
+fabric). HCAs are therefore counted against all InfiniBand fabrics of the intent together. An unusable HCA is a failure
+only if too few usable ones remain.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .infiniband import check_infiniband
 class Facts:
     """The input of the check besides the intent.
 
-    :ivar nodes: answer of node_info of each node
-    :ivar clocks: of each node, from the same answer
+    :ivar nodes: HCAs of each node, from the answer of node_info
+    :ivar clocks: clock of each node, from the same answer
     :ivar by_pods: names of the nodes that are reached by observers
     """
 
@@ -42,7 +42,9 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """One finding at least for each node, for each fabric on each node, and for each port that a fabric may use."""
+    """Return at least one finding for each node, for each fabric on each node, and for each port that a fabric may
+    use.
+    """
     findings: list[Finding] = []
     if not facts.nodes:
         findings.append(
@@ -82,7 +84,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _count_nodes(seen: int, expected: int) -> Finding:
-    """Compare the nodes of the inventory with the intent: a node that is not in the inventory has no other finding."""
+    """Return the finding that compares the number of nodes in the inventory with the intent. A node that is missing
+    from the inventory has no other finding.
+
+    :param seen: number of nodes in the inventory
+    :param expected: number of nodes in the intent
+    """
     measured, wanted = f"{seen} nodes", f"{expected} nodes"
     if seen < expected:
         why = (
@@ -122,7 +129,11 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
 
 
 def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
-    """A card in a narrow slot, or one that trained down, can't reach the rate of its link."""
+    """Check that the PCIe link of each HCA runs at the maximum of the card. A card in a narrow slot, or with a link
+    that trained down, cannot reach the rate of its port.
+
+    :param name: name of the node
+    """
     findings = []
     for hca in list_fitting(intent.fabrics, node):
         # a virtio NIC is memory of the hypervisor: it has no link

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Do the clocks of the nodes and of the controller agree. Check id: ``discover.clock``, judged with stage discover.
+"""Compare the clocks of the nodes with the clock of the controller. Check id: ``discover.clock``, judged in stage
+discover.
 
-A certificate, a token and a Lease hold or not by the clock of who reads them, and logs of two nodes are put side by
-side by their times. When an answer was on its way is not known, so that a difference is a range: from the node's time
-less when it was answered, to less when it was asked.
+Certificates, tokens and Leases expire by the clock of the machine that reads them, and logs of two nodes are compared
+by their times. The transfer time of an answer is unknown, so an offset is a range: from the node's time minus the time
+of the answer, to the node's time minus the time of the request.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ Range = tuple[float, float]
 
 
 def check(clocks: typing.Mapping[str, ObservedClock]) -> list[Finding]:
-    """Return a finding for each node. Where all nodes agree and the controller is alone, the controller's clock is
-    named instead."""
+    """Return a finding for each node. If all nodes agree with each other and differ from the controller, add a finding
+    on the controller's clock, and compare each node with the other nodes.
+    """
     ranges = {
         name: _compute_clock_offset(seen.value)
         for name, seen in clocks.items()
@@ -54,12 +56,14 @@ def _compute_clock_offset(clock: NodeClock) -> typing.Optional[Range]:
 
 
 def _find_least(found: Range) -> float:
-    """Return the seconds by which they are apart for sure."""
+    """Return the smallest possible difference between two clocks in seconds, from the range of their offset."""
     return max(found[0], -found[1], 0.0)
 
 
 def _controller_is_off(ranges: typing.Iterable[Range]) -> bool:
-    """Return whether two nodes or more are off, all of them, and by what may be the same."""
+    """Return whether the controller's clock is wrong and not those of the nodes: there are two or more nodes, all of
+    them differ by at least ``MOST_APART`` seconds, and the ranges of their offsets overlap.
+    """
     found = list(ranges)
     return (
         len(found) > 1
@@ -69,7 +73,11 @@ def _controller_is_off(ranges: typing.Iterable[Range]) -> bool:
 
 
 def _compute_relative_offset(known: typing.Mapping[str, Range], name: str) -> typing.Optional[Range]:
-    """Return the range of a node's clock among nodes that agree: no earlier than the first, no later than the last."""
+    """Return the offset range of a node in seconds, relative to the middle of the range that all nodes have in common.
+    Return None if the offset of the node is unknown.
+
+    :param known: offset range of each node
+    """
     if name not in known:
         return None
     low, high = known[name]
@@ -162,7 +170,7 @@ def _describe_expected_offset() -> str:
 
 
 def _format_offset_range(found: Range) -> str:
-    """In words, to go before whom the clock is compared with."""
+    """Return an offset range as text, such as ``within 0.5 s of``. The caller appends the name of the other clock."""
     low, high = found
     if low <= 0 <= high:
         return f"within {max(-low, high):.1f} s of"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check NICs of Ethernet fabrics. Check ids: ``discover.hcas``, ``discover.port``, ``discover.select``."""
+"""Checks of the NICs of Ethernet fabrics. Check ids: ``discover.hcas``, ``discover.port``, ``discover.select``."""
 
 from __future__ import annotations
 
@@ -123,7 +123,9 @@ def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netde
 
 
 def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
-    """Functions that the fabric may have selected by the name of an interface, before a pod got it."""
+    """Return functions whose interfaces are in pods, so that the names on the node are unknown. The fabric may have
+    selected them by the name of the interface.
+    """
     if not (moves(fabric) and fabric.select.netdev):
         return []
     select = dataclasses.replace(fabric.select, netdev=())
@@ -131,7 +133,10 @@ def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
 
 
 def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
-    """:param moved: into pods, which set it up; back on the node it is down"""
+    """Check the network interface of a function.
+
+    :param moved: whether the interface is moved into pods, which bring it up; it is down when it returns to the node
+    """
     expected = "a network interface, up or down" if moved else "a network interface that is up"
     if moved and hca.held and hca.held.netdevs:
         shown = describe_states(hca.held.netdevs)
@@ -163,8 +168,12 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
 
 
 def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> list[Finding]:
-    """Each PCI address that the intent lists is looked up: a list that contradicts the node is the intent's mistake, or
-    a missing card."""
+    """Return a finding on each PCI address that the intent lists for the fabric. A mismatch is a mistake in the intent,
+    or a missing card.
+
+    :param name: name of the node
+    :param hints: similar values, for the text
+    """
     findings = []
     by_address = {hca.pci.address: hca for hca in node.hcas if hca.pci}
     for address in fabric.select.pci:
@@ -196,7 +205,10 @@ def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> lis
 
 
 def _find_misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
-    """Return the part of the intent that a listed function contradicts."""
+    """Return how a function contradicts the intent that lists it: its link layer, or another selector.
+
+    :param layers: link layers of its ports, for the text
+    """
     usable = bonds.list_usable_names(fabric, hca)
     if selects(fabric.select, hca, usable):
         return f"its link layer is not that of the profile {fabric.profile}: it has {layers}"

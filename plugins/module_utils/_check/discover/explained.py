@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage discover mean, for the pages that the report leads to. Check ids: ``discover.*``."""
+"""Explanations of the findings of stage discover, for the pages that the report links to. Check ids: ``discover.*``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compare the HCAs of all nodes. Check ids: ``discover.fleet``, ``discover.guids``, ``discover.descriptions``,
-``discover.hardware_addresses``."""
+"""Compare the HCAs of all nodes with each other. Check ids: ``discover.fleet``, ``discover.guids``,
+``discover.descriptions``, ``discover.hardware_addresses``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ _NO_ADDRESS, _ONE_NIC = "00:00:00:00:00:00", "each on one NIC or bond"
 
 
 def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
-    """A node with fewer HCAs than the others has lost one, even where enough are left."""
+    """Warn about each node with fewer InfiniBand HCAs than the best node: it may have lost one, even if enough are
+    left. The list is empty for fewer than two nodes, without InfiniBand fabrics, and without HCAs.
+    """
     fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
     counted = {name: list_fitting(fabrics, node) for name, node in nodes.items()}
     most = max(map(len, counted.values()), default=0)
@@ -49,8 +52,9 @@ def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Fi
 
 
 def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
-    """Two owners of one GUID take each other's packets. VFs are none of this check's business (stage
-    virtual_functions)."""
+    """Report node and port GUIDs that several HCAs have, since packets for one of them may reach another. Virtual
+    functions are judged by stage virtual_functions.
+    """
     owners: dict[tuple[str, str], list[str]] = {}
     for name, hca in list_infiniband_hcas(nodes):
         if hca.node_guid not in (None, NO_GUID):
@@ -122,7 +126,9 @@ def _report_shared_address(address: str, owners: typing.Sequence[str]) -> Findin
 
 
 def check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
-    """The fabric's tools name an HCA by its description alone."""
+    """Warn about InfiniBand HCAs with the same node description. Tools of the fabric identify an HCA by its description
+    alone.
+    """
     owners: dict[str, list[str]] = {}
     for name, hca in list_infiniband_hcas(nodes):
         if hca.node_description is not None:

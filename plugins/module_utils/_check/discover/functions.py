@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check the driver and the SR-IOV of each function. Check ids: ``discover.driver``, ``discover.sriov``."""
+"""Check the driver and the SR-IOV capability of each network function. Check ids: ``discover.driver``,
+``discover.sriov``.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 
 def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
-    """Check that the kernel drives the function.
+    """Check that a kernel driver is bound to the function.
 
-    :param rdma: an RDMA device is asked for as well
+    :param rdma: whether the function must have an RDMA device as well
     """
     subject, expected = f"{name} {hca.name}", "a driver and an RDMA device" if rdma else "a driver"
     driver = hca.pci.driver if hca.pci else None
@@ -48,8 +50,9 @@ def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
 
 
 def check_sriov(name: str, hca: Hca) -> Finding:
-    """Check that the function can make VFs at all; how many are enough is known when it is known whose member it is
-    (stage platform)."""
+    """Check that the function is able to create virtual functions. Stage platform checks their number, once the fabric
+    of the function is known.
+    """
     subject, expected = f"{name} {hca.name}", "SR-IOV: sriov_totalvfs of 1 or more"
     if hca.sriov is None:
         return Finding("discover.sriov", subject, FAIL, "absent", expected, *why_no_sriov.why(hca))

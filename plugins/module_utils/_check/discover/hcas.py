@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Select the HCAs of a node, and describe them for findings."""
+"""Functions that select the HCAs of a node, and describe them for findings."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ MOST, MOST_HCAS = 8, 16
 
 
 def list_others(node: NodeHcas, chosen: typing.Iterable[Hca]) -> list[Hca]:
-    """Return the functions of a node beside some of its own. They are told apart as objects: to compare each with each
-    takes the square of their number."""
+    """Return the functions of a node that are not among the chosen ones. They are compared by identity, since a
+    comparison by value would take quadratic time.
+    """
     known = set(map(id, chosen))
     return [hca for hca in node.hcas if id(hca) not in known]
 
 
 def list_fitting(fabrics: typing.Sequence[Fabric], node: NodeHcas) -> list[Hca]:
-    """Return the HCAs of a node that could be members of one of the fabrics, each once."""
+    """Return the physical HCAs of a node that could be members of at least one of the fabrics, each once."""
     chosen = {id(hca) for fabric in fabrics for hca in find_candidates(fabric, node)}
     return [hca for hca in node.hcas if not hca.is_virtual and id(hca) in chosen]
 
 
 def list_infiniband_hcas(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[tuple[str, Hca]]:
-    """Physical ones, with the name of their node."""
+    """Yield the physical InfiniBand HCAs, each with the name of its node."""
     for name, node in nodes.items():
         for hca in node.hcas:
             if not hca.is_virtual and any(port.link_layer == "InfiniBand" for port in hca.ports):
@@ -45,10 +46,10 @@ def describe_hcas(hcas: typing.Sequence[Hca]) -> str:
 
 
 def describe_states(netdevs: typing.Sequence[Netdev]) -> str:
-    """``ib0 up``"""
+    """Return network interfaces with their states as text, such as ``ib0 up``."""
     return folded([f"{netdev.name} {netdev.state or 'unread'}" for netdev in netdevs], MOST)
 
 
 def describe(hca: Hca) -> str:
-    """``mlx5_0 (0000:3c:00.0)``"""
+    """Return the name and the PCI address of an HCA as text, such as ``mlx5_0 (0000:3c:00.0)``."""
     return f"{hca.name} ({hca.pci.address})" if hca.pci and hca.pci.address != hca.name else hca.name

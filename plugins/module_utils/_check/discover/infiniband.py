@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check the InfiniBand HCAs of each node. Check id: ``discover.hcas``."""
+"""Checks of the InfiniBand HCAs of each node. Check ids: ``discover.hcas``, ``discover.driver``, ``discover.port``,
+``discover.sriov``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from .ports import check_port, find_trouble
 
 
 def check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
-    """Count against all InfiniBand fabrics together, then each port."""
+    """Return findings on the number of HCAs, compared with all InfiniBand fabrics together, and on the driver, ports
+    and SR-IOV of each HCA. The list is empty without InfiniBand fabrics.
+    """
     fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
     if not fabrics:
         return []
@@ -65,8 +69,12 @@ def _is_infiniband_function(hca: Hca) -> bool:
 
 
 def _reduce_to_warning(finding: Finding, good: int, wanted: int) -> Finding:
-    """A finding that does not pass is a warning where the node has enough HCAs without this one: it may be on no fabric
-    of the intent."""
+    """Return the finding on an HCA, changed to a warning if the node has enough usable HCAs without this one, which may
+    then belong to no fabric of the intent. A passed finding is not changed.
+
+    :param good: number of usable HCAs of the node
+    :param wanted: number of HCAs that the intent requires
+    """
     if finding.status == PASS or good < wanted:
         return finding
     why = (
@@ -77,7 +85,9 @@ def _reduce_to_warning(finding: Finding, good: int, wanted: int) -> Finding:
 
 
 def _explain_too_few(node: NodeHcas) -> tuple[str, str]:
-    """Return the nearest cause that the node itself shows."""
+    """Return the most likely cause why a node has too few HCAs, and its remedy, from the functions that the node
+    reports.
+    """
     bare = [
         hca
         for hca in node.hcas

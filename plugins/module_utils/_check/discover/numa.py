@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether HCAs at one PCI address are on one NUMA node throughout the fleet. Check id: ``discover.numa``.
+"""Comparison of the NUMA nodes of HCAs at the same PCI address on all nodes. Check id: ``discover.numa``.
 
-The BIOS says where a card is, and nothing on the node itself can contradict it: kubelet, NCCL and perftest choose CPUs
-by its word.
+The BIOS reports the NUMA node of a card, and no other source on the node can confirm it. The kubelet, NCCL and perftest
+choose CPUs by this value.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ _REMEDY = "Compare slot, BIOS version, and NPS or SNC in the BIOS of these nodes
 
 
 def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
-    """Yield a finding for each HCA that is elsewhere than its like; none where the like agree, and none for those of
-    which nothing is said."""
+    """Yield a warning for each HCA whose NUMA node differs from that of most HCAs of the same model at the same PCI
+    address. Where no NUMA node is most frequent, yield one warning for the address. HCAs without a NUMA node are
+    ignored.
+    """
     places: dict[_Place, dict[str, Hca]] = {}
     for name, node in nodes.items():
         for hca in node.hcas:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check the port of each HCA. Check id: ``discover.port``."""
+"""Checks of the port of each HCA. Check id: ``discover.port``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 @dataclasses.dataclass(frozen=True)
 class PortTrouble:
-    """:ivar known: the state was read"""
+    """The problem because of which a port cannot be used, as the parts of a finding.
+
+    :ivar known: whether the state of the port was read
+    """
 
     measured: str
     why: str
@@ -22,7 +25,7 @@ class PortTrouble:
 
 
 def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
-    """Return the problem that keeps a port from use; None when it is in use."""
+    """Return the problem because of which a port cannot be used, or None if the port is active and has a LID."""
     seen = f"{port.state or 'state unread'}, {port.physical_state or 'link unread'}"
     if port.state is None or port.physical_state is None:
         return PortTrouble(

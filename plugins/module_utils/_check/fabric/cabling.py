@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compare to which leaf each HCA of a node is cabled: rails. Check id: ``fabric.rails``."""
+"""Check that the HCAs of each node are cabled to the leaves of their rails. Check id: ``fabric.rails``."""
 
 from __future__ import annotations
 
@@ -98,12 +98,12 @@ def _check_model(
 
 @dataclasses.dataclass(frozen=True)
 class _Cablings:
-    """The cabling of the servers of one model.
+    """The cablings of the servers of one model.
 
-    :ivar nodes: by cabling
-    :ivar alike: by cabling those that agree with it, itself first
-    :ivar odd: a cabling, and the one with which more nodes agree and that it contradicts
-    :ivar tied: the same, where as many agree with the other one
+    :ivar nodes: names of the nodes by cabling
+    :ivar alike: for each cabling, the cablings that agree with it, itself first
+    :ivar odd: pairs of a cabling and a contradicting cabling with which more nodes agree
+    :ivar tied: pairs of a cabling and a contradicting cabling with which as many nodes agree
     """
 
     nodes: typing.Mapping[_Cabling, typing.Sequence[str]]
@@ -125,7 +125,10 @@ class _Cablings:
         )
 
     def having(self, cabling: _Cabling, rails: typing.Sequence[int]) -> list[str]:
-        """Return the nodes that agree with a cabling and have one of its leaves on these rails at least."""
+        """Return the nodes that agree with a cabling and share its leaf on at least one of these rails.
+
+        :param cabling: leaf of each rail
+        """
         return [
             name
             for other in self.alike[cabling]
@@ -143,7 +146,7 @@ def _report_wrong_cable(subject: str, measured: str, expected: str, why: str) ->
 
 
 def _collect_cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]:
-    """Return the cablings by node, of those that have a leaf at all."""
+    """Return the cabling of each node that is connected to at least one leaf."""
     result = {}
     rails = 1 + max((member.rail for members in membership.members.values() for member in members), default=-1)
     for name, members in membership.members.items():
@@ -157,13 +160,13 @@ def _collect_cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]
 
 
 def _find_leaf_port(member: Member, ends: Ends) -> typing.Optional[LinkEnd]:
-    """Return the port of the leaf at the other end of an HCA's cable."""
+    """Return the port of the leaf to which an HCA is cabled, or None if the topology shows none."""
     far = ends.get(member.port.guid or "") if member.port else None
     return far[0] if far and far[0].kind == "Switch" else None
 
 
 def _group_by_leaf(cablings: typing.Collection[_Cabling]) -> dict[str, list[_Cabling]]:
-    """Return the cablings that have a leaf, on whichever rail."""
+    """Return for each leaf the cablings that contain it, on any rail."""
     by_leaf: dict[str, list[_Cabling]] = {}
     for cabling in cablings:
         for leaf in {leaf for leaf in cabling if leaf}:
@@ -172,8 +175,9 @@ def _group_by_leaf(cablings: typing.Collection[_Cabling]) -> dict[str, list[_Cab
 
 
 def _group_agreeing_cablings(cablings: typing.Collection[_Cabling]) -> dict[_Cabling, list[_Cabling]]:
-    """For each cabling itself and those that are the same as far as both show it: one that lacks a cable agrees with
-    the whole one."""
+    """Return for each cabling the cablings that agree with it, itself first. Two cablings agree if they share a leaf
+    and differ on no rail on which both have one, so a cabling with a missing cable agrees with the complete one.
+    """
     by_leaf = _group_by_leaf(cablings)
     result = {}
     for cabling in cablings:
@@ -232,7 +236,9 @@ def _count_shared(one: _Cabling, other: _Cabling) -> int:
 
 
 def _list_differing_rails(one: _Cabling, other: _Cabling) -> list[int]:
-    """Return the rails on which both have a leaf, and not the same."""
+    """Return the rails on which two cablings have different leaves. Rails on which one of them has no leaf are left
+    out.
+    """
     return [rail for rail, (first, second) in enumerate(zip(one, other)) if first and second and first != second]
 
 
@@ -252,7 +258,7 @@ def _describe_miscabling(cabling: _Cabling, rival: _Cabling, rails: typing.Seque
 def _describe_cable_ends(
     node: str, membership: Membership, ends: Ends, names: Names, rails: typing.Sequence[int]
 ) -> str:
-    """Both ends of each cable."""
+    """Describe both ends of the cables of a node on these rails."""
     words = []
     for member in membership.members[node]:
         far = _find_leaf_port(member, ends)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric: who manages each fabric, which HCA is on which, and does the fabric show what the nodes have. Check
-ids: ``fabric.*``.
+"""Stage fabric: which subnet manager manages each fabric, which HCA is on which fabric, and whether the topology of the
+fabric shows the HCAs of the nodes. Check ids: ``fabric.*``.
 
-Subnet managers, topology and error counters have files of their own.
+The checks of subnet managers, topology and error counters are in separate modules.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Facts:
 
     :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
-    :ivar topologies: answer of fabric_info of each node; most nodes were asked for nothing
+    :ivar topologies: answer of fabric_info of each node; empty for most nodes, since only a few read the topology
     :ivar by_pods: names of the nodes that are reached by observers
     """
 
@@ -51,8 +51,9 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """One finding at least for each node, each fabric, each fabric on each node, and each HCA of an InfiniBand
-    fabric."""
+    """Return at least one finding for each node, each fabric, each fabric on each node, and each HCA of an InfiniBand
+    fabric.
+    """
     world = FabricFacts(
         {
             name: observed.value
@@ -151,7 +152,7 @@ def _key_of(member: Member) -> tuple[str, typing.Optional[int]]:
 
 
 def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
-    """Check that the fabric could be identified, and that each node has the HCAs on it."""
+    """Check that the HCAs of the fabric could be identified, and that each node has the expected number of them."""
     wanted = fabric.select.hcas_per_node
     expected = f"{wanted} HCAs on each node" + (", on one subnet manager" if is_infiniband(fabric) else "")
     if not membership.resolved:
@@ -202,7 +203,12 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
 
 
 def _why_not(fabric: Fabric, membership: Membership, name: str, world: FabricFacts) -> str:
-    """Describe what the other HCAs of a node see, each by name."""
+    """Return why the other HCAs of a node are not on the fabric: the subnet manager or the error that each of their
+    ports reports.
+
+    :param name: name of the node
+    :param world: facts of the nodes that answered
+    """
     members = {member.hca.name for member in membership.members[name]}
     others = [hca for hca in find_candidates(fabric, world.nodes[name]) if hca.name not in members]
     if not is_infiniband(fabric):
@@ -245,8 +251,11 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
 
 
 def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
-    """Check an HCA that the intent lists by its PCI address, whose port sees another subnet manager than the
-    fabric's."""
+    """Return findings on the HCAs that the intent lists by PCI address: their ports must see the subnet manager of the
+    fabric. The list is empty if the intent lists none.
+
+    :param world: facts of the nodes that answered
+    """
     if not fabric.select.pci:
         return []
     seen: dict[str, str] = {}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric: do the two halves of a topology, its nodes and its links, tell the same. Where they do not, something
-is missing, and nobody knows what."""
+"""Stage fabric: do the nodes and the links of a topology agree. If they do not, the discovery missed an unknown part of
+the fabric.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +13,10 @@ from .names import Names, some
 
 
 def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
-    """Nothing where each end of a link is a node of its kind, and all links hang together. A node without a link may be
-    anybody's."""
+    """Return a finding if an end of a link is not in the list of nodes or has another kind there, or if the links form
+    several separate parts. The list is empty otherwise. Nodes without a link are ignored, since they may belong to
+    other tenants.
+    """
     kinds = {node.guid: node.kind for node in topology.nodes}
     ends = {(end.guid, end.kind) for link in topology.links for end in (link.a, link.b)}
     strange = sorted(
@@ -51,7 +54,7 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
 
 
 def _find_parts(topology: Topology) -> list[set[str]]:
-    """Return the GUIDs that links connect, by part."""
+    """Return the connected parts of the topology, each as a set of GUIDs."""
     beside: dict[str, set[str]] = {}
     for link in topology.links:
         beside.setdefault(link.a.guid, set()).add(link.b.guid)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric, the error counters of all links: what they count by now, and above all what they count while one looks.
+"""Stage fabric, error counters of all links: their values and, more important, their growth between two readings.
 
-What closes the gate are the ports of the fabric's HCAs and of the links on the way between them. Of anybody else's
-links the reader is told.
+Ports of the fabric's HCAs and of the links between them can close the gate. Errors on links of other tenants are only
+reported.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from .names import Names, some
 
 @dataclasses.dataclass(frozen=True)
 class CounterClass:
-    """Counters with one cause.
+    """A class of error counters that have the same cause and remedy.
 
-    :ivar maximum: the largest value of each counter as PortCounters holds it (InfiniBand Architecture Specification
-        1.3, table 247): there it stops
+    :ivar maximum: largest value of each counter in PortCounters (InfiniBand Architecture Specification 1.3, table 247),
+        at which it stops
     :ivar closes: whether growth closes the gate
     """
 
@@ -99,7 +99,11 @@ _BY_HAND = "Run ibqueryerrors by hand on a node of the fabric, as root."
 def check_errors(
     fabric: Fabric, membership: Membership, topology: Topology, errors: typing.Optional[SeenErrors]
 ) -> list[Finding]:
-    """Growth between the two readings fails; what was counted before warns, since nobody knows when."""
+    """Return findings on the error counters. Growth between the two readings may fail. Errors that were counted before
+    only warn, since their time is unknown. The findings are unknown if the counters were not read twice.
+
+    :param errors: error counters as read; None if they were not read
+    """
     if errors is None or errors.later is None or errors.first is None:
         why = f"The error counters were not read twice: {(errors.error if errors else None) or 'nobody was asked'}."
         return [Finding(check, fabric.name, UNKNOWN, "not known", "", why, _BY_HAND) for check in (_COUNT, _GROWING)]
@@ -131,7 +135,7 @@ def check_errors(
 
 
 class _Readings(typing.NamedTuple):
-    """Both are there."""
+    """The two readings of the error counters, with the seconds between them."""
 
     first: ErrorReport
     later: ErrorReport
@@ -141,8 +145,13 @@ class _Readings(typing.NamedTuple):
 def _check_growth(
     fabric: Fabric, errors: _Readings, names: Names, way: LinksInScope, unread: set[End]
 ) -> list[Finding]:
-    """One finding for each port of ours that counts errors now or can't show whether it does, and one for all of
-    others."""
+    """Return a finding for each port whose errors grow between the readings, or whose growth cannot be determined.
+    Ports whose links carry no traffic of the fabric get one warning together.
+
+    :param errors: the two readings
+    :param way: links that carry traffic of the fabric
+    :param unread: ports that were not read in both readings
+    """
     first = {(port.guid, port.port): port for port in errors.first.ports}
     # without knowing which port did not answer the first time, each that is not in that reading may be it
     doubtful = errors.first.failures > len(errors.first.unread)
@@ -192,8 +201,14 @@ def _check_growth(
 def _check_port(
     subject: str, before: typing.Optional[PortErrors], later: PortErrors, seconds: float, far: str
 ) -> typing.Optional[Finding]:
-    """Check what a port counted between two readings. A counter that was cleared meanwhile begins at 0; one at its
-    maximum can't show growth."""
+    """Return the finding on the growth of a port's counters between two readings, or None if none grew. A counter that
+    was cleared between the readings starts at 0. A counter at its maximum cannot show growth.
+
+    :param before: first reading; None if the port is not in it
+    :param later: second reading
+    :param seconds: time between the readings
+    :param far: other end of the link, for the text
+    """
     earlier = before.counters if before else {}
     rises, stuck = {}, []
     for name, value in later.counters.items():
@@ -237,7 +252,11 @@ def _check_port(
 
 
 def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
-    """One finding for the whole fabric: after a year without clearing, most ports would have one."""
+    """Return one finding on the errors of the whole fabric since the counters were cleared. Separate findings would be
+    too many, because after a year without clearing most ports have errors.
+
+    :param later: second reading
+    """
     above = []
     for port in later.ports:
         high = [
@@ -264,7 +283,11 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
 def _check_complete(
     fabric: Fabric, errors: _Readings, topology: Topology, names: Names, way: LinksInScope
 ) -> list[Finding]:
-    """Check that each end of each link was read, both times."""
+    """Return findings on ports at the ends of links that were not read in both readings.
+
+    :param errors: the two readings
+    :param way: links that carry traffic of the fabric
+    """
     findings, ends = [], 2 * len(topology.links)
     checked = min(errors.first.checked, errors.later.checked)
     if checked < ends:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage fabric mean, for the pages that the report leads to. Check ids: ``fabric.*``."""
+"""Explanations of the findings of stage fabric, for the pages that the report links to. Check ids: ``fabric.*``."""
 
 from __future__ import annotations
 

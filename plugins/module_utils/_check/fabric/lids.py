@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finding fabric.lids: a port whose node tells the LID of another one."""
+"""Check for ports whose node reports the LID of another port. Check id: ``fabric.lids``."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _MOST_LIDS = 32
 
 
 def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, world: FabricFacts) -> list[Finding]:
-    """Return a finding for each LID that a port tells and that is another's, or may be; none where each port has its
-    own."""
+    """Return a finding for each LID that a port reports and that belongs, or may belong, to another port. The list is
+    empty where each port has its own LID. At most ``_MOST_LIDS`` LIDs get a finding of their own.
+    """
     claims = find_false_claims(membership, world.nodes, world.subnets, topologies)
     findings = []
     for claim in claims[:_MOST_LIDS]:

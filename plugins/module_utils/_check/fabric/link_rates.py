@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compare the rates of links of HCAs and of switches with what both ends can do. Check id: ``fabric.rate``."""
+"""Comparison of the rates of links of HCAs and switches with the rates that both ends support. Check id:
+``fabric.rate``.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,14 @@ from .uplinks import _find_usual, list_switch_links
 def check_hca_rates(
     fabric: Fabric, membership: Membership, ends: Ends, capabilities: typing.Optional[SeenCapabilities]
 ) -> list[Finding]:
-    """Report a link below what both of its ends can do: the whole collective waits for the slowest.
+    """Report links of HCAs that run below the rate that both of their ends support, because a whole collective waits
+    for the slowest link.
 
-    Without that knowledge, and among HCAs of one board, the fastest link tells what the others could be.
+    A link that is slower than the fastest link among HCAs of the same board is reported too: as a failure if the
+    supported rates are unknown, else as a warning.
+
+    :param ends: other end of the link of each port, by GUID
+    :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
     """
     known = capabilities is not None and capabilities.error is None
     faster = collect_possible_rates(capabilities)
@@ -76,8 +83,12 @@ def check_hca_rates(
 def check_switch_rates(
     fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names, way: LinksInScope
 ) -> list[Finding]:
-    """Report a link between switches below what its ends can do; without that knowledge, below most of the others.
-    Links of others alone are left out."""
+    """Report links between switches that run below the rate that their ends support. If that is unknown, report links
+    below the rate of most of these links. Only links that carry traffic of the fabric are judged.
+
+    :param capabilities: links that run below their capability, as iblinkinfo reports them; None if it was not run
+    :param way: links that carry traffic of the fabric
+    """
     links = [link for link in list_switch_links(topology) if end_of(link.a) in way.ours]
     if not links:
         return []
@@ -124,7 +135,13 @@ def _report_below(subject: str, measured: str, could_be: str) -> Finding:
 
 
 def _report_slow(subject: str, rate: float, best: float, kind: str, known: bool) -> Finding:
-    """:param known: both ends are known to support no more, so that it may be meant so"""
+    """Return the finding on a link that is slower than comparable links.
+
+    :param rate: rate of the link in Gb/s
+    :param best: rate of the fastest comparable link in Gb/s
+    :param kind: description of the comparable links
+    :param known: whether it is known that the ends of the link support no more, so that the rate may be intended
+    """
     if known:
         why = (
             f"The link runs below other links of {kind}. The port at its other end supports no more: a slower or a"

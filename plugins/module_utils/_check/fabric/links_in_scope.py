@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric: which links of a topology carry traffic of a fabric of the intent.
-
-A large fabric has other tenants, whose links are none of a run's business.
+"""Stage fabric: find the links of a topology that carry traffic of a fabric of the intent. The links of other tenants
+are out of scope.
 """
 
 from __future__ import annotations
@@ -22,13 +21,14 @@ ALL_PORTS = 255
 
 class LinksInScope:
     """The ports that matter to the fabric: those of its HCAs, and of the links between switches that its traffic may
-    take.
+    use.
 
-    A switch with HCAs of others alone is off the way, unless it lies between two leaves of ours.
+    A switch that connects only HCAs of other tenants is out of scope, unless it is on a shortest path between two
+    leaves of the fabric.
 
-    :ivar ours: both ends of these links
+    :ivar ours: both ends of the links in scope
     :ivar leaves: GUIDs of the switches with HCAs of the fabric
-    :ivar far: for each end of a link the other one
+    :ivar far: the other end of each end of a link
     """
 
     def __init__(self, membership: Membership, topology: Topology) -> None:
@@ -83,9 +83,15 @@ _MOST_WORDS = 10_000_000
 
 
 def _list_switches_between(leaves: set[str], asked: set[str], links: typing.Sequence[Link]) -> set[str]:
-    """Return those of some switches that lie on a shortest way between two leaves.
+    """Return those of the switches ``asked`` that are on a shortest path between two leaves. If the computation would
+    take too long, return all of them.
 
-    One bit stands for each leaf, so that all of them are walked from at once: a large fabric has hundreds.
+    Each leaf is represented by one bit, so that the paths from all leaves are computed at once. A large fabric has
+    hundreds of leaves.
+
+    :param leaves: GUIDs of the leaves
+    :param asked: GUIDs of the switches to test
+    :param links: links between switches
     """
     if not asked or len(leaves) < 2:
         return set()
@@ -116,11 +122,12 @@ def _list_switches_between(leaves: set[str], asked: set[str], links: typing.Sequ
 def _is_on_shortest_path(
     guid: str, order: typing.Sequence[str], within: typing.Sequence[typing.Mapping[str, int]]
 ) -> bool:
-    """Return whether a switch lies on a shortest path between two leaves: by way of it they are some steps apart, and
-    no nearer without it.
+    """Return whether a switch is on a shortest path between two leaves: no path between them is shorter than the path
+    through the switch.
 
-    :param order: the leaves, by the number of their bit
-    :param within: by number of steps and by switch, the leaves that are so near, or nearer
+    :param guid: GUID of the switch
+    :param order: leaves in the order of their bits
+    :param within: for each number of steps and each switch, the leaves within this distance, as bits
     """
     at = [(steps, within[steps][guid] & ~within[steps - 1][guid]) for steps in range(1, len(within))]
     at = [(steps, leaves) for steps, leaves in at if leaves]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the checks of stage fabric share: the facts of the nodes that answered, and how the things of a fabric are
-called."""
+"""Shared parts of the checks of stage fabric: the facts of the nodes that answered, and the names of ports and
+devices.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ MOST = 8
 
 @dataclasses.dataclass(frozen=True)
 class FabricFacts:
-    """The facts of the nodes that answered."""
+    """The HCAs, subnets and topologies of the nodes that answered, by node."""
 
     nodes: typing.Mapping[str, NodeHcas]
     subnets: typing.Mapping[str, tuple[SeenSubnet, ...]]
@@ -28,7 +29,7 @@ class FabricFacts:
 
 
 class Names:
-    """The names of what a topology shows: by description, without one by GUID."""
+    """The names of the devices in a topology. The name is the node description, or the GUID if there is none."""
 
     def __init__(self, topology: typing.Optional[Topology]) -> None:
         self._nodes = {node.guid: (node.kind, node.called) for node in topology.nodes} if topology else {}
@@ -42,33 +43,40 @@ class Names:
         )
 
     def node(self, guid: str) -> str:
-        """:param guid: of a node, or of a port of a CA"""
+        """Return the name of a device, or the GUID itself if the topology does not show it.
+
+        :param guid: GUID of a device, or of a port of an HCA
+        """
         return self._nodes.get(self._ports.get(guid, guid), ("", guid))[1]
 
     def port(self, guid: str, number: int) -> str:
-        """Name a port; an HCA's is called by the HCA, whose description mostly names its host and device."""
+        """Return the name of a port. For port 1 of an HCA, this is the name of the HCA alone, since the description
+        usually contains host and device.
+        """
         kind, name = self._nodes.get(self._ports.get(guid, guid), ("", guid))
         return name if kind == "Ca" and number == 1 else f"{name} port {number}"
 
     def lid(self, lid: int) -> str:
-        """Return the node that has a LID: ``sm-1 mlx5_0 (LID 7)``."""
+        """Return the name of the device that has a LID, such as ``sm-1 mlx5_0 (LID 7)``."""
         guid = self._lids.get(lid)
         return f"{self.node(guid)} (LID {lid})" if guid else f"LID {lid}"
 
     def kind(self, guid: str) -> str:
-        """Return where something runs: ``on a switch``, ``on a host``; empty when the topology does not show it."""
+        """Return the location of a device: ``on a switch``, ``on a host`` or ``on a router``; empty when the topology
+        does not show it.
+        """
         return {"Switch": "on a switch", "Ca": "on a host", "Router": "on a router"}.get(
             self._nodes.get(self._ports.get(guid, guid), ("", ""))[0], ""
         )
 
 
 def some(items: typing.Sequence[str]) -> str:
-    """Return the first few of many, and how many more there are."""
+    """Join the first items as text, and add the number of omitted items."""
     return folded(items, MOST)
 
 
 def words_of_ports(world: FabricFacts) -> str:
-    """Return the first few errors of the ports, so that the reader needs no second run to see them."""
+    """Return a sentence with the first errors that ports reported; empty without errors."""
     words = [
         f"{name} {seen.rdma_device}: {seen.error}"
         for name, subnets in world.subnets.items()

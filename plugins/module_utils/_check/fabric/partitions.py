@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the HCAs of an InfiniBand fabric are in one partition: what their ports have of partition keys, before
-anything is sent. Check id: ``fabric.partitions``."""
+"""Check that the HCAs of an InfiniBand fabric are in one partition, from the partition keys of their ports. Check id:
+``fabric.partitions``.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ class _Port(typing.NamedTuple):
 
 
 def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
-    """One finding for the HCAs that do not meet all others in a partition; none where they do, and none of ports that
-    show no keys."""
+    """Return one finding on the HCAs that do not share a partition with all others. The list is empty if all share one.
+    Ports whose partition keys are unknown are ignored.
+    """
     groups: dict[tuple[str, ...], list[_Port]] = {}
     for node, members in membership.members.items():
         for member in members:
@@ -74,7 +76,7 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
 
 
 def _format_pkeys(keys: typing.Sequence[str]) -> str:
-    """``0x7fff (limited)``"""
+    """Return partition keys as text, such as ``0x7fff (limited)``."""
     return ", ".join(f"{key} (limited)" if is_limited(key) else key for key in keys[:_MOST])
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric, the subnet managers: exactly one master, where it runs, whether it sweeps, who stands by, and who does
-not answer."""
+"""Stage fabric, subnet managers: check that exactly one is the master, that it sweeps the fabric, that a standby
+exists, and that each of them answers.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +23,10 @@ _SEE_MASTER = "See the log of the master; try saquery -s and saquery SMIR by han
 def check_managers(
     fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], world: FabricFacts
 ) -> list[Finding]:
-    """Check the managers of a fabric that is known.
+    """Return findings on the subnet managers of a fabric that was identified.
 
-    :param seen: what a port of the fabric shows; None when none was asked
+    :param seen: topology and subnet managers as read through a port of the fabric; None if no port was asked
+    :param world: facts of the nodes that answered
     """
     names = Names(seen.topology if seen else None)
     managers = (
@@ -44,7 +46,7 @@ def check_managers(
 
 
 def _of_members(membership: Membership, world: FabricFacts) -> dict[str, SubnetManager]:
-    """Return the subnet managers that the ports of the members see."""
+    """Return the master subnet managers that the ports of the members see, by GUID."""
     ports = {
         (name, member.hca.rdma_device, member.port.number)
         for name, members in membership.members.items()
@@ -61,9 +63,10 @@ def _of_members(membership: Membership, world: FabricFacts) -> dict[str, SubnetM
 
 
 def _in_topology(seen: SeenTopology, world: FabricFacts) -> dict[str, SubnetManager]:
-    """Managers of one topology: those that its ports see, and those that answered themselves, whose word is the newest.
+    """Return the subnet managers of one topology by GUID: those that its ports see as the master, and those that
+    answered themselves. The answer of a manager itself is newer and takes precedence.
 
-    After a split two halves may each have kept or made a master of their own.
+    After a fabric was split, each part may have its own master.
     """
     result = {}
     if seen.topology is not None:
@@ -116,7 +119,9 @@ def _report_two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager],
 
 
 def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names) -> list[Finding]:
-    """Each port on which a manager runs must answer for it."""
+    """Check that a subnet manager answers on each port with the IsSM bit. A port that announces a manager and does not
+    answer may belong to a hung process.
+    """
     expected = "every port that says that it has a subnet manager answers for it"
     if not managers.ports:
         why = f"The ports with a subnet manager are not known: {managers.error or 'the answer is empty'}."
@@ -168,7 +173,9 @@ def _check_standby(
 
 
 def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager], names: Names) -> Finding:
-    """Of two managers with one priority the lower GUID wins: which machine that is, nobody chose."""
+    """Warn about subnet managers with the same priority. The GUID then decides which of them becomes master: the lower
+    one wins, so the choice is accidental.
+    """
     expected = "a priority of its own for each"
     by_priority: dict[int, list[SubnetManager]] = {}
     for manager in known.values():
@@ -265,8 +272,11 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
 
 
 def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
-    """A fabric that can't be made out has no manager that could be judged, unless that is the cause: none answers, or
-    two rule one topology."""
+    """Return findings on a fabric whose subnet manager could not be identified.
+
+    The status is fail if the manager itself is the cause: no manager answers, or one topology has two masters. In all
+    other cases it is unknown.
+    """
     asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
     rivals = _find_rivals(fabric, asking, world)
     if rivals:
@@ -305,8 +315,9 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts)
 
 
 def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
-    """Switches and HCAs that can see each other and no subnet manager, although others see one: their links to the rest
-    are gone."""
+    """Report islands: switches and HCAs that are connected with each other, but have no path to a subnet manager.
+    Return no finding if no port at all sees a subnet manager; ``check_no_manager`` reports that.
+    """
     expected = "a way to a subnet manager from each port with a link"
     asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
     lost = {
@@ -375,8 +386,11 @@ def _report_island(port: str, topology: Topology, expected: str) -> Finding:
 def _find_rivals(
     fabric: Fabric, asking: set[tuple[str, typing.Optional[str]]], world: FabricFacts
 ) -> typing.Optional[Finding]:
-    """Two masters in one topology: ports that see one and ports that see the other look like two fabrics, and are
-    one."""
+    """Return a finding if one topology contains two master subnet managers, else None. Their ports report different
+    masters, so one fabric looks like two.
+
+    :param asking: ports that may belong to the fabric, each as node name and RDMA device
+    """
     for node, topologies in world.topologies.items():
         for seen in topologies:
             masters = [manager for manager in _in_topology(seen, world).values() if manager.state == "MASTER"]
@@ -390,7 +404,10 @@ def _find_rivals(
 def _report_nobody_answers(
     fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], world: FabricFacts
 ) -> Finding:
-    """Report the state of the port at which the manager was: it hangs, it has ended, or there is no way to it."""
+    """Report that no subnet manager answers, and the state of the last known manager: hung, ended or unreachable.
+
+    :param silent: by node, the ports whose query of their subnet manager got no answer
+    """
     ports = "; ".join(
         f"{name} {some([seen.rdma_device for seen in subnets])}"
         for name, subnets in list(silent.items())[:6]
@@ -439,7 +456,9 @@ def _report_nobody_answers(
 
 
 def _describe_subnet_manager(manager: SubnetManager, names: Names) -> str:
-    """``sm-1 mlx5_0 (on a host, LID 7, priority 15, MASTER)``; by its GUID where no topology shows it."""
+    """Return a subnet manager as a text: ``sm-1 mlx5_0 (on a host, LID 7, priority 15, MASTER)``. It is named by its
+    GUID where no topology shows it.
+    """
     words = [names.kind(manager.guid), f"LID {manager.lid}", f"priority {manager.priority}", manager.state]
     name = names.node(manager.guid)
     return f"{name if name == manager.guid else f'{name} {manager.guid}'} ({', '.join(word for word in words if word)})"

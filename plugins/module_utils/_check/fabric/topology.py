@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric, the topology: HCAs and their leaves, rails, links between switches, rates, GUIDs that are there
-twice."""
+"""Stage fabric, topology: HCAs and their leaves, rails, links between switches, rates, and duplicate GUIDs."""
 
 from __future__ import annotations
 
@@ -36,8 +35,9 @@ def check_topology(
     capabilities: typing.Optional[SeenCapabilities],
     world: FabricFacts,
 ) -> list[Finding]:
-    """Check all that the topology of a fabric shows. What passes is summed up by node or fabric: ten thousand hosts
-    must stay readable."""
+    """Return all findings on the topology of a fabric. Passed findings are summarized by node or by fabric, so that a
+    report on ten thousand hosts stays readable.
+    """
     names, ends, way = Names(topology), collect_far_ends(topology), LinksInScope(membership, topology)
     return [
         _make_topology_finding(fabric, topology),
@@ -53,7 +53,9 @@ def check_topology(
 
 
 def _make_topology_finding(fabric: Fabric, topology: Topology) -> Finding:
-    """Aggregation nodes of SHARP are inside switches: no HCA of anybody."""
+    """Return a passed finding with the size of the topology. Aggregation nodes of SHARP are inside switches and are not
+    counted as HCAs.
+    """
     switches = sum(node.kind == "Switch" for node in topology.nodes)
     hcas = sum(node.kind == "Ca" and not node.aggregation for node in topology.nodes)
     return ok(
@@ -65,7 +67,11 @@ def _make_topology_finding(fabric: Fabric, topology: Topology) -> Finding:
 
 
 def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names) -> list[Finding]:
-    """Each member must be there in the fabric, and linked. One finding a node, and one for each HCA that is not."""
+    """Check that each HCA of the fabric has a link in the topology. Return one passed finding for each node, and one
+    finding for each missing HCA.
+
+    :param ends: link of each port in the topology, and which end of it the port is, by GUID
+    """
     expected = f"linked in the topology of {fabric.name}"
     findings = []
     for name, members in membership.members.items():
@@ -107,7 +113,9 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
 def _check_capabilities(
     fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names
 ) -> Finding:
-    """Return a warning that sums up the whole fabric, others' links among it; fabric.rate fails for each of ours."""
+    """Return a warning that sums up the slow links of the whole fabric, including those of other tenants.
+    ``fabric.rate`` fails for each slow link in scope.
+    """
     expected = "each link as wide and fast as both of its ends support"
     if capabilities is None or capabilities.error is not None:
         why = (
@@ -153,11 +161,11 @@ def _check_capabilities(
 def _check_foreign(
     fabric: Fabric, membership: Membership, topology: Topology, world: FabricFacts, ends: Ends
 ) -> list[Finding]:
-    """HCAs that the fabric shows and no node has. Other servers are no one's fault; one that calls itself like a node
-    of ours is.
+    """Report HCAs in the topology that carry the name of a node of the intent, although the node does not report such
+    an HCA. HCAs of other servers are ignored.
 
-    Where that node has all the HCAs that the intent asks for, each in the topology by its GUID, it is another machine:
-    a warning.
+    The finding is a warning if all HCAs that the intent requires of the node are in the topology by their GUIDs.
+    Another machine then has the same name.
     """
     known = {hca.node_guid for node in world.nodes.values() for hca in node.hcas} | {
         port.guid for node in world.nodes.values() for hca in node.hcas for port in hca.ports
@@ -244,7 +252,12 @@ def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Fin
 def _check_cables(
     fabric: Fabric, topology: Topology, names: Names, expected: str, remedy: str
 ) -> typing.Iterator[Finding]:
-    """A port with several cables, of which all stages take the one that is told first."""
+    """Report ports that have several cables in the topology. All stages use the first cable that the topology lists for
+    a port.
+
+    :param expected: text of the findings for the expected value
+    :param remedy: text of the findings for the remedy
+    """
     # both names of a port tell of the same cables
     doubled = take_cables(topology).doubled
     by_cables: dict[typing.Hashable, tuple[str, int]] = {}
@@ -284,7 +297,9 @@ def _check_cables(
 
 
 def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, names: Names) -> list[Finding]:
-    """Report a GUID that two devices have: a port with two cables in the topology, or one node GUID at two nodes."""
+    """Report GUIDs that are not unique: the GUID of a port with several cables in the topology, or a node GUID that two
+    HCAs have.
+    """
     expected = "each GUID at one device"
     remedy = "Give one of the two its own GUID back (mstflint -guid), or replace the board; switch it off until then."
     findings = list(_check_cables(fabric, topology, names, expected, remedy))

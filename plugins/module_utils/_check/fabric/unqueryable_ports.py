@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric: ports that could not be asked for their subnet manager. Such a port shows nothing of its fabric: it is
-not known, not absent."""
+"""Stage fabric: ports that could not be queried for their subnet manager. The fabric of such a port is not known, so it
+does not count as absent.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +36,11 @@ _BARRIERS: dict[str, tuple[str, str]] = {
 
 
 def find_unasked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ...]:
-    """Return the HCAs of a node that may be on a fabric, have a link, and could not be asked; all that have a link when
-    the node gave no answer at all."""
+    """Return the HCAs of a node that may belong to a fabric and have a link, but could not be queried for their subnet
+    manager. If the node did not answer at all, return all its candidate HCAs with a link.
+
+    :param name: name of the node
+    """
     hcas = find_candidates(fabric, world.nodes[name])
     if name not in world.subnets:
         return tuple(hca for hca in hcas if any(port.link_layer == "InfiniBand" and port.linked for port in hca.ports))
@@ -47,14 +51,19 @@ def find_unasked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ..
 
 
 def _is_mute(ports: typing.Sequence[SeenSubnet]) -> bool:
-    """None of these shows a manager, and one at least has a link and could not be asked for it."""
+    """Return whether the subnet of an HCA is unknown because its ports could not be queried: no port sees a subnet
+    manager, and at least one port has a link over which no query was sent. Return True for an empty list.
+    """
     return not any(seen.master for seen in ports) and (
         not ports or any(seen.linked and not seen.silent for seen in ports)
     )
 
 
 def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str, str]:
-    """Return why the ports of these nodes could not be asked, and what to do about it, by its layer."""
+    """Return the reason why ports of these nodes could not be queried for their subnet manager, and its remedy. Of
+    several reasons, return the most basic: no answer of a node, then devices that no tool can open, then errors of the
+    query.
+    """
     missing = [name for name in nodes if name not in world.subnets]
     if missing:
         why = f"{some(missing)} did not answer subnet_manager_info, so nobody knows what the ports see."

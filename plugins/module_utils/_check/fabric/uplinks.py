@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Count the links between leaves and spines, and compare leaves with each other. Check id: ``fabric.uplinks``."""
+"""Comparison of the number of links between leaves and spines. Check id: ``fabric.uplinks``."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ def list_switch_links(topology: Topology) -> list[Link]:
 
 
 def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksInScope) -> list[Finding]:
-    """Report a leaf with fewer links to other switches than the intent says, else than most of the leaves that share a
-    switch with it.
+    """Report leaves with fewer links to other switches than ``uplinks`` of the intent requires. If the intent does not
+    set it, report leaves with fewer links than most leaves that share a switch with them.
 
-    Only leaves with HCAs of the fabric are compared: one for storage is built otherwise. What all of them lack, such as
-    one spine, only the intent tells. A leaf with fewer HCAs than the others needs fewer links: one of which no HCA has
-    a smaller share is a warning.
+    Only leaves with HCAs of the fabric are compared, since leaves for storage are built differently. A link that all
+    leaves lack, such as those to a failed spine, is found only if the intent sets the number. A leaf with fewer HCAs
+    than the others needs fewer links: its finding is a warning if each of its HCAs has at least the usual share of the
+    links.
+
+    :param way: ports and leaves of the fabric, with the links that its traffic may use
     """
     uplinks: dict[str, typing.Counter[str]] = {leaf: collections.Counter() for leaf in sorted(way.leaves)}
     for link in list_switch_links(topology):
@@ -87,10 +90,14 @@ def _check_wanted_uplinks(wanted: int, uplinks: typing.Mapping[str, _Uplinks], n
 def _compare_uplinks(
     fabric: Fabric, uplinks: typing.Mapping[str, _Uplinks], hcas: typing.Mapping[str, int], names: Names, expected: str
 ) -> typing.Iterator[Finding]:
-    """Leaves with fewer links than those beside them.
+    """Yield findings on leaves with fewer links than the leaves that share a switch with them. If the comparison would
+    need too many steps, yield a finding of status unknown and stop.
 
-    All leaves of a pod have the same leaves beside them, so that a fabric is looked at once. A topology in which each
-    leaf has others beside it is made up.
+    All leaves of a pod have the same neighbors, so each pod is compared once. A topology in which each leaf has
+    different neighbors is not plausible.
+
+    :param uplinks: for each leaf, its number of links to each other switch
+    :param hcas: for each switch, its number of HCA ports
     """
     most = max((sum(count.values()) for count in uplinks.values()), default=0)
     work = _MOST_LOOKS * sum(map(len, uplinks.values()))
@@ -123,8 +130,9 @@ def _compare_uplinks(
 
 
 def _leaves_by_neighbours(uplinks: typing.Mapping[str, _Uplinks]) -> dict[int, list[str]]:
-    """Return the leaves, by those that share a switch with them, themselves among these: one bit for each, in the order
-    of the leaves."""
+    """Return the leaves grouped by the set of leaves that share a switch with them, including themselves. Each set is
+    an integer with one bit for each leaf, in the order of the leaves.
+    """
     below: dict[str, int] = {}
     for number, leaf in enumerate(uplinks):
         for guid in uplinks[leaf]:
@@ -140,8 +148,11 @@ def _leaves_by_neighbours(uplinks: typing.Mapping[str, _Uplinks]) -> dict[int, l
 def _compare_leaves(
     short: typing.Iterable[str], pod: typing.Mapping[str, _Uplinks], hcas: typing.Mapping[str, int], names: Names
 ) -> typing.Iterator[Finding]:
-    """:param short: the leaves that may have too few links
-    :param pod: these leaves and those beside them, two at least
+    """Yield findings on those leaves of a pod that have fewer links than is usual in it.
+
+    :param short: leaves to judge
+    :param pod: links of these leaves and of their neighbors, at least two leaves
+    :param hcas: number of HCA ports on each leaf
     """
     totals = {leaf: sum(count.values()) for leaf, count in pod.items()}
     by_total = collections.Counter(totals.values())
@@ -198,8 +209,9 @@ _OF_FEWER_HCAS = (
 
 
 def _group_hcas_by_leaf(topology: Topology) -> typing.Counter[str]:
-    """Ports of HCAs, of whomever, by the switch to which they are cabled. Aggregation nodes of SHARP are inside of
-    switches."""
+    """Count the HCA ports on each switch, including those of other tenants. Aggregation nodes of SHARP are inside
+    switches and do not count.
+    """
     inside = {node.guid for node in topology.nodes if node.aggregation}
     ends = ((near, far) for link in topology.links for near, far in ((link.a, link.b), (link.b, link.a)))
     return collections.Counter(
@@ -208,15 +220,15 @@ def _group_hcas_by_leaf(topology: Topology) -> typing.Counter[str]:
 
 
 def _find_usual(numbers: typing.Iterable[int]) -> int:
-    """Return the most frequent one; of several the largest, since what is missing can't be more than there was."""
+    """Return the most frequent number; of several, the largest, since links may be missing but not added."""
     return _find_most_frequent(collections.Counter(numbers))
 
 
 def _find_usual_beside(numbers: typing.Mapping[int, int], own: int) -> int:
-    """Return the most frequent one of those beside a leaf.
+    """Return the number of links that is the most frequent among the neighbors of a leaf.
 
-    :param numbers: how many leaves have each number, the leaf itself among them
-    :param own: of the leaf
+    :param numbers: for each number of links, how many leaves have it, including the leaf itself
+    :param own: number of links of the leaf itself
     """
     return _find_most_frequent({number: leaves - (number == own) for number, leaves in numbers.items()})
 

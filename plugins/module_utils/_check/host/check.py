@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage host: do the hosts give jobs what they need beside the network (rows S3.3, S3.4). Check ids: ``host.*``."""
+"""Stage host: check that the hosts meet the requirements of jobs other than the network: locked memory, GPUDirect RDMA,
+kernel arguments. Check ids: ``host.*``.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Check the limit that the intent asks for, and its proof on each node and RDMA fabric."""
+    """Return findings on GPUDirect, kernel arguments, the limit of locked memory, and the proof of that limit on each
+    node and RDMA fabric.
+    """
     memlock = intent.cluster.host.memlock
     findings: list[Finding] = []
     for name in facts.nodes:
@@ -168,14 +172,17 @@ def _report_overridden(name: str, expected: str, overridden: Overridden) -> Find
 
 
 def proven(intent: Intent) -> tuple[Fabric, ...]:
-    """Return the fabrics on which memory can be registered."""
+    """Return the fabrics on which the limit of locked memory can be proven: those that give pods RDMA devices, since
+    only such a device can register memory.
+    """
     return tuple(fabric for fabric in intent.fabrics if carries_rdma(fabric))
 
 
 def _check_policy(facts: Facts, loaded: bool) -> Finding:
-    """nvidia-peermem is loaded by the GPU operator, which takes one ClusterPolicy and ignores a second.
+    """Check that the GPU operator's ClusterPolicy loads nvidia-peermem. The operator uses one ClusterPolicy and ignores
+    any other.
 
-    :param loaded: each node of the inventory shows it
+    :param loaded: whether all nodes of the inventory passed ``host.gpudirect``
     """
     seen, expected = (
         facts.policies or ClusterPolicies(error="nobody looked"),

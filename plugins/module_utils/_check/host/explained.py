@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage host mean, for the pages that the report leads to. Check ids: ``host.*``."""
+"""Explanations of the findings of stage host, for the pages that the report links to. Check ids: ``host.*``."""
 
 from __future__ import annotations
 

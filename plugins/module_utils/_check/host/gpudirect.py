@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How NICs reach the memory of GPUs on a node: DMA-BUF of the kernel, or nvidia-peermem, told from what kernel and
-driver have (row S3.3).
+"""Check whether NICs can access the memory of GPUs on a node: by DMA-BUF of the kernel, or by nvidia-peermem, judged
+from kernel and driver. Check id: ``host.gpudirect``.
 
-What each of them needs is said by the GPU operator's documentation (GPUDirect RDMA, platform support). Check id:
-``host.gpudirect``.
+The requirements of both are in the documentation of the GPU operator (GPUDirect RDMA, platform support).
 """
 
 from __future__ import annotations
@@ -25,7 +24,13 @@ _WAYS = {"dma_buf": "DMA-BUF", "peermem": "nvidia-peermem"}
 def check(
     name: str, needs: HostNeeds, observed: ObservedPlatform, by_pods: typing.Container[str] = ()
 ) -> tuple[Finding, ...]:
-    """Of one node; nothing where the intent does not ask for it."""
+    """Return the finding on one node; an empty tuple if the intent does not require GPUDirect.
+
+    :param name: name of the node
+    :param needs: host settings of the intent
+    :param observed: platform of the node (node_info)
+    :param by_pods: names of the nodes that are read by observers (pods) instead of ssh
+    """
     if needs.gpudirect == "none":
         return ()
     expected = "DMA-BUF, or nvidia-peermem" if needs.gpudirect == "auto" else _WAYS[needs.gpudirect]
@@ -80,7 +85,10 @@ def check(
 
 
 def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[str]:
-    """Return why DMA-BUF is not available, in words; nothing when it is."""
+    """Yield the reasons why NICs cannot access GPU memory by DMA-BUF on a node; nothing if they can.
+
+    :param kernel: version of the running kernel
+    """
     number = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
     if number is None:
         yield f"the kernel's version is not known ({kernel})"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a pod of a job needs of the admission of its namespace. Check id: ``job.admission``.
+"""Check whether Pod Security admits the pods of a job in their namespace. Check id: ``job.admission``.
 
 Rules: Kubernetes' Pod Security Standards (baseline), k8s.io/pod-security-admission v0.34 policy; OpenShift's
 SecurityContextConstraints v1.
@@ -27,7 +27,9 @@ _BASELINE = frozenset(
 
 
 def beyond_baseline(template: PodTemplate) -> tuple[str, ...]:
-    """Return the parts of a pod that the level baseline refuses, in words."""
+    """Return descriptions of the parts of a pod that the level baseline refuses: host network, hostPath volumes,
+    privileged containers and added capabilities.
+    """
     found = ["hostNetwork"] if template.host_network else []
     found += [f"hostPath {path}" for path in template.host_paths]
     for container in (*template.init_containers, *template.containers):
@@ -39,7 +41,9 @@ def beyond_baseline(template: PodTemplate) -> tuple[str, ...]:
 
 
 def describe_constraints(template: PodTemplate) -> str:
-    """Describe what OpenShift's SecurityContextConstraints must allow the account of the pod."""
+    """Return as text which permissions the SecurityContextConstraints of OpenShift must grant to the service account of
+    the pod.
+    """
     containers = (*template.init_containers, *template.containers)
     added = sorted({name for container in containers for name in container.capabilities})
     needs = [f"allowedCapabilities [{', '.join(added)}]"] if added else []
@@ -50,10 +54,11 @@ def describe_constraints(template: PodTemplate) -> str:
 
 
 def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -> Finding:
-    """Check that the namespace admits the pods of a job, as far as its label says.
+    """Check that the Pod Security level of the namespace admits the pods of a job.
 
-    :param enforced: value of LABEL of the namespace; empty where it has none, so that the default of the cluster
-        counts; None where it was not read
+    :param subject: subject of the finding: the job and the pod template
+    :param enforced: level that the label of the namespace enforces. Empty if the namespace has no such label, so that
+        the default of the cluster applies. None if the label was not read
     """
     beyond = beyond_baseline(template)
     if not beyond:

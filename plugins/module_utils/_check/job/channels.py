@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The verdict of NCCL's log: which way does each channel of each rank go (row S3.6). Check ids: ``training.*``.
+"""Judge NCCL's log: the transport of each channel of each rank. Check ids: ``training.*``.
 
-A line that lists devices proves nothing, nor does a job that ran: NCCL falls back to TCP in silence. Only channels
-count, each of them. A rank or a channel that is not in the log is unknown.
+A line that lists devices is no proof of RDMA, and neither is a job that ran to its end: NCCL falls back to TCP without
+an error. Only the transports of the channels are evidence, and every channel is checked. A rank or channel that is
+missing in the log is reported as unknown.
 """
 
 from __future__ import annotations
@@ -28,22 +29,23 @@ MOST_FINDINGS = 20_000
 
 
 def find_whole_job(log: NcclLog) -> typing.Optional[NcclCommunicator]:
-    """Return the largest communicator: that of all ranks."""
+    """Return the largest communicator, which is that of all ranks. Return None if no communicator has a size."""
     return max((item for item in log.communicators if item.size), key=lambda item: item.size or 0, default=None)
 
 
 def spans_nodes(communicator: NcclCommunicator) -> bool:
-    """Return whether its ranks are on several nodes."""
+    """Return whether the ranks of a communicator are on several nodes."""
     return len({rank.host for rank in communicator.ranks}) > 1 or any(
         (rank.nodes or 1) > 1 for rank in communicator.ranks
     )
 
 
 def leave_out_forged(log: NcclLog) -> tuple[NcclLog, tuple[Finding, ...]]:
-    """Return the log without the hosts and files that name more ranks than any can have, and a finding on each of
-    these.
+    """Remove the lines of hosts and files that name more than ``MOST_RANKS`` processes and ranks. Return the remaining
+    log, and a finding on each removed host or file.
 
-    Whoever is in a job writes its log: one pod that makes up communicators would choose how many findings there are.
+    Any pod of a job can write into its log. Without this limit, one pod could invent communicators and flood the report
+    with findings.
     """
     sources = _find_sources(log)
     ranks = [(rank.host, rank.pid) for communicator in log.communicators for rank in communicator.ranks]
@@ -60,10 +62,10 @@ def leave_out_forged(log: NcclLog) -> tuple[NcclLog, tuple[Finding, ...]]:
 
 
 def leave_out_large(log: NcclLog, most_bytes: int) -> tuple[NcclLog, dict[str, typing.Any]]:
-    """Return a log that can be kept as a fact, and its plain data: the largest of its hosts and files are left out, and
-    named, until the others have room.
+    """Limit the size of a log so that it can be stored as a fact. Return the log and its plain data. The hosts and
+    files with the most data are removed until the rest fits, and are named in ``left_out``.
 
-    :param most_bytes: JSON of the data may have
+    :param most_bytes: size limit of the data as JSON, in bytes
     """
     data = to_data(log)
     sizes: dict[str, int] = {}
@@ -91,12 +93,17 @@ def leave_out_large(log: NcclLog, most_bytes: int) -> tuple[NcclLog, dict[str, t
 
 
 def _find_sources(log: NcclLog) -> dict[tuple[str, int], tuple[str, ...]]:
-    """Return by process the files that have lines of it; its host where all ranks are in one file."""
+    """Return the sources of the lines of each process, by its host and process number. The sources are the files with
+    such lines, or the name of the host if all ranks are in one file.
+    """
     return {(process.host, process.pid): process.files or (process.host,) for process in log.processes}
 
 
 def _exclude_processes(log: NcclLog, left: typing.AbstractSet[str]) -> NcclLog:
-    """Return a log without the processes of some hosts and files."""
+    """Return the log without processes and ranks whose lines come from given sources.
+
+    :param left: sources to exclude: files, or hosts if all ranks are in one file
+    """
     sources = _find_sources(log)
 
     def is_kept(process: tuple[str, int]) -> bool:
@@ -136,8 +143,9 @@ def _report_forged(source: str, count: int) -> Finding:
 
 
 def limit_findings(found: typing.Iterable[Finding]) -> list[Finding]:
-    """Return the first ``MOST_FINDINGS`` findings of each status. All others of a check are one finding of their
-    status, which has their number."""
+    """Return the first ``MOST_FINDINGS`` findings of each status. The further findings of a check with the same status
+    become one finding, which states their number.
+    """
     kept: list[Finding] = []
     seen: dict[Status, int] = {}
     more: dict[tuple[str, Status], int] = {}
@@ -161,11 +169,11 @@ def limit_findings(found: typing.Iterable[Finding]) -> list[Finding]:
 
 
 def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> list[Finding]:
-    """Return findings on the log, on each communicator, on each rank of it and on each problem, as far as
-    ``limit_findings`` keeps them.
+    """Return the findings on a log of NCCL: on the log as a whole, on each communicator, each rank and each problem.
+    ``limit_findings`` limits the findings on communicators and ranks. A log without lines of NCCL gets one finding.
 
-    :param ranks: that the job must have; None takes what the log says
-    :param gpu_direct: each channel over the network must be GPUDirect RDMA
+    :param ranks: number of ranks that the job must have; None accepts the number in the log
+    :param gpu_direct: whether each channel over the network must use GPUDirect RDMA
     """
     if not log.nccl_lines:
         return [_check_log(log)]
@@ -181,13 +189,15 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> li
 
 
 def judge_problems(log: NcclLog) -> list[Finding]:
-    """Return findings on the problems of a log that need not be of NCCL."""
+    """Return findings on the warnings and errors in a log. The log need not contain lines of NCCL: other libraries and
+    PyTorch write such lines too.
+    """
     left_out = map(_report_left_out, log.left_out)
     return [*left_out, *(check_problem(problem, log) for problem in log.problems), *_report_untold(log)]
 
 
 def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
-    """Judge each communicator and each rank of it."""
+    """Check each communicator and each of its ranks."""
     job = find_whole_job(log)
     processes = {(process.host, process.pid): process for process in log.processes}
     for communicator in log.communicators:
@@ -210,9 +220,11 @@ def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
 
 
 def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Optional[Finding]:
-    """Return why it is not known that a process wrote its lines; None where it is, and where all ranks are in one file.
+    """Return a finding if lines that name a process may have been written by another pod: several files have lines of
+    the process, or its file has lines of several hosts. Return None if the lines are certainly its own, or if one file
+    has the output of all ranks.
 
-    :param check: id of the finding
+    :param check: check id of the finding
     """
     expected = "lines in one file, which has no lines of other hosts"
     if len(process.files) > 1:
@@ -247,13 +259,17 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
 
 
 def name_subject(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]) -> str:
-    """Return a rank in the field's words; ``communicator`` unless it is that of the whole job."""
+    """Return the subject of a finding on a rank.
+
+    :param communicator: communicator to name in the subject; None for the communicator of the whole job
+    """
     return f"{rank.host} rank {rank.rank}" + (f" of communicator {communicator.name}" if communicator else "")
 
 
 def name_hcas(device: str) -> list[str]:
-    """Name the HCAs of a device of NCCL's: of a merged one each, and without NCCL's own mark of an HCA's second PCI
-    function towards the GPU (Direct NIC)."""
+    """Return the HCAs of a device name of NCCL. A merged device has several. The suffix ``_dma``, with which NCCL marks
+    the second PCI function of an HCA towards the GPU (Direct NIC), is removed.
+    """
     return [part[: -len("_dma")] if part.endswith("_dma") else part for part in device.split("+")]
 
 
@@ -295,7 +311,11 @@ def _check_version(log: NcclLog) -> Finding:
 
 
 def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
-    """Return the number of ranks, said by the ranks, against what was asked for."""
+    """Check that the largest communicator has the required number of ranks. Return a finding of status unknown if the
+    log contains no communicator.
+
+    :param wanted: required number of ranks; None accepts any
+    """
     job, expected = find_whole_job(log), f"{wanted} ranks" if wanted is not None else "a communicator"
     if job is None:
         why = "No rank said who it is: NCCL never began to make a communicator, or the beginning of the log is missing."

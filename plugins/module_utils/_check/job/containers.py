@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Memory, volumes and the QoS class of a job's containers."""
+"""Check the shared memory, the volumes and the QoS class of a job's containers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from .scope import Scope
 
 
 def check_shared_memory(scope: Scope) -> Finding:
-    """Check that /dev/shm is large enough for NCCL."""
+    """Check that /dev/shm of each container that computes is a memory volume, and that its size limit does not exceed
+    the memory limit of the container.
+    """
     expected, memory = "a volume in memory at /dev/shm", scope.template.memory_volumes
     without = [item.name for item in scope.workers if item.mounts.get("/dev/shm") not in memory]
     if without:
@@ -42,7 +44,7 @@ def check_shared_memory(scope: Scope) -> Finding:
 
 
 def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that each mount has its volume."""
+    """Check that the pod has the volume of each mount of its containers."""
     check, expected, there = "job.volumes", "volumes of the pod", frozenset(scope.template.volumes)
     wrong = []
     for item in (*scope.template.init_containers, *scope.template.containers):
@@ -65,7 +67,7 @@ def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that requests equal limits."""
+    """Check that the requests of each container equal its limits, as the QoS class Guaranteed requires."""
     check, expected = "job.guaranteed", "requests equal limits"
     wrong = []
     for item in (*scope.template.init_containers, *scope.template.containers):
@@ -95,8 +97,9 @@ def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def check_added(scope: Scope) -> typing.Iterator[Finding]:
-    """Tell what the training operator (v1) adds to a Worker beside a Master. [training-operator
-    pkg/controller.v1/pytorch/initcontainer.go, 1.7 to 1.9]"""
+    """Warn about the init container that the training operator (v1) adds to the Workers of a PyTorchJob that has a
+    Master. [training-operator pkg/controller.v1/pytorch/initcontainer.go, 1.7 to 1.9]
+    """
     names = {template.path.rpartition(".")[2] for template in scope.job.templates}
     if scope.job.kind != "PyTorchJob" or "Master" not in names or not scope.template.path.endswith("Worker"):
         return

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Claims of a job's pods (Dynamic Resource Allocation): what they bring, and whether they can be met. Check id:
-``job.device_claims``."""
+"""Check the device claims of a job's pods (Dynamic Resource Allocation): the devices that they provide, and whether the
+cluster can allocate them. Check id: ``job.device_claims``.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +22,10 @@ _CHECK, _EXPECTED = "job.device_claims", "claims that are there, of classes that
 
 
 def read_claims(resources: typing.Iterable[Resource]) -> DeviceClaims:
-    """Return the claims and classes that stand beside the jobs.
+    """Return the device claims, ComputeDomains and DeviceClasses in a list of objects, such as those in the file of a
+    job.
 
-    :raises ResourceError: one of them has another form
+    :raises ResourceError: an object is malformed
     """
     resources = tuple(resources)
     claims = tuple(parse.read_claim(item) for item in resources if item.get("kind") in (parse.CLAIM, parse.TEMPLATE))
@@ -33,9 +35,10 @@ def read_claims(resources: typing.Iterable[Resource]) -> DeviceClaims:
 
 
 def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) -> DeviceClaims:
-    """Return the same with what the cluster has.
+    """Add the claims, classes and ResourceSlices of the cluster to those from the file of a job.
 
-    :param world: None where no cluster was asked
+    :param known: claims and classes from the file
+    :param world: state of the cluster; None if no cluster was queried, so that ``known`` is returned unchanged
     """
     if world is None:
         return known
@@ -45,7 +48,10 @@ def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) ->
 
 
 def add_uses(job: JobWorkload, known: DeviceClaims) -> JobWorkload:
-    """Return the job with what the claims of each container bring it."""
+    """Return the job in which each container states the uses of its claimed devices, such as network or GPU.
+
+    :param known: claims and classes from the file and from the cluster
+    """
     templates = []
     for template in job.templates:
         claims = {claim.name: claim for claim in template.device_claims}
@@ -63,9 +69,11 @@ def _add_uses(
 
 
 def _list_uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "") -> tuple[Use, ...]:
-    """Return the uses of the devices of a claim; unknown where the claim is not known.
+    """Return the uses of the devices that a claim provides, such as ``network``. Return ``unknown`` if the claim was
+    not found.
 
-    :param request: of the claim, whose devices alone are meant; empty: all
+    :param namespace: namespace of the job
+    :param request: name of the request whose devices are meant; empty for all requests
     """
     found = known.find(namespace, claim)
     if found is None:
@@ -76,9 +84,9 @@ def _list_uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: st
 
 
 def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Check the claims of the pods, where they have some.
+    """Check the device claims of the pods. A pod without claims passes.
 
-    :param known: claims and classes, of the file and of the cluster
+    :param known: claims and classes from the file and from the cluster
     """
     template = scope.template
     names = {claim.name for claim in template.device_claims}
@@ -100,7 +108,9 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
 
 
 def _report_doubted(finding: Finding) -> Finding:
-    """Return the same where objects are left out that can't be read: what lacks may be one of them."""
+    """Change the status of a failed finding to unknown. Some objects of the cluster could not be read, so the missing
+    object may be one of them. Return other findings unchanged.
+    """
     return (
         dataclasses.replace(finding, status=UNKNOWN, why=f"{finding.why} Or it is one that can't be read.")
         if finding.status == FAIL
@@ -141,8 +151,11 @@ def _report_not_taken(scope: Scope, names: typing.Sequence[str]) -> typing.Itera
 def _report_not_of_claim(
     scope: Scope, claim: PodClaim, known: DeviceClaims, requests: typing.Sequence[str]
 ) -> typing.Iterator[Finding]:
-    """Find requests that a container takes and the claim does not have; of a claim that is not known nothing is
-    said."""
+    """Report requests that a container names in ``resources.claims``, but that its claim does not have. A claim that
+    was not found is skipped.
+
+    :param requests: names of requests in the container
+    """
     found = known.find(scope.job.namespace, claim)
     for name in requests if found is not None else ():
         if found is not None and not any(item.is_named(name) for item in found.requests):
@@ -247,7 +260,7 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
 
 
 def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Find a ComputeDomain that waits for more nodes than have a channel."""
+    """Report a ComputeDomain that requires more nodes than the cluster has nodes with an NVLink channel."""
     driver = next((known.driver_of(way.device_class) for item in claim.requests for way in item.ways), "")
     nodes = len(known.devices_of(driver)) if driver else 0
     if claim.nodes > nodes and driver and not known.count_shared(driver):
@@ -263,8 +276,9 @@ def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> 
 
 
 def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Find requests that no node can meet by any of their ways, whatever selectors leave of its devices; of a class of
-    several drivers nothing is said."""
+    """Report requests for more devices than any node has, whichever alternative of the request is used and even without
+    its selectors. A request with a class of several drivers is skipped.
+    """
     drivers: dict[str, None] = {}
     for request in claim.requests:
         wanted = [(way.count, known.driver_of(way.device_class)) for way in request.ways]
@@ -294,10 +308,11 @@ def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> ty
 def _check_one_node(
     subject: str, request: DeviceRequest, offered: typing.Sequence[tuple[int, str, int]], known: DeviceClaims
 ) -> typing.Iterator[Finding]:
-    """Find a request that one node alone can meet, of several that have such devices: each node says itself what it
-    has.
+    """Warn about a request that only one of several nodes with such devices can meet. Each node reports its own number
+    of devices, so the number of that node may be wrong.
 
-    :param offered: by way the devices that it needs, their driver, and how many a node has at most
+    :param offered: for each alternative of the request, the number of devices, their driver, and the most devices that
+        a node has
     """
     able: dict[str, str] = {}
     nodes: set[str] = set()
@@ -322,7 +337,7 @@ def _check_one_node(
 
 
 def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Find nodes that say they have more devices than any machine."""
+    """Warn about nodes that report more devices than any machine can have."""
     found = [
         f"{node}: {count} devices of {driver}"
         for node, count in known.devices_of(driver).items()
@@ -342,7 +357,7 @@ def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typin
 
 
 def _describe_claims(template: PodTemplate, known: DeviceClaims, namespace: str) -> str:
-    """For a reader: what each claim brings."""
+    """Return the claims of a pod as text, each with the uses of its devices; ``none`` if it has no claims."""
     return (
         ", ".join(
             f"{claim.name}: {' and '.join(_list_uses(namespace, claim, known)) or 'nothing'}"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The devices of the cluster that the selectors of a request leave, as far as they can be evaluated here."""
+"""Evaluate the selectors of device requests against the devices of the cluster, as far as this collection supports
+their CEL expressions.
+"""
 
 from __future__ import annotations
 
@@ -27,21 +29,25 @@ _SHOWN = 200
 
 
 class _Lacking(Exception):
-    """The device has no such attribute: in CEL an error, by which Kubernetes gives up the allocation."""
+    """The error for a selector that names an attribute which the device does not have. In CEL this is an error, on
+    which Kubernetes aborts the allocation.
+    """
 
 
 class _Unknown(Exception):
-    """The value can't be told here."""
+    """The error for a CEL expression whose value cannot be determined, because this collection does not support it or
+    does not know the attribute.
+    """
 
 
 class DeviceChoice(typing.NamedTuple):
-    """Devices that a way of a request may take.
+    """The devices that one alternative of a device request may use, by the class and the selectors.
 
-    :ivar sure: devices of each node that fit
-    :ivar doubted: those of which it can't be told here
-    :ivar lacking: attributes that selectors name, and devices do not have
-    :ivar unevaluated: selectors that can't be evaluated here
-    :ivar selected: whether there is a selector at all
+    :ivar sure: devices that match, by node
+    :ivar doubted: devices for which the match can't be determined, by node
+    :ivar lacking: attributes that selectors name and some devices do not have
+    :ivar unevaluated: selectors that can't be evaluated
+    :ivar selected: whether the class or the alternative has any selector
     """
 
     sure: typing.Mapping[str, tuple[SliceDevice, ...]]
@@ -51,20 +57,28 @@ class DeviceChoice(typing.NamedTuple):
     selected: bool = False
 
     def of_node(self, node: str, doubted: bool) -> tuple[SliceDevice, ...]:
-        """Return the devices of a node, with those that are of no node by name."""
+        """Return the devices that a node can use: its own, and those that are not assigned to a node by name.
+
+        :param doubted: whether to include devices for which the match can't be determined
+        """
         found = [*self.sure.get(node, ()), *(self.sure.get("", ()) if node else ())]
         if doubted:
             found += [*self.doubted.get(node, ()), *(self.doubted.get("", ()) if node else ())]
         return tuple(found)
 
     def most(self, doubted: bool) -> int:
-        """Return how many one node has at most."""
+        """Return the largest number of matching devices that any single node can use.
+
+        :param doubted: whether to include devices for which the match can't be determined
+        """
         nodes = {*self.sure, *(self.doubted if doubted else ()), ""}
         return max(len(self.of_node(node, doubted)) for node in nodes)
 
 
 def check_selectors(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Find requests whose selectors leave too few devices on each node, and constraints that no node can meet."""
+    """Report the requests whose selectors leave too few devices on every node, and the constraints that no node can
+    meet.
+    """
     chosen: dict[str, tuple[DeviceRequest, list[DeviceChoice]]] = {}
     for request in claim.requests:
         choices = [choose(way, known) for way in request.ways]
@@ -92,9 +106,10 @@ def check_selectors(subject: str, claim: DeviceClaim, known: DeviceClaims) -> ty
 def check_totals(
     subject: str, claims: typing.Sequence[tuple[str, DeviceClaim]], known: DeviceClaims
 ) -> typing.Iterator[Finding]:
-    """Find requests for the same devices that are met one by one, and not all at once on one node.
+    """Report several requests of one pod for the same devices, if a node can meet each of them alone but no node can
+    meet them together. Requests with several alternatives are not counted.
 
-    :param claims: of a pod, each with its name there; a pod is on one node
+    :param claims: claims of a pod, each with its name in the pod
     """
     wanted: dict[DeviceWay, dict[str, int]] = {}
     for name, claim in claims:
@@ -122,7 +137,10 @@ def check_totals(
 
 
 def choose(way: DeviceWay, known: DeviceClaims) -> typing.Optional[DeviceChoice]:
-    """Return the devices that a way may take; None where its class is not known."""
+    """Return the devices that one alternative of a request may use. Return None if its DeviceClass is unknown.
+
+    :param way: the alternative
+    """
     kind = next((item for item in known.classes if item.name == way.device_class), None)
     if kind is None:
         return None
@@ -161,10 +179,10 @@ def choose(way: DeviceWay, known: DeviceClaims) -> typing.Optional[DeviceChoice]
 
 
 def fits_selector(text: str, driver: str, device: SliceDevice) -> bool:
-    """Tell whether a selector is true of a device.
+    """Return whether a device matches a selector.
 
-    :raises _Lacking: it names an attribute that the device does not have
-    :raises _Unknown: it can't be told here
+    :raises _Lacking: the selector names an attribute that the device does not have
+    :raises _Unknown: the result can't be determined
     """
     tree = _parse_selector(text)
     found = _compute_part_value(tree, driver, device) if tree is not None else None
@@ -185,7 +203,11 @@ _Value = typing.Union[str, int, bool, list[typing.Any]]
 
 
 def _compute_part_value(part: Part, driver: str, device: SliceDevice) -> _Value:
-    """:raises _Lacking, _Unknown: as ``fits_selector``"""
+    """Return the value of a part of a CEL expression for a device.
+
+    :raises _Lacking: the expression names an attribute that the device does not have
+    :raises _Unknown: the value can't be determined
+    """
     if part.kind == "literal" and part.value is not None:
         return part.value
     if part.kind == "driver":
@@ -222,7 +244,9 @@ def _require_boolean(part: Part, driver: str, device: SliceDevice) -> bool:
 
 
 def _combine_parts(part: Part, driver: str, device: SliceDevice) -> bool:
-    """One part that decides outweighs an error in another one, in whatever order they stand."""
+    """Return the value of an ``&&`` or ``||`` expression for a device. As in CEL, an operand that decides the result
+    takes precedence over an error in another operand, in any order.
+    """
     decides, unknown = part.kind == "||", False
     lacking: typing.Optional[_Lacking] = None
     for item in part.parts:
@@ -284,7 +308,7 @@ def _compare_values(sign: str, left: _Value, right: _Value) -> bool:
 
 
 def _format_selectors(request: DeviceRequest) -> str:
-    """For a reader: the selectors of a request."""
+    """Return the selectors of a request as text for a finding."""
     found = [cut(text, _SHOWN) for way in request.ways for text in way.selectors]
     return folded(tuple(dict.fromkeys(found)), 3, "; ") or "those of its class"
 
@@ -338,7 +362,12 @@ def _check_match(
     chosen: typing.Mapping[str, tuple[DeviceRequest, list[DeviceChoice]]],
     claim: DeviceClaim,
 ) -> typing.Iterator[Finding]:
-    """Find a constraint that no node can meet: all devices of these requests have one value of an attribute."""
+    """Report a constraint of a claim that no node can meet: the devices of its requests must have the same value of an
+    attribute.
+
+    :param match: the constraint
+    :param chosen: for each request, the devices that each of its alternatives may use
+    """
     named = [item.name for item in claim.requests if not match.requests or any(map(item.is_named, match.requests))]
     if not named or not set(named) <= set(chosen):
         return
@@ -371,7 +400,11 @@ def _may_have(name: str, device: SliceDevice) -> bool:
 def _can_match_attribute(
     name: str, node: str, parts: typing.Sequence[tuple[DeviceRequest, list[DeviceChoice]]]
 ) -> bool:
-    """Tell whether enough devices of a node may have one value, in all requests."""
+    """Return whether one value of an attribute is shared by enough devices of a node for all requests together.
+    Attributes with unknown values count as equal.
+
+    :param parts: the requests, each with the devices that its alternatives may use
+    """
     seen = [
         [
             (way.count, _list_attribute_values(name, item.of_node(node, True)))
@@ -386,7 +419,7 @@ def _can_match_attribute(
 def _list_attribute_values(
     name: str, devices: typing.Iterable[SliceDevice]
 ) -> list[typing.Union[str, int, bool, None]]:
-    """Return the value of each device that has the attribute; None where it may be any."""
+    """Return the value of an attribute for each device that may have the attribute. An unknown value is None."""
     return [(item.attributes or {}).get(name) for item in devices if _may_have(name, item)]
 
 

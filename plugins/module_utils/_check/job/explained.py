@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of jobs, NIC maps and stacks mean. Check ids: ``job.*``, ``nic_map.*``, ``stack.*``."""
+"""Explanations of the findings on jobs, NIC maps and stacks. Check ids: ``job.*``, ``nic_map.*``, ``stack.*``."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Linter of a training job that somebody wrote, or that runs: what keeps its NCCL from the RDMA network, in silence.
-Check ids: ``job.*``.
+"""The linter of training jobs, both of manifests and of running jobs. It reports the settings that keep NCCL off the
+RDMA network without an error message. Check ids: ``job.*``.
 
-Each rule is about one thing that the API server takes and that then costs days: a variable that nobody reads, an
-interface that no attachment makes, memory that can't be pinned. Without a cluster to ask, the rules that need one are
-left out. [src NVIDIA/nccl v2.30.7 src/misc/socket.cc, src/transport/net_ib, src/misc/utils.cc parseStringList;
-multus-cni v4; k8s.io/kubernetes QoS classes]
+Each rule is about a mistake that the API server accepts: a variable that NCCL does not read, an interface that no
+attachment creates, memory that can't be pinned. Without access to a cluster, the rules that need one are skipped. [src
+NVIDIA/nccl v2.30.7 src/misc/socket.cc, src/transport/net_ib, src/misc/utils.cc parseStringList; multus-cni v4;
+k8s.io/kubernetes QoS classes]
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def lint(
     runtimes: typing.Sequence[Resource] = (),
     world: typing.Optional[JobSurroundings] = None,
 ) -> tuple[Finding, ...]:
-    """Return findings on jobs: on each pod template one at least for each rule.
+    """Return the findings on jobs. A rule that applies to a pod template yields at least one finding on it.
 
     :param resources: the jobs
-    :param runtimes: what stands beside them: runtimes to which TrainJobs among them refer, and claims of devices
-    :param world: what they meet; None leaves out the rules that need a cluster
+    :param runtimes: other objects of the same files: runtimes to which TrainJobs refer, and claims of devices
+    :param world: state of the cluster; None skips the rules that need a cluster
     """
     findings: list[Finding] = []
     hints = Hints()
@@ -91,9 +91,10 @@ def lint(
 
 
 def list_objects(resources: typing.Iterable[Resource], runtimes: typing.Sequence[Resource]) -> JobObjects:
-    """Return the objects of the cluster that jobs name. A job that can't be read names none, and ``lint`` says so.
+    """Return the names of the cluster objects that the jobs refer to, such as attachments and claims. A job that can't
+    be read is skipped; ``lint`` reports it.
 
-    :param runtimes: as of ``lint``
+    :param runtimes: other objects of the same files, as in ``lint``
     """
     templates: list[tuple[str, PodTemplate]] = []
     for resource in resources:
@@ -120,8 +121,9 @@ def list_objects(resources: typing.Iterable[Resource], runtimes: typing.Sequence
 
 
 def list_jobs(resources: typing.Iterable[Resource]) -> tuple[Resource, ...]:
-    """Return those that pods are made of. A runtime counts where no TrainJob stands beside it, and what can't be read
-    counts as well."""
+    """Return the resources to check as jobs. A runtime is one only if no TrainJob is among the resources. A resource
+    that can't be read is included, so that ``lint`` reports it.
+    """
     resources = tuple(resources)
     beside = any(item.get("kind") == "TrainJob" for item in resources)
     return tuple(item for item in resources if _may_be_job(item) and not (beside and item.get("kind") in RUNTIMES))

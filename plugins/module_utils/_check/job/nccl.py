@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rules about the NCCL variables of a job, and about the interfaces and HCAs that they name."""
+"""Rules for the NCCL variables of a job, and for the interfaces and HCAs that they name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHOWN = 400
 
 
 def check_variables(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that NCCL reads each of its variables."""
+    """Check that NCCL reads each of the NCCL variables that the job sets."""
     check, expected = "job.nccl_variables", f"variables that NCCL {RELEASE} reads"
     found = [
         item
@@ -76,7 +76,7 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def check_transport(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that no variable keeps NCCL from RDMA."""
+    """Check that no variable makes NCCL or UCX use another transport than RDMA."""
     check, expected = "job.transport", "nothing that keeps NCCL or UCX from RDMA"
     rdma = bool(scope.devices) or "network" in scope.claimed
     wrong: list[tuple[Variable, Status, str, str]] = []
@@ -130,7 +130,11 @@ def check_transport(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def _list_wrong_of_ucx(scope: Scope, rdma: bool) -> typing.Iterator[tuple[Variable, Status, str, str]]:
-    """Return the variables that keep UCX from RDMA, by which NIXL and MPI send."""
+    """Yield the variables that keep UCX from using RDMA, each with status, cause and remedy. NIXL and MPI send over
+    UCX.
+
+    :param rdma: whether the pods get RDMA devices
+    """
     transports, devices = scope.value("UCX_TLS"), scope.value("UCX_NET_DEVICES")
     if rdma and transports and transports.value and not _admits_rdma(transports.value):
         why = "It leaves UCX no transport over RDMA: NIXL or MPI in the job sends over TCP."
@@ -144,7 +148,9 @@ def _list_wrong_of_ucx(scope: Scope, rdma: bool) -> typing.Iterator[tuple[Variab
 
 
 def _admits_rdma(transports: str) -> bool:
-    """Tell whether a list of UCX's transports has one over RDMA; a list that begins with ^ has all others."""
+    """Return whether a list of UCX transports permits one over RDMA. A list that begins with ``^`` excludes its
+    items.
+    """
     names = [item.strip().partition(":")[0] for item in transports.lstrip("^").split(",")]
     listed = {name.partition("_")[0] for name in names}
     if transports.startswith("^"):
@@ -153,7 +159,9 @@ def _admits_rdma(transports: str) -> bool:
 
 
 def check_evidence(scope: Scope) -> Finding:
-    """Check that NCCL will say over which transport it sends."""
+    """Check that NCCL_DEBUG is INFO or TRACE, so that NCCL logs the transport of its channels. Without these lines, a
+    job over TCP looks like a job over RDMA.
+    """
     found = scope.value("NCCL_DEBUG")
     measured, expected = found.value if found and found.value else "not set", "INFO or TRACE"
     if measured.upper() in ("INFO", "TRACE"):
@@ -348,8 +356,10 @@ def _check_pod(check: str, subject: str, choice: Choice, devices: tuple[str, ...
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """A value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME: ``^`` excludes, ``=`` wants whole names, else they are prefixes;
-    ``:port`` stands behind a name."""
+    """The parsed value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME: names of HCAs or interfaces. A leading ``^`` excludes the
+    names, and a following ``=`` requires whole names; otherwise names are prefixes. A ``:port`` behind a name is
+    ignored.
+    """
 
     patterns: tuple[str, ...]
     exclude: bool
@@ -370,7 +380,7 @@ class Choice:
         return any(self._hits(pattern, name) for pattern in self.patterns) != self.exclude
 
     def unmatched(self, names: typing.Iterable[str]) -> list[str]:
-        """Patterns that are there for nothing."""
+        """Return the patterns that match none of the names. Return an empty list if the value excludes names."""
         names = tuple(names)
         return (
             []
@@ -380,11 +390,15 @@ class Choice:
 
 
 def _format_names(names: typing.Sequence[str]) -> str:
-    """Return the names of a list that somebody wrote, for each node and each pod again."""
+    """Return a list of names from the job as text of at most ``_SHOWN`` characters, since it is repeated in a finding
+    for each node and pod.
+    """
     return cut(folded(names), _SHOWN)
 
 
 def _check_in_another_object(check: str, subject: str, expected: str) -> Finding:
-    """Return the finding on a variable whose value the job takes from another object (valueFrom)."""
+    """Return a finding of status unknown on a variable whose value comes from another object (valueFrom), such as a
+    ConfigMap.
+    """
     why, remedy = "The value is in another object.", "Write the value into the job."
     return Finding(check, subject, UNKNOWN, "valueFrom", expected, why, remedy)

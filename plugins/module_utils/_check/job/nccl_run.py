@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which part of NCCL's log is about a run of nccl-tests: the communicators of the processes that the test lists."""
+"""Select the part of NCCL's log that belongs to a run of nccl-tests: the communicators of the processes that the test
+lists.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ ByProcess = typing.Mapping[tuple[str, int], typing.Sequence[NcclCommunicator]]
 
 
 def group_by_process(log: NcclLog) -> ByProcess:
-    """Return the communicators of each process, by its host and number."""
+    """Return the communicators of each process, by its host and process number."""
     found: dict[tuple[str, int], list[NcclCommunicator]] = {}
     for communicator in log.communicators:
         for process in {(rank.host, rank.pid) for rank in communicator.ranks}:
@@ -23,11 +25,13 @@ def group_by_process(log: NcclLog) -> ByProcess:
 
 
 def cut_to_run(log: NcclLog, run: NcclTests, by_process: ByProcess) -> tuple[NcclLog, tuple[tuple[str, int], ...]]:
-    """Return the log with the communicators of a run alone, and the processes of the run of which no communicator is in
-    the log.
+    """Return the log reduced to the communicators of one run, and those processes of the run that have no communicator
+    in the log.
 
-    A test cuts off a long list of ranks, so a communicator counts as soon as one of its processes is listed. A run that
-    lists no ranks may be about any.
+    A test truncates a long list of ranks, so a communicator belongs to the run if any of its processes is listed. A run
+    that lists no ranks gets all communicators.
+
+    :param by_process: communicators of each process in the log
     """
     # NCCL writes a host's name up to its first dot
     processes = dict.fromkeys((rank.host.partition(".")[0], rank.pid) for rank in run.ranks)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The environment variables that NCCL reads, and those that others read under its prefix.
+"""The environment variables that NCCL reads, and those with its prefix that other software reads.
 
 [src NVIDIA/nccl, all tags v2.3.5-5 to v2.30.7-1: NCCL_PARAM, DEFINE_NCCL_PARAM, ncclGetEnv and getenv below src/, and
-the libraries of 2.31.2 and 2.32.3;
-Mellanox/nccl-rdma-sharp-plugins, the same; pytorch torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp]
+the libraries of 2.31.2 and 2.32.3; Mellanox/nccl-rdma-sharp-plugins, the same; pytorch
+torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp]
 """
 
 from __future__ import annotations
@@ -118,5 +118,5 @@ PLUGINS = ("NCCL_INSPECTOR_", "NCCL_PROFILE_", "NCCL_PROFILER_", "NCCL_TUNER_")
 
 
 def is_read(name: str) -> bool:
-    """Return whether anybody reads it today."""
+    """Return whether a current release of NCCL, one of its plugins, PyTorch or an NVIDIA image reads the variable."""
     return name in KNOWN or name in OTHERS or name.startswith(PLUGINS)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The network of a job's pods: attachments, routes, devices, and memory that RDMA pins."""
+"""Check the network of a job's pods: attachments, routes, devices, and the permission to pin memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from .scope import Scope, has_gpus, is_gpu
 
 
 def check_networks(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that the pods have a secondary network that is there."""
+    """Check that the pods have a secondary network whose NetworkAttachmentDefinition exists. Pods on the network of the
+    node (hostNetwork) get a warning.
+    """
     check, expected = "job.networks", "a secondary network that is there"
     template = scope.template
     if template.host_network:
@@ -88,7 +90,9 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def _check_claim(scope: Scope) -> Finding:
-    """Judge a network that claims bring, without the annotation."""
+    """Judge the network of pods that have device claims and no network annotation. The status is unknown if no claim is
+    known to provide a network device.
+    """
     check, expected = "job.networks", "a secondary network that is there"
     names = ", ".join(sorted({item.name for container in scope.workers for item in container.device_claims}))
     if "network" in scope.claimed:
@@ -105,7 +109,7 @@ def _check_claim(scope: Scope) -> Finding:
 
 
 def check_routes(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that no secondary network takes the default route."""
+    """Check that no secondary network takes the default route of the pods."""
     check, expected = "job.routes", "the cluster's own network keeps the default route"
     wrong = []
     for request, item in scope.attachments():
@@ -140,7 +144,7 @@ def check_routes(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def check_devices(scope: Scope) -> typing.Iterator[Finding]:
-    """Extended resources of the network against the attachments."""
+    """Compare the extended resources that the pods request with their network attachments."""
     check, expected = "job.devices", "a device for each attachment"
     asked, used = (
         scope.devices,
@@ -207,12 +211,18 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def _collect_network_devices(replaced: Replaced) -> dict[str, str]:
-    """Return the extended resources that were replaced, but for the GPUs."""
+    """Return the extended resources other than GPUs that a container requested before another object replaced its
+    resources, with their amounts.
+    """
     return {name: amount for name, amount in replaced.limits.items() if "/" in name and not is_gpu(name)}
 
 
 def _list_replaced_resources(scope: Scope, name: str) -> typing.Iterator[tuple[Replaced, int]]:
-    """Return what replaced a resource of the containers that compute, and how much of it there was."""
+    """Yield the replacements that removed a network resource from a container that computes, each with the removed
+    amount.
+
+    :param name: extended resource
+    """
     for container in scope.workers:
         if (
             container.replaced is not None
@@ -223,7 +233,11 @@ def _list_replaced_resources(scope: Scope, name: str) -> typing.Iterator[tuple[R
 
 
 def _why_replaced(replaced: Replaced, devices: typing.Mapping[str, str]) -> tuple[str, str]:
-    """Return cause and remedy of resources that are in one object and that another one replaced."""
+    """Return the cause and the remedy for network resources that a container lost because another object replaced all
+    its resources.
+
+    :param devices: amounts of the lost resources, by name
+    """
     names = ", ".join(f"{name}: {amount}" for name, amount in sorted(devices.items()))
     why = (
         f"{replaced.of} asks for {names}, and {replaced.by} replaces all of its resources, so the pods have no such"
@@ -233,7 +247,7 @@ def _why_replaced(replaced: Replaced, devices: typing.Mapping[str, str]) -> tupl
 
 
 def check_memlock(scope: Scope) -> Finding:
-    """Check that the containers that compute may pin memory."""
+    """Check that the containers that compute may lock (pin) memory, which RDMA needs."""
     expected = "IPC_LOCK, or a memlock limit that is large enough"
     if scope.tcp or not (scope.template.networks or scope.devices or scope.claims_network):
         return ok("job.memlock", scope.subject, "no RDMA, so no memory to pin", expected)

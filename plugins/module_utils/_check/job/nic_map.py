@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Linter of a NIC map, our own or someone else's (row S2.2), in both directions: lines against nodes, and nodes against
-lines. Check ids: ``nic_map.*``."""
+"""The linter of NIC maps, rendered by the collection or written by hand. It compares the lines with the nodes, and the
+nodes with the lines. Check ids: ``nic_map.*``.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +29,13 @@ _NAMED, _SAID = 12, 300
 
 @dataclasses.dataclass(frozen=True)
 class NicMapInputs:
-    """The data with which a map is compared.
+    """The observed and planned data with which the lines of a NIC map are compared.
 
     :ivar netdevs: all netdevs of each node that was read
-    :ivar unread: nodes that were not, each with the reason
-    :ivar members: netdevs of the fabric on each node; None where the fabric is not known
-    :ivar pool: addresses of the fabric's network, and those that its IPAM plugin gives out; None where it is not known
-    :ivar gateway: of that network; empty where it has none
+    :ivar unread: reason for each node that was not read
+    :ivar members: netdevs of the fabric on each node; None if the fabric is not known
+    :ivar pool: addresses of the fabric's network, and those that its IPAM plugin assigns; None if not known
+    :ivar gateway: gateway of that network; empty if it has none
     """
 
     netdevs: typing.Mapping[str, tuple[str, ...]]
@@ -47,8 +48,11 @@ class NicMapInputs:
 def list_members(
     fabric: Fabric, hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]
 ) -> tuple[dict[str, tuple[str, ...]], str]:
-    """Netdevs of a fabric on each node that answered, in the order of the rails, and why it could not be made out;
-    empty when it could."""
+    """Return the netdevs of a fabric on each node that answered, in the order of the rails. Also return why the HCAs of
+    the fabric could not be determined; empty if they were.
+
+    :param subnets: answers of subnet_manager_info, which assign InfiniBand HCAs to fabrics
+    """
     read = {name: item.value for name, item in hcas.items() if item.value is not None}
     found = resolve(fabric, read, {name: item.value for name, item in subnets.items() if item.value is not None})
     return {
@@ -62,9 +66,9 @@ def collect_inputs(
     hcas: typing.Mapping[str, ObservedHcas],
     subnets: typing.Mapping[str, ObservedSubnets],
 ) -> NicMapInputs:
-    """Return the data with which a map is compared, from the answers of the nodes.
+    """Collect the data with which a NIC map is compared from the answers of the nodes.
 
-    :param fabric: None where the map is of a network that the intent does not have
+    :param fabric: fabric of the map; None if the intent does not contain it
     """
     read = {name: item.value for name, item in hcas.items() if item.value is not None}
     unread = {name: item.error or "no answer" for name, item in hcas.items() if item.value is None}
@@ -81,9 +85,11 @@ def collect_inputs(
 
 
 def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
-    """Return findings on a map, one at least for each rule.
+    """Return the findings on a NIC map. A rule whose data are known yields at least one finding. A map without lines
+    gets a single finding.
 
-    :param name: of the map, for a reader
+    :param name: name of the map in the findings
+    :param found: the parsed map
     """
     if not found.lines and not found.broken:
         why = "It has no line, so no pod would get an address."
@@ -124,7 +130,7 @@ def _check_map_lines(name: str, found: NicMap) -> typing.Iterator[Finding]:
 
 
 def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInputs) -> typing.Iterator[Finding]:
-    """Each line has its interface, and each interface of the fabric its line."""
+    """Check that the interface of each line exists on its node, and that each interface of the fabric has a line."""
     check, expected, wrong, hints = "nic_map.netdevs", "an interface of the node", 0, Hints()
     for line in lines:
         subject = f"{name} {line.node} {line.netdev}"
@@ -233,7 +239,9 @@ def _report_unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterato
 
 
 def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Finding]:
-    """Routes lead to peers on the same interface: one that a node lacks can't be reached from it."""
+    """Check that all nodes have the same pod interfaces. Routes lead to peers on the same interface, so a node without
+    an interface can't reach the peers on it.
+    """
     check, expected = "nic_map.peers", "the same pod interfaces on each node"
     interfaces: dict[str, set[str]] = collections.defaultdict(set)
     for line in lines:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rules about the resources of nodes and the claims of volumes that the pods of a job ask for."""
+"""Rules for the node resources and volume claims that the pods of a job request: do they exist, and are there enough
+for all pods.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ _MUCH_MORE = 4
 
 
 def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
-    """Check that the nodes have the resources that the pods ask for: by name, by amount, and for all pods at once."""
+    """Check that the nodes have the resources that the pods request: that a node offers a resource of this name, that
+    one node has enough for a pod, and that there is room for all pods at the same time.
+    """
     groups: dict[tuple[tuple[str, int], ...], list[Scope]] = {}
     for scope in scopes:
         groups.setdefault(tuple(sorted(collect_extended_resources(scope.template).items())), []).append(scope)
@@ -38,8 +42,9 @@ def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typi
 
 
 def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
-    """Pods that ask for different amounts, each of which would find its room, need the same nodes: together they may
-    ask for more than there is."""
+    """Report resources of which the ready nodes have too few for all pods of the jobs together. Each pod template may
+    fit alone, but all pods need the nodes at the same time.
+    """
     wanted: typing.Counter[str] = collections.Counter()
     for scope in scopes:
         wanted.update(
@@ -72,7 +77,7 @@ def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) ->
 
 
 def _collect_served_resources(world: JobSurroundings) -> set[str]:
-    """Extended resources that classes of devices serve, by claims that the scheduler makes."""
+    """Return the extended resources that DeviceClasses provide. The scheduler creates the claims for them."""
     return {item.resource for item in world.device_classes or () if item.resource}
 
 
@@ -140,15 +145,17 @@ def _list_schedulable_nodes(world: JobSurroundings) -> list[ClusterNode]:
 
 
 def _is_implausible(node: ClusterNode, names: typing.Iterable[str]) -> bool:
-    """Tell whether a node says that it has more of one of these resources than any machine."""
+    """Return whether a node reports more of one of these resources than any machine can have."""
     return any(node.allocatable.get(name, 0) > (_MOST_GPUS if is_gpu(name) else _MOST_PIECES) for name in names)
 
 
 def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, pods: int) -> typing.Optional[Finding]:
-    """Return a warning where a node has much more room than any other, and without it there is too little; each node
-    says itself what it has.
+    """Warn if one node reports much more room for pods than any other, and the pods do not fit without that node.
+    Return None otherwise. Each node reports its own amounts, so they may be wrong.
 
-    :param rooms: of nodes that have all of the resources
+    :param rooms: for each node with all of the resources, the number of pods that fit on it
+    :param places: number of pods that fit on all nodes
+    :param pods: number of pods of the job
     """
     names = sorted(rooms, key=lambda name: -rooms[name])
     if len(names) < 2 or rooms[names[0]] <= _MUCH_MORE * rooms[names[1]] or places - rooms[names[0]] >= pods:
@@ -171,7 +178,7 @@ def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, 
 
 
 def check_claims(job: JobWorkload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
-    """Check that PersistentVolumeClaims are there, bound, and can be mounted by all pods."""
+    """Check that the PersistentVolumeClaims exist, are bound, and can be mounted by all pods."""
     known = {item.name: item for item in world.claims}
     pods = sum(scope.template.count for scope in scopes)
     for name in sorted({name for scope in scopes for name in scope.template.claims}):

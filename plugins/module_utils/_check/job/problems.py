@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Explain the problems in the log of a job: failed completions, and their causes."""
+"""Explain the problems in the log of a job. The explanation of a failed work completion depends on its status and its
+endpoints.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,10 @@ def check_problem(problem: NcclProblem, log: NcclLog) -> Finding:
 
 
 def _check_failed_completion(failed: Completion, problem: NcclProblem, log: NcclLog) -> tuple[Status, str, str]:
-    """Return status, cause and remedy of a failed completion."""
+    """Return the status, cause and remedy of a failed work completion.
+
+    :param failed: the completion, as parsed from ``problem``
+    """
     known = find_completion(failed.status)
     if known is None:
         return CAUSES["completion"]
@@ -80,7 +85,9 @@ def _check_failed_completion(failed: Completion, problem: NcclProblem, log: Nccl
 
 
 def _has_cause(log: NcclLog) -> bool:
-    """Return whether the log has a failed completion that is not a consequence of another one."""
+    """Return whether the log has a failed completion that is a cause: its status is not FLUSHED, which only follows
+    another failure.
+    """
     seen = (parse_completion(problem.text) for problem in log.problems if problem.kind in _COMPLETIONS)
     return any(failed is not None and failed.status != FLUSHED for failed in seen)
 
@@ -94,8 +101,9 @@ def _is_in_one_pod(failed: Completion, problem: NcclProblem, log: NcclLog) -> bo
 
 
 def _find_link(failed: Completion, problem: NcclProblem, log: NcclLog) -> Link:
-    """Return the link layer of the HCA of a failed completion; empty where the log does not name it, or the host has
-    both. NCCL writes GIDs for Ethernet alone."""
+    """Return the link layer of the HCA of a failed completion. Return an empty text if the log does not name the HCA,
+    or the host has HCAs of both link layers. NCCL writes GIDs for Ethernet only.
+    """
     if failed.link:
         return failed.link
     if failed.local_gid:

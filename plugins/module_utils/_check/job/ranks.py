@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check the communicators, channels and transports of the ranks in a log."""
+"""Check the communicators, channels and transports of the ranks in a log of NCCL."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WHOLE = "Give the whole log, from the first line on, of every pod; one file a po
 
 
 def describe_route(route: NcclRoute) -> str:
-    """Spell a route as NCCL writes it, without the number of the device: NET/IB/GDRDMA."""
+    """Return a route as NCCL writes it, without the number of the device, such as NET/IB/GDRDMA."""
     return f"{route.transport}/{route.via}" + ("/GDRDMA" if route.gpu_direct else "")
 
 
@@ -125,7 +125,7 @@ def check_transport(
 
 
 def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
-    """Return why NCCL took TCP."""
+    """Return why NCCL fell back to TCP in a process, and the remedy."""
     said = process.environment
     if said.get("NCCL_IB_DISABLE", "0") != "0":
         return (
@@ -158,8 +158,10 @@ def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
 def check_gpu_direct(
     subject: str, over: typing.Sequence[NcclRoute], process: NcclProcess, wanted: bool, library: str
 ) -> Finding:
-    """:param over: the ways of a rank that lead over the network; TCP, which has no GPUDirect RDMA, fails as a
-    transport
+    """Check that the channels of a rank over the network use GPUDirect RDMA.
+
+    :param over: connections of the rank over the network, without those over TCP, which ``check_transport`` reports
+    :param wanted: whether a channel without GPUDirect RDMA is a failure
     :param library: NCCL or RCCL
     """
     without = sorted({channel for route in over if not route.gpu_direct for channel in route.channels})
@@ -205,7 +207,7 @@ def check_gpu_direct(
 
 
 def _summarize_routes(rank: NcclRank) -> str:
-    """Return the ways of a rank, with how many connections go each."""
+    """Return the routes of a rank as text, with the number of connections on each."""
     lines: dict[str, int] = {}
     for route in rank.routes:
         lines[describe_route(route)] = lines.get(describe_route(route), 0) + route.lines
@@ -213,8 +215,9 @@ def _summarize_routes(rank: NcclRank) -> str:
 
 
 def _find_gaps(seen: typing.Sequence[int], size: int) -> list[tuple[int, int]]:
-    """First and last of the ranks below ``size`` that are not there, in order, and no more of them than are shown: a
-    log may say any size."""
+    """Return the ranges of ranks below ``size`` that are missing in ``seen``, each as its first and last rank, in
+    order. Stop after one more range than a text shows, since a log may claim any size.
+    """
     found: list[tuple[int, int]] = []
     following = 0
     for rank in (*seen, size):
@@ -227,7 +230,7 @@ def _find_gaps(seen: typing.Sequence[int], size: int) -> list[tuple[int, int]]:
 
 
 def spell_numbers(values: typing.Sequence[int]) -> str:
-    """Ranks or channels: 1, 3-8, and after twelve of them no more."""
+    """Return ranks or channels as text, such as ``1, 3-8``, with at most twelve ranges."""
     spans: list[tuple[int, int]] = []
     for value in values:
         if spans and spans[-1][1] == value - 1:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One pod template of a job and what it meets, which each rule looks at."""
+"""The pod template of a job and its surroundings, as each rule of the linter gets them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _NUMBER = re.compile(r"[ \t-\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """One pod template of a job, and what it meets.
+    """The input of each rule of the linter: a pod template of a job, and the cluster in which it would run.
 
-    :ivar world: None where no cluster was asked
-    :ivar hints: of all jobs that are looked at together
+    :ivar world: state of the cluster; None if no cluster was queried
+    :ivar hints: suggestions for misspelled names, limited in number and shared by all jobs of one call of the linter
     """
 
     job: JobWorkload
@@ -44,8 +44,9 @@ class Scope:
 
     @property
     def workers(self) -> tuple[PodContainer, ...]:
-        """Return the containers that compute: those with GPUs, else those for which somebody set NCCL's variables, else
-        all."""
+        """Return the containers that compute: those with GPUs. Without any, return those with NCCL variables, and
+        otherwise all containers.
+        """
         found = [item for item in self.template.containers if has_gpus(item)]
         found = found or [
             item
@@ -56,7 +57,9 @@ class Scope:
 
     @property
     def devices(self) -> dict[str, int]:
-        """Extended resources of the containers that compute, but for the GPUs: the network's."""
+        """Return the extended resources of the network that the containers that compute request: all extended resources
+        but GPUs.
+        """
         found: typing.Counter[str] = collections.Counter()
         for container in self.workers:
             found.update(
@@ -70,17 +73,21 @@ class Scope:
 
     @property
     def claimed(self) -> frozenset[str]:
-        """Return the uses of the devices that claims give to the containers that compute."""
+        """Return the uses of the devices that claims provide to the containers that compute."""
         return frozenset(use for container in self.workers for use in container.claimed)
 
     @property
     def claims_network(self) -> bool:
-        """Return whether a claim gives devices of a network, or unknown devices, to the containers that compute."""
+        """Return whether a claim provides network devices, or devices of unknown use, to the containers that
+        compute.
+        """
         return bool(self.claimed & {"network", "unknown"})
 
     @property
     def computes(self) -> bool:
-        """Return whether the pods use the network of the job. The launcher of an MPIJob does not."""
+        """Return whether the pods compute: they have GPUs, network devices or a secondary network. The launcher of an
+        MPIJob has none of these.
+        """
         return bool(
             self.template.networks
             or self.devices
@@ -90,13 +97,14 @@ class Scope:
 
     @property
     def tcp(self) -> bool:
-        """Return whether the job switches RDMA off by NCCL_IB_DISABLE."""
+        """Return whether the job disables RDMA with NCCL_IB_DISABLE."""
         disable = self.value("NCCL_IB_DISABLE")
         return disable is not None and disable.value is not None and read_integer(disable.value) != 0
 
     def value(self, name: str) -> typing.Optional[Variable]:
-        """Return the last setting of a variable in the containers that compute; what only a shell knows is no
-        setting."""
+        """Return the setting of a variable in the containers that compute; the last one if it is set several times,
+        None if it is not set. A setting in a command is ignored if only a shell can compute its value.
+        """
         found = [item for container in self.workers for item in container.environment if item.name == name]
         return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
 
@@ -106,11 +114,11 @@ class Scope:
 
 
 def read_integer(text: str) -> int:
-    """Return a number as NCCL reads it, by strtoll with base 0: the digits up to the first other character, or 0
-    without digits. A leading 0 is octal.
+    """Return a number as NCCL parses it, by strtoll with base 0: the digits up to the first other character, or 0
+    without digits. A leading 0 means octal.
 
-    What is out of range leaves its default, which is 0 of those that are read here. [src NVIDIA/nccl v2.30.7:
-    src/misc/param.cc ncclLoadParam]
+    For a number out of range NCCL uses the default of the variable, which is 0 for the variables that are parsed here.
+    [src NVIDIA/nccl v2.30.7: src/misc/param.cc ncclLoadParam]
     """
     found = _NUMBER.match(text)
     if found is None:

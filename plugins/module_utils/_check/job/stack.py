@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The stack beside a training job (row S3.7): is what it needs there, which version, does it serve, and can its queue
-admit the job. Check ids: ``stack.*``.
+"""Check the software stack that a training job needs: whether each operator exists and is ready, its version, and
+whether the queue can admit the job. Check ids: ``stack.*``.
 
-What a job needs is read from the job itself: its kind, its resources, its attachments, its queue and its claims.
+The requirements are derived from the job: its kind, resources, attachments, queue and claims.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ _SHARED = (
 def check(
     resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource], world: JobSurroundings, stack: Stack
 ) -> tuple[Finding, ...]:
-    """Return findings on what these jobs need; a job that can't be read is the linter's.
+    """Return the findings on the stack that these jobs need. A job that can't be read is skipped; the linter reports
+    it.
 
-    :param runtimes: to which TrainJobs among them refer
+    :param runtimes: runtimes to which TrainJobs refer
     """
     jobs = []
     for resource in resources:
@@ -234,7 +235,9 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
 
 
 def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing.Iterator[Finding]:
-    """Each resource must be covered, and one flavor must have room for all pods."""
+    """Report resources of the job that its ClusterQueue does not cover, and those for which no flavor of the queue has
+    enough quota for all pods.
+    """
     expected = "a quota for each resource that the job asks for"
     for name, amount in sorted(_sum_demand(job).items()):
         quotas = [quantity(flavor[name], name) for group in queue.groups for flavor in group.values() if name in flavor]
@@ -276,7 +279,7 @@ def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing
 
 
 def _sum_demand(job: JobWorkload) -> dict[str, decimal.Decimal]:
-    """Return the resources that all pods of a job request."""
+    """Return the total request of all pods of a job, by resource."""
     found: dict[str, decimal.Decimal] = collections.defaultdict(decimal.Decimal)
     for template in job.templates:
         for container in template.containers:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The causes and remedies of the problems that UCX and libfabric write into the log of a job, by kind."""
+"""Causes and remedies of the problems that UCX and libfabric write into the log of a job, by kind of problem."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage network: did the cluster take the objects, and did the operator make of them what they ask for. Check ids:
-``network.*``."""
+"""The check of stage network: the API server accepted the Kubernetes objects of the fabrics, and the operators created
+what these objects request. Check ids: ``network.*``.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +42,10 @@ _CHECKS = {
 
 @dataclasses.dataclass(frozen=True)
 class LintFacts:
-    """The result of the linter for the objects that would be applied.
+    """The result of the linter, which judges the objects of the fabrics before they are applied.
 
-    :ivar held: fabrics that were not applied, each with the reason
-    :ivar errors: what the linter could not read, and why
+    :ivar held: fabrics whose objects were not applied, each with the reason
+    :ivar errors: data that the linter could not read, each with the reason
     """
 
     findings: tuple[Finding, ...] = ()
@@ -54,21 +55,21 @@ class LintFacts:
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """The input of the check besides the intent.
+    """The facts by which stage network is judged, besides the intent.
 
     :ivar nodes: names of the nodes that must take part
-    :ivar applied: what became of each object
-    :ivar leftovers: objects of the collection that the intent does not name; None when nobody looked
-    :ivar sync: answer of sriov_sync; None when it did not run
-    :ivar plan: answer of sriov_plan; None when it did not run
-    :ivar ipam: answer of address_info; None when it did not run
+    :ivar applied: outcome of each object
+    :ivar leftovers: objects of the collection that the intent does not contain; None if they were not searched for
+    :ivar sync: answer of sriov_sync: progress of each node of each fabric; None if it did not run
+    :ivar plan: answer of sriov_plan: drains and reboots; None if it did not run
+    :ivar ipam: answer of address_info: addresses in use; None if it did not run
     :ivar check_mode: whether ansible-playbook ran with --check
-    :ivar allowed: whether the plan allowed to write; if not, all after it was a dry run
-    :ivar unmade: fabrics whose objects could not be written, each with the reason
-    :ivar lint: what the linter found before anything was applied; None when it did not run
-    :ivar rolls: how the MachineConfigPools took what was new to them
-    :ivar kubelet: the KubeletConfigs, after that; None when nobody looked
-    :ivar roll_error: why the pools did not get the new configuration ready
+    :ivar allowed: whether the plan permitted writing; if not, all later steps were a dry run
+    :ivar unmade: fabrics whose objects could not be generated, each with the reason
+    :ivar lint: result of the linter before the objects were applied; None if it did not run
+    :ivar rolls: how the MachineConfigPools applied their new configuration
+    :ivar kubelet: state of the KubeletConfigs after these rolls; None if it was not read
+    :ivar roll_error: why the pools did not finish the new configuration; empty if they did
     """
 
     nodes: tuple[str, ...] = ()
@@ -87,18 +88,19 @@ class Facts:
 
     @property
     def unwritten(self) -> bool:
-        """Return whether nothing was written."""
+        """Return whether the run wrote nothing to the cluster, in check mode or because the plan did not permit it."""
         return self.check_mode or not self.allowed
 
     @property
     def linted(self) -> LintFacts:
-        """Return the result of the linter; empty where it did not run."""
+        """Return the result of the linter; an empty result if it did not run."""
         return self.lint or LintFacts()
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Check that the addresses are free, report the linter and the disruption of the nodes, then return a finding for
-    each object, and one for each fabric and node."""
+    """Return the findings of stage network: on addresses, the linter, the disruption of the nodes, the applied objects,
+    the MachineConfigPools, each fabric on each node, and leftovers.
+    """
     findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_check_lint_read(facts.lint), *facts.linted.findings]
     findings += judge_plan.check_plan(intent.cluster, facts.plan, facts.nodes)
     fabrics = {fabric.name for fabric in intent.fabrics}
@@ -192,8 +194,9 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
 
 
 def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
-    """Report what an earlier intent left. An object of a fabric that was held back or could not be written is not one:
-    nobody knows yet what becomes of it."""
+    """Report objects that an earlier run applied for another intent. Objects of a fabric that was held back or could
+    not be generated are not leftovers, since a later run may still need them.
+    """
     check_id, expected = "network.leftover", "an object that the intent asks for"
     seen = facts.leftovers
     if seen is None or seen.errors:
@@ -402,7 +405,10 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
 
 
 def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
-    """Check that pods of the node can be attached, where no virtual functions are counted."""
+    """Check that a node has everything that pods need to be attached to a fabric without virtual functions.
+
+    :param name: name of the node
+    """
     subject, expected = f"{fabric.name} {name}", "all that pods need to be attached"
     seen = _find_sync_node(fabric, name, facts.sync)
     refused = next(
@@ -460,7 +466,7 @@ def _find_other_pieces(fabric: Fabric, seen: SyncNode) -> str:
 
 
 def _explain_missing_wait(fabric: Fabric, facts: Facts) -> tuple[str, str]:
-    """Return why the stage did not wait for the fabric."""
+    """Return why the stage did not wait until the network of the fabric is ready on a node, and the remedy."""
     refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
     if refused is not None:
         return (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage network mean, for the pages that the report leads to. Check ids: ``network.*``."""
+"""Explanations of the findings of stage network, for the pages to which the report links. Check ids: ``network.*``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage network: a wish of the intent whose object was never applied is not met. Check id:
-``network.object_accepted``."""
+"""Find objects that the intent asks for and that were not applied. Part of stage network. Check id:
+``network.object_accepted``.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from ..._model.run.findings import FAIL, Finding
 
 
 class WantedObject(typing.NamedTuple):
-    """An object that the intent asks for.
+    """An object that the intent asks for. Applied objects are compared with it.
 
-    :ivar name: of the object; empty for any of its kind
-    :ivar word: of the intent that asks for it
-    :ivar namespace: of the object; empty where it has none, or it is not the intent's to say
+    :ivar name: name of the object; empty if any object of its kind counts
+    :ivar word: key of the intent that asks for it
+    :ivar namespace: namespace of the object; empty if it has none, or if the intent does not set it
     """
 
     kind: str
@@ -27,17 +28,17 @@ class WantedObject(typing.NamedTuple):
     namespace: str = ""
 
     def is_met(self, item: AppliedObject) -> bool:
-        """Tell whether an object is the one."""
+        """Return whether an applied object is the wanted one."""
         return item.kind == self.kind and self.name in ("", item.name) and self.namespace in ("", item.namespace)
 
 
 def find_unapplied(
     intent: Intent, applied: typing.Sequence[AppliedObject], held: typing.Container[str]
 ) -> typing.Iterator[Finding]:
-    """Yield a finding for each object that the intent asks for and nobody handed to the API server.
+    """Yield a finding for each object that the intent asks for and that was not sent to the API server.
 
-    :param applied: what became of each object that was
-    :param held: fabrics of which nothing was applied, which have findings of their own
+    :param applied: outcome of each object that was sent
+    :param held: fabrics whose objects were not applied. They have findings of their own
     """
     for wish in _list_wanted_objects(intent, [fabric for fabric in intent.fabrics if fabric.name not in held]):
         if not any(map(wish.is_met, applied)):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage operators: the operators that the intent needs are installed and work, and the nodes are ready for them. Check
-ids: ``operators.*``."""
+"""The check of stage operators: the operators that the intent needs are installed and ready, and so are the nodes.
+Check ids: ``operators.*``.
+"""
 
 from __future__ import annotations
 
@@ -37,19 +38,20 @@ _OWNERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """The input of the check besides the intent.
+    """The facts by which stage operators is judged, besides the intent.
 
     :ivar nodes: names of the nodes that must take part
-    :ivar operators: answer of sriov_operator_info; None when it did not run
-    :ivar rights: answer of access_info; None when it did not run
-    :ivar images: sources of images, as sriov_operator_info reports them; None when they were not read
-    :ivar mirror: answers of registries about all images of a run (images_info); None when they were not read
-    :ivar olm: answer of the module olm; None when it installs nothing
-    :ivar needed: answer of operators_info: the installed ones of the operators that the intent and the job need; None
-        when it did not run
-    :ivar hcas: answer of node_info of each node (stage discover), which explains an absent label; may be empty
-    :ivar platforms: answer of node_info of each node, which shows whether its kernel loads an unsigned driver; may be
-        empty
+    :ivar operators: answer of sriov_operator_info: the SR-IOV operator and its objects; None if it did not run
+    :ivar rights: answer of access_info: missing rights on the API server; None if it did not run
+    :ivar images: mirror rules and registry lists of the cluster, and images of the run, as sriov_operator_info reports
+        them; None if they were not read
+    :ivar mirror: answers of registries about all images of a run (images_info); None if they were not read
+    :ivar olm: answer of the module olm; None if it installs nothing
+    :ivar needed: answer of operators_info: the installed operators among those that the intent and the job need; None
+        if it did not run
+    :ivar hcas: HCAs of each node (node_info, stage discover), which explain an absent label; may be empty
+    :ivar platforms: kernel and driver state of each node (node_info), which shows whether its kernel loads an unsigned
+        driver; may be empty
     """
 
     nodes: tuple[str, ...] = ()
@@ -64,7 +66,9 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return the findings on the cluster as a whole, on each image, and at least two on each node."""
+    """Return the findings of stage operators: on the cluster, the images, the operators, the driver containers and the
+    nodes. If the API server was not queried, return a single finding of status unknown.
+    """
     seen, cluster = facts.operators, intent.cluster
     if seen is None:
         why = "The API server was not asked, or gave no answer."
@@ -149,7 +153,9 @@ def _check_definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
 
 
 def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
-    """Check that multus runs on each node of the inventory; the numbers of its DaemonSet include other nodes."""
+    """Check that multus runs on each node of the inventory. The counts in the status of its DaemonSet are not used,
+    since they include other nodes.
+    """
     expected = "ready on each node of the inventory, or at work on pods"
     if seen.multus:
         served = {node for work in seen.multus for node in work.nodes}
@@ -189,9 +195,11 @@ def _check_node(
     hcas: typing.Optional[ObservedHcas],
     sriov: bool,
 ) -> list[Finding]:
-    """Return the findings on a node.
+    """Return the findings on a node: whether the cluster has it, its label, and the operator's config daemon on it.
 
-    :param sriov: a fabric needs the SR-IOV network operator on it
+    :param name: name of the node
+    :param known: nodes of the cluster, by name
+    :param sriov: whether a fabric needs the SR-IOV network operator on the node
     """
     node = known.get(name)
     if node is None:

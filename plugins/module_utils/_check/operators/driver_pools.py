@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The nodes of one driver policy that get the same image, and the rules for this image. Part of the check
+"""The nodes of a driver policy that get the same image, and the rules for this image. Part of the check
 ``operators.driver``.
 """
 
@@ -49,11 +49,11 @@ OWN_DRIVER = {
 
 @dataclasses.dataclass(frozen=True)
 class DriverPool:
-    """Nodes of one policy that get the same image.
+    """The nodes of a driver policy that get the same image, with the properties by which the image is judged.
 
-    :ivar signed: their kernels load only signed modules; None where that is not known
-    :ivar mirrored: the cluster pulls images from mirrors
-    :ivar remark: text that their own driver is enough; empty where it is not
+    :ivar signed: whether their kernels load only signed modules; None if not known
+    :ivar mirrored: whether the cluster pulls images from mirrors
+    :ivar remark: text that states that the nodes' own driver suffices; empty if it does not
     """
 
     policy: DriverPolicy

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The driver containers of NVIDIA's operators, before their policies are applied: the image for each kernel, and its
-requirements.
+"""Check the driver containers of NVIDIA's operators before their policies are applied: the image for each kernel, and
+its requirements.
 
 Check ids: ``operators.driver``, ``operators.driver_kernels``.
 
@@ -9,14 +9,14 @@ Later stages prove that the driver works: stage network waits for it, and the st
 bandwidth measure it. So a property that cannot be known yet, such as whether a registry has an image, is a warning with
 the command that shows it.
 
-- A driver is compiled on the node, or precompiled for its kernel. The network operator looks for the tag of the
-  precompiled one itself and takes it where it is; forcePrecompiled lets it take no other. The GPU operator has to be
-  told by usePrecompiled.
-- Compiling takes the headers of the kernel that runs: on RHCOS out of OpenShift's driver toolkit, elsewhere by
-  packages. For these RHEL and SLES need the subscription of the node (the operator hands it on), and a site without the
-  internet a repository of its own (repoConfig).
-- NVIDIA signs neither what is compiled on a node nor its precompiled images of DOCA-OFED. Those of the GPU driver for
-  Ubuntu are built of Canonical's packages.
+- A driver is compiled on the node, or precompiled for its kernel. The network operator searches for the tag of the
+  precompiled image and uses it if it exists. With forcePrecompiled it uses no other image. The GPU operator uses a
+  precompiled image only with usePrecompiled.
+- Compiling needs the headers of the running kernel: from OpenShift's driver toolkit on RHCOS, from packages on other
+  systems. For these packages, RHEL and SLES need the subscription of the node, which the operator passes on. A site
+  without internet access needs a package repository of its own (repoConfig).
+- NVIDIA signs neither modules that are compiled on a node nor its precompiled images of DOCA-OFED. Images of the GPU
+  driver for Ubuntu are built from Canonical's packages.
 
 [Mellanox/network-operator pkg/state/state_ofed.go renderObjects, handleSubscriptionVolumes; network-operator-docs
 docs/platform-support.rst; NVIDIA/gpu-operator internal/state/driver.go; cloud-native-docs
@@ -61,12 +61,13 @@ def check(
     hcas: typing.Mapping[str, ObservedHcas],
     mirrored: bool,
 ) -> typing.Iterator[Finding]:
-    """Return, for each policy with a driver, a finding on each kernel and one on the number of kernels; none where no
-    policy brings a driver.
+    """Yield the findings on the driver policies. A policy with a driver container has one for each pool of nodes, one
+    on the number of kernels, and warnings about default routes. A policy without a driver container passes, unless
+    another policy replaces it.
 
     :param platforms: platforms of the nodes, which show whether the kernel needs signed modules
-    :param hcas: HCAs of the nodes, which show whether their own driver is enough
-    :param mirrored: the cluster pulls images from mirrors, as sites without the internet do
+    :param hcas: HCAs of the nodes, which show whether the nodes' own driver suffices
+    :param mirrored: whether the cluster pulls images from mirrors, as sites without internet access do
     """
     if seen is None or seen.errors:
         # operators.needed reports the errors
@@ -124,8 +125,9 @@ def _wants_driver(intent: Intent) -> bool:
 
 
 def _list_policies(intent: Intent, seen: OperatorsSeen) -> typing.Iterator[DriverPolicy]:
-    """Return the policies as they will be, with the driver of the intent in the one NicClusterPolicy that the operator
-    uses."""
+    """Yield the driver policies as they will be after the run. If the intent sets a DOCA-OFED driver, the
+    NicClusterPolicy that the operator uses has that driver.
+    """
     there = next((policy for policy in seen.drivers if (policy.kind, policy.name) == (NIC, NIC_POLICY)), None)
     if _wants_driver(intent):
         operator = intent.cluster.network_operator
@@ -157,8 +159,9 @@ def _replaces(other: DriverPolicy, policy: DriverPolicy) -> bool:
 def _describe_own_driver(
     policy: DriverPolicy, intent: Intent, hosts: typing.Iterable[DriverHost], hcas: typing.Mapping[str, ObservedHcas]
 ) -> str:
-    """Return a remark where the kernel's own driver is enough: it drives the HCAs, and the intent does not need
-    DOCA-OFED."""
+    """Return a remark if the nodes' own driver suffices, since all nodes have RDMA devices and the intent does not need
+    DOCA-OFED. Return an empty text otherwise.
+    """
     if policy.kind != NIC or policy.ready or intent.cluster.host.gpudirect == "peermem":
         return ""
     seen = [hcas[host.name].value for host in hosts if host.name in hcas]
@@ -177,7 +180,9 @@ def _report_default_routes(
     platforms: typing.Mapping[str, ObservedPlatform],
     hcas: typing.Mapping[str, ObservedHcas],
 ) -> typing.Iterator[Finding]:
-    """Warn about nodes that lose their route to the API server while the driver of their HCAs is reloaded."""
+    """Warn about nodes that lose their default route while the driver of their HCAs is reloaded, and about nodes whose
+    routes are not known.
+    """
     if policy.kind not in OF_NICS or policy.ready:
         return
     cut, unsure = [], []

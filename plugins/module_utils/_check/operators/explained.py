@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage operators mean, for the pages that the report leads to. Check ids: ``operators.*``."""
+"""Explanations of the findings of stage operators, for the pages to which the report links. Check ids:
+``operators.*``.
+"""
 
 from __future__ import annotations
 

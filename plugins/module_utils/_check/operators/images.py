@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the nodes will pull the images that a run starts pods from. Check id: ``operators.image``.
+"""Check that the nodes can pull the images of the pods of a run. Check id: ``operators.image``.
 
-OpenShift's machine config operator writes the cluster's mirror rules and lists of registries to two files of each node,
-and CRI-O obeys both:
+OpenShift's machine config operator writes the mirror rules and registry lists of the cluster to two files on each node.
+CRI-O follows both:
 
-- registries.conf has an entry for each source of a rule and each host of a list. The longest one that fits the name
-  counts, and it alone: mirrors of a shorter one are not tried. A source with NeverContactSource is blocked, for names
-  of either form. [openshift/runtime-utils pkg/registries/registries.go EditRegistriesConfig; containers/image
+- registries.conf has an entry for each source of a rule and each host of a list. Only the longest entry that matches
+  the name applies; mirrors of a shorter one are not tried. A source with NeverContactSource is blocked for names with a
+  tag and with a digest. [openshift/runtime-utils pkg/registries/registries.go EditRegistriesConfig; containers/image
   pkg/sysregistriesv2 refMatchingPrefix, PullSourcesFromReference, docker/docker_image_src.go]
-- policy.json rejects what is blocked, or not allowed, by the name that the pod has: a mirror does not help.
+- policy.json rejects images that are blocked or not allowed, by the name in the pod. A mirror does not change that.
   [openshift/machine-config-operator pkg/controller/container-runtime-config/helpers.go updatePolicyJSON;
   containers/image docker/policyconfiguration]
 
-Clusters of other kinds have neither, and nobody but the node knows what its runtime does.
+Clusters of other kinds have neither file. There, the behavior of the container runtime can't be predicted from the API
+server.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ _EDIT = "have an admin of the cluster change spec.registrySources: oc edit image
 
 @dataclasses.dataclass(frozen=True)
 class PullPath:
-    """From where a node pulls an image.
+    """The registries from which a node pulls an image.
 
-    :ivar mirrors: names of the image on the mirrors that will be tried, in their order
-    :ivar source: whether the image's own registry will be tried
-    :ivar scope: source of the entry that counts; empty where none fits
-    :ivar rules: all that fit the name, in whatever form
+    :ivar mirrors: names of the image on the mirrors that are tried, in order
+    :ivar source: whether the registry of the image is tried
+    :ivar scope: source of the entry that applies; empty if no entry matches
+    :ivar rules: all rules that match the name, for tags and for digests
     """
 
     mirrors: tuple[str, ...]
@@ -50,7 +51,7 @@ class PullPath:
 
 
 def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, ...]:
-    """One finding for each image, or one that says why nothing is known."""
+    """Return a finding for each image, or a single finding with the reason for which the rules were not read."""
     if seen is None or seen.errors:
         why = (
             f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
@@ -73,7 +74,7 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
 
 
 def _collect_users(intent: Intent, seen: ImageFacts) -> dict[str, list[str]]:
-    """Images that nodes pull, each with what names it."""
+    """Return the images that nodes pull, each with the variables and keys of the intent that name it."""
     found: dict[str, list[str]] = {}
     for fabric in intent.fabrics:
         if fabric.pods.image_pull_policy != "Never":
@@ -164,7 +165,12 @@ def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath
 
 
 def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) -> tuple[str, str]:
-    """Return why no mirror will be tried, though a rule fits the repository; and what to do."""
+    """Return why no mirror of an image is tried although a mirror rule matches its repository, and the remedy.
+
+    :param named: image as the intent or variable names it
+    :param name: the same, parsed
+    :param seen: registries from which the nodes pull it
+    """
     fitting = [rule for rule in seen.rules if rule.form == name.form]
     other = "tag" if name.form == "digest" else "digest"
     kind = "ImageDigestMirrorSet" if name.form == "digest" else "ImageTagMirrorSet"
@@ -198,7 +204,7 @@ def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) ->
 
 
 def find_pull_path(name: ImageReference, seen: ImageFacts) -> PullPath:
-    """Return the mirrors and sources that registries.conf gives for a name."""
+    """Return the mirrors and the source from which nodes pull an image, as registries.conf defines them."""
     lists = seen.registries
     # one whose mirrors are its source is no rule
     rules = [rule for rule in seen.rules if set(rule.mirrors) - {rule.source}]
@@ -232,7 +238,11 @@ def find_pull_path(name: ImageReference, seen: ImageFacts) -> PullPath:
 
 
 def fits(scope: str, repository: str) -> int:
-    """Return how many characters of a repository's name an entry of registries.conf covers; 0 where it does not fit."""
+    """Return how many characters of a repository name an entry of registries.conf matches; 0 if the entry does not
+    apply. The entry with the most characters takes precedence.
+
+    :param scope: the entry: host, namespace or repository, or ``*.`` and a domain
+    """
     if scope.startswith("*."):
         host = repository.partition("/")[0].partition(":")[0]
         return len(host) if host.endswith(scope[1:]) else 0
@@ -241,14 +251,19 @@ def fits(scope: str, repository: str) -> int:
 
 
 def accepts(scope: str, name: ImageReference) -> bool:
-    """Return whether an entry of policy.json covers a name."""
+    """Return whether an entry of policy.json applies to an image.
+
+    :param scope: the entry: host, namespace, repository or image, or ``*.`` and a domain
+    """
     if scope.startswith("*."):
         return fits(scope, name.repository) > 0
     return scope == name.identity or name.repository == scope or name.repository.startswith(f"{scope}/")
 
 
 def _is_inside_scope(scope: str, outer: str) -> bool:
-    """Return whether one entry lies inside of another one. [runtime-utils ScopeIsNestedInsideScope]"""
+    """Return whether an entry of registries.conf is equal to another entry or lies inside it. [runtime-utils
+    ScopeIsNestedInsideScope]
+    """
     if outer.startswith("*.") and not scope.startswith("*."):
         return fits(outer, scope) > 0
     return scope == outer or scope.startswith(f"{outer}/") or (outer.startswith("*.") and scope.endswith(outer[1:]))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the mirror of a disconnected site has what a run would pull, told before anything is applied. Check id:
-``operators.mirror``."""
+"""Check that the mirror of a disconnected site has all images and charts that a run would pull, before the run applies
+anything. Check id: ``operators.mirror``.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +20,12 @@ _EXPECTED = "on the mirror before anything is applied"
 
 
 def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, ...]:
-    """Nothing without a mirror. One finding for each image and chart that is there or is missing; one for each registry
-    that does not tell, and one for each image of the intent that no answer is about."""
+    """Return the findings on the mirror; none if the intent has no mirror.
+
+    There is a finding for each image and chart that the mirror has or lacks, each registry without a usable answer,
+    each image of the intent that was not queried, each chart whose images are unknown, and each image whose name in a
+    chart cannot be changed to that on the mirror.
+    """
     if not intent.cluster.mirror:
         return ()
     if seen is None:
@@ -49,8 +54,9 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
 
 
 def _report_unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Finding]:
-    """Images that the intent itself names, and that no answer is about. What charts name beside them only Helm
-    tells."""
+    """Report images of the intent about which no registry was queried. Images that only charts name are not checked,
+    since only Helm knows them.
+    """
     asked = {_parse_image_identity(answer.place) for answer in seen.answers}
     for image, who in _list_needed_images(intent):
         name = _parse_image_identity(image)
@@ -66,7 +72,7 @@ def _report_unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Findin
 
 
 def _list_needed_images(intent: Intent) -> typing.Iterator[tuple[str, str]]:
-    """Yield the names on the mirror, each with what needs it."""
+    """Yield the name of each image that the intent needs, with the component that needs it."""
     for fabric in intent.fabrics:
         if fabric.pods.image_pull_policy != "Never":
             yield fabric.pods.image, f"pods of fabric {fabric.name}"
@@ -92,7 +98,7 @@ def _list_needed_images(intent: Intent) -> typing.Iterator[tuple[str, str]]:
 
 
 def _parse_image_identity(image: str) -> str:
-    """Return the name by which registries are asked; empty for what is no name of an image."""
+    """Return the name by which registries are queried; empty if the text is not a valid image name."""
     try:
         return reference(image).identity
     except ResourceError:

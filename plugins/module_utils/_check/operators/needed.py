@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each operator that the intent and the job need: is there one of it, and does it serve? Check id:
-``operators.needed``."""
+"""Check that each operator that the intent and the job need is installed exactly once and ready. Check id:
+``operators.needed``.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +28,9 @@ _EXPECTED = "one that serves"
 def check(
     intent: Intent, seen: typing.Optional[OperatorsSeen], nodes: typing.Sequence[str]
 ) -> typing.Iterator[Finding]:
-    """One finding for each operator, in the order of the table; none where none is needed.
+    """Yield a finding for each operator that is needed, in the order of the table of operators.
 
-    :param nodes: that take part
+    :param nodes: names of the nodes that take part
     """
     if seen is None:
         for row in needed(intent):
@@ -206,8 +207,9 @@ def _has_configuration(row: Needed, seen: OperatorsSeen) -> bool:
 
 
 def missing(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[str, ...]:
-    """Tell why operators do not serve yet, one line each. An operator that the run does not install is left out: no
-    wait brings it."""
+    """Return the operators that are not ready yet, one line each, with their state; the stage waits for them. An
+    operator that the run does not install, since its namespace is not trusted, is left out: waiting does not help.
+    """
     late = [
         finding
         for finding in check(intent, seen, nodes)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Does a node carry the label by which it takes part, and if not: which layer says no, from the metal up. Check id:
-``operators.label``.
+"""Check that a node has the label by which policies select it. If not, find the layer that prevents the label, from the
+hardware up. Check id: ``operators.label``.
 
-What node feature discovery makes of which evidence is read in its source: ``network-sriov.capable`` comes from the
-network interfaces [source/network/network.go], ``pci-<fields>.present`` and ``.sriov.capable`` from the PCI classes of
-a list [source/pci/pci.go].
+The conditions under which node feature discovery creates a label are taken from its source. ``network-sriov.capable``
+comes from the network interfaces [source/network/network.go]. ``pci-<fields>.present`` and ``.sriov.capable`` come from
+the PCI classes of a list [source/pci/pci.go].
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def check_label(
     observed: typing.Optional[ObservedHcas],
     discovery: typing.Optional[tuple[FeatureDiscovery, ...]],
 ) -> Finding:
-    """Return the finding on one node.
+    """Return the finding on the labels by which ``node_selector`` of the intent selects a node.
 
-    :param observed: what the node itself shows
-    :param discovery: None when nobody asked for the workers
+    :param observed: HCAs that the node itself reports
+    :param discovery: workers of node feature discovery; None if they were not read
     """
     expected = ", ".join(f"{key}={value}" for key, value in sorted(cluster.node_selector.items()))
     missing = [key for key, value in sorted(cluster.node_selector.items()) if node.labels.get(key) != value]
@@ -85,7 +85,9 @@ def _is_sriov_capable(hca: Hca) -> bool:
 
 
 def _find_hardware_cause(hcas: typing.Sequence[Hca]) -> _Cause:
-    """Find the cause in the node's PCI devices and SR-IOV."""
+    """Search the PCI devices of a node and their SR-IOV capability for the reason why a label is missing. Return cause
+    and remedy; None if there is no such cause.
+    """
     if not hcas:
         why = "The node shows no network function on PCI: the card is absent, broken, or passed to somebody else."
         return why, "Look with lspci, and into the BIOS's slot settings."
@@ -101,7 +103,9 @@ def _find_hardware_cause(hcas: typing.Sequence[Hca]) -> _Cause:
 
 
 def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequence[FeatureDiscovery]]) -> _Cause:
-    """Check whether node feature discovery works on the node."""
+    """Search the workers of node feature discovery for the reason why a label is missing. Return cause and remedy; None
+    if a worker runs on the node and labels are written.
+    """
     if discovery is None:
         return (
             "Whether node feature discovery runs is not known: its workers were not read.",
@@ -131,8 +135,9 @@ def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequ
 def _find_configuration_cause(
     label: str, hcas: typing.Sequence[Hca], config: WorkerConfig, discovery: typing.Sequence[FeatureDiscovery]
 ) -> _Cause:
-    """Find the part of the worker's configuration that keeps it from making the label. Labels of rules
-    (NodeFeatureRule) are not judged."""
+    """Search the configuration of node feature discovery's worker for the reason why a label is missing. Return cause
+    and remedy; None if there is none. Labels of custom rules (NodeFeatureRule) are not checked.
+    """
     where = ", ".join(f"{item.worker.namespace}/{item.worker.name}" for item in discovery)
     source = label.partition("-")[0]
     if source in ("network", "pci") and (f"-{source}" in config.sources or not {"all", source} & set(config.sources)):
@@ -169,7 +174,10 @@ def _find_configuration_cause(
 
 
 def _pci_label(hca: Hca, config: WorkerConfig) -> str:
-    """``pci-0207_15b3``: the fields in the order of the source's own list; subsystem ids are not known here."""
+    """Return the prefix of the labels that node feature discovery creates for the PCI class of an HCA, such as
+    ``pci-0207_15b3``. Class, vendor and device are in this order, whatever the order in the configuration. Subsystem
+    ids are left out, since they are not known.
+    """
     values = {"class": hca.pci.device_class, "vendor": hca.pci.vendor, "device": hca.pci.device} if hca.pci else {}
     known = [values[field] for field in ("class", "vendor", "device") if field in config.fields]
     return "pci-" + "_".join(known or [values.get("class", ""), values.get("vendor", "")])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How far the operators are that OLM was to install. Check id: ``operators.olm``."""
+"""Check the progress of the operators that OLM installs. Check id: ``operators.olm``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 
 def check(seen: typing.Optional[OlmFacts]) -> tuple[Finding, ...]:
-    """Return a finding on each operator that was asked for; none where OLM was asked for nothing."""
+    """Return a finding for each operator that OLM was asked to install; none if OLM was not used."""
     return tuple(map(_check_operator, seen.operators)) if seen is not None else ()
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the user of the kubeconfig has the rights that the stages need. Check id: ``operators.rights``."""
+"""Check that the user of the kubeconfig has the rights that the stages need. Check id: ``operators.rights``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _BESIDE = {
 
 
 def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
-    """One finding for each stage whose rights are not complete, or one pass."""
+    """Return a finding for each stage with missing rights, or a single pass. Return a single finding of status unknown
+    if the API server was not queried.
+    """
     expected = f"all rights of {FOLDER} that the intent needs"
     if seen is None or not seen.asked:
         why = "The API server was not asked what the user of the kubeconfig may do."

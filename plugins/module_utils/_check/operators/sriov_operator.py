@@ -67,8 +67,9 @@ def _check_each(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
 
 
 def check_olm(seen: OperatorFacts) -> list[Finding]:
-    """Check the progress of OLM, where it installs the operator. Only a ClusterServiceVersion that has succeeded counts
-    as an installation."""
+    """Check the progress of OLM if it installs the operator. Only a ClusterServiceVersion in phase Succeeded counts as
+    an installation.
+    """
     findings = []
     if not seen.olm and any(one.origin == "olm" for one in seen.installations):
         why = "The operator's Deployment belongs to OLM, and its ClusterServiceVersion was not seen in its namespace."
@@ -175,15 +176,18 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
 
 
 def _describe_pods(seen: OperatorFacts, name: str) -> str:
-    """Describe the messages of the pods of a workload."""
+    """Return the messages of up to three failing pods of a workload; empty if there are none."""
     found = [trouble for trouble in seen.troubles if trouble.startswith(name)]
     return f" Its pods: {'; '.join(found[:3])}." if found else ""
 
 
 def list_missing(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iterable[str]) -> tuple[str, ...]:
-    """Return the parts of the operator that are missing for these nodes; empty when it serves them.
+    """Return the parts of the operator that are missing for these nodes, followed by its pods that are not ready; the
+    stage waits for them. Return an empty tuple if everything is ready.
 
-    Labels are left out, since the wait of this stage does not set them.
+    Nodes without the label of the node selector are ignored, since this wait does not set labels.
+
+    :param nodes: names of the nodes that take part
     """
     labelled = [
         node

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the BIOS leaves room for VFs, by what the node itself shows. Check id: ``platform.bios``.
+"""Check that the BIOS leaves room for VFs, by their effects on the node. Check id: ``platform.bios``.
 
-The kernel makes no VF without memory for all of its BARs, or whose bus number is not below the port above the function
-(drivers/pci/iov.c, sriov_enable: "not enough MMIO resources for SR-IOV", "bus out of range"). Both are handed out at
-boot, mostly by the BIOS. So the settings of the BIOS need not be asked: they are right where VFs exist, or could. The
-IOMMU has a check of its own, and what firmware offers as well. Where the evidence can't be read, the BMC decides, if it
-is known; where it shows harm, the BMC names the setting.
+The kernel creates no VF if the BARs of all VFs have no memory, or if the bus number of the VF is not below the port
+above the function (drivers/pci/iov.c, sriov_enable: "not enough MMIO resources for SR-IOV", "bus out of range"). Both
+are assigned at boot, mostly by the BIOS. So the settings of the BIOS need not be read: they are right if VFs exist, or
+can be created. The IOMMU and the firmware have checks of their own.
+
+The effects on the node have precedence. If they can't be read, the report of the BMC decides, provided that the
+inventory names a BMC. If they show a failure, the BMC names the setting.
 """
 
 from __future__ import annotations
@@ -27,8 +29,9 @@ _REALLOC_OFF = "realloc=off"
 
 
 def hidden(hca: Hca) -> bool:
-    """Return whether something between the kernel and the function hides that it has SR-IOV: then the BIOS is to blame,
-    and no other check is."""
+    """Return whether the SR-IOV capability of an HCA is invisible because only the first 256 bytes of its configuration
+    space can be read. The cause is then the BIOS, and only this check reports it.
+    """
     return hca.sriov is None and hca.sriov_absence == "hidden"
 
 
@@ -40,9 +43,11 @@ def check(
     kernel_arguments: typing.Sequence[str],
     said: typing.Optional[BmcReport] = None,
 ) -> typing.Iterator[Finding]:
-    """One finding; none where the function offers no VF, or nobody knows: that is for platform.sriov to say.
+    """Yield at most one finding on a physical function. If the function offers no VFs, or their number is not known,
+    there is no finding; platform.sriov reports it.
 
-    :param said: by the BMC of the node
+    :param function: SR-IOV properties of the function in sysfs
+    :param said: report of the BMC of the node; None if the inventory names no BMC
     """
     if hidden(hca):
         finding = Finding(
@@ -94,7 +99,9 @@ def check(
 
 
 def _without_memory(function: PciEvidence) -> tuple[int, ...]:
-    """BARs of VFs that are there and have no address: the kernel marks some, and forgets those that it gave up."""
+    """Return the numbers of the VF BARs that have no memory address: those that the kernel marks as unassigned, and
+    those of the capability that the kernel no longer lists because they did not fit.
+    """
     if function.memory is None:
         return ()
     bars = function.capability.bars if function.capability else ()
@@ -125,8 +132,9 @@ def _report_no_memory(
 
 
 def _compute_vf_buses(function: PciEvidence, count: int) -> typing.Optional[tuple[int, int]]:
-    """Bus numbers of the function and of the last of so many VFs, as the kernel works it out (pci_iov_virtfn_bus); None
-    where that can't be done."""
+    """Return two bus numbers: that of the physical function, and that of its VF number ``count``, computed as in the
+    kernel (pci_iov_virtfn_bus). Return None if the PCI address or the SR-IOV capability is not known.
+    """
     match = _ADDRESS.match(function.address)
     if match is None or function.capability is None:
         return None
@@ -137,14 +145,17 @@ def _compute_vf_buses(function: PciEvidence, count: int) -> typing.Optional[tupl
 
 
 def _has_bar_mismatch(function: PciEvidence) -> bool:
-    """Return whether the kernel has memory for other BARs than the function says, or for none."""
+    """Return whether the kernel has memory for VF BARs that the function does not list, or for no VF BAR."""
     if function.capability is None or function.memory is None:
         return False
     return not function.memory.placed or bool({*function.memory.placed} - {*function.capability.bars})
 
 
 def _describe_missing_proof(function: PciEvidence, buses: typing.Optional[tuple[int, int]]) -> str:
-    """Return the missing parts of the proof, where no VF is; empty when it is complete."""
+    """Return why it can't be proven that a function without VFs has room for them; empty if it can be proven.
+
+    :param buses: bus numbers of the function and of its last VF; None if not known
+    """
     if function.capability is None:
         return (
             "There is no VF yet, and the SR-IOV capability in the configuration space can't be read: only root may read"
@@ -174,7 +185,9 @@ def _make_unproven_finding(
 
 
 def _describe_evidence(function: PciEvidence) -> str:
-    """Describe the evidence, and the other links of the path to the function."""
+    """Return as text what proves the room for VFs: existing VFs, or memory and bus numbers for them. ARI, and ACS at
+    the port above the function, are added.
+    """
     parts = [
         (
             f"{function.sriov_current} VFs exist"

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the BMC of a node says of its BIOS, beside what the node itself shows, and whether it is the BMC of that node.
-Check ids: ``platform.bios``, ``platform.bmc_identity``, and words for ``platform.iommu``.
+"""Compare the BIOS settings that the BMC of a node reports with their effects on the node, and check that the BMC
+belongs to the node. Check ids: ``platform.bios``, ``platform.bmc_identity``, and additional text for
+``platform.iommu``.
 
-What a node proves is true whatever its BMC says. The BMC decides where the node leaves it open, and names the setting
-where the node shows the harm.
+The effects that the node shows have precedence over the report of its BMC. The BMC decides if they are not known, and
+names the setting if they show a failure.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ _SETTLES = "rdma_cluster.bios with platform_settle: true does all of it, node af
 
 @dataclasses.dataclass(frozen=True)
 class BmcReport:
-    """The request to the BMC of a node, and its answer.
+    """The BIOS settings that the BMC of a node reports, or the reason why it reports none.
 
-    :ivar error: why it says nothing, or nothing that is of the node
-    :ivar states: of what is wanted, by key
-    :ivar wishes: keys that the intent itself asks for
-    :ivar verdict: whether it is the BMC of the node; None where it gave no answer
+    :ivar error: why the BMC reported nothing about the node; empty if it did
+    :ivar states: comparison of each setting with its desired value, by key
+    :ivar wishes: keys that the intent sets
+    :ivar verdict: whether the BMC belongs to the node; None if it did not answer
     """
 
     error: str = ""
@@ -48,19 +49,22 @@ class BmcReport:
     verdict: typing.Optional[Verdict] = None
 
     def bad(self, *keys: Key) -> list[BiosState]:
-        """Return those that are certainly not as wanted now."""
+        """Return those of the given settings that certainly differ from the desired value.
+
+        :param keys: keys of the settings
+        """
         return [self.states[key] for key in keys if key in self.states and self.states[key].state in _BAD]
 
 
 def find_report(
     name: str, observed: typing.Optional[ObservedBios], claims: Claims, wishes: Wanted, functions: bool
 ) -> typing.Optional[BmcReport]:
-    """Return the answer of the BMC of a node; None where the inventory names none. The BIOS of a machine that is not
-    proven to be the node says nothing of the node.
+    """Return the report of the BMC of a node; None if the inventory names no BMC. If the machine behind the BMC is not
+    proven to be the node, its settings are ignored.
 
-    :param claims: what the nodes call themselves
-    :param wishes: what the intent asks of each BIOS
-    :param functions: whether the node shall make VFs
+    :param claims: identities that the nodes and the BMCs report
+    :param wishes: BIOS settings in the intent
+    :param functions: whether the node must create VFs
     """
     if observed is None:
         return None
@@ -81,8 +85,11 @@ def find_report(
 
 
 def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
-    """Return a finding about an HCA that the node leaves open, by its BMC: only what could not be read is decided so,
-    and never what contradicts itself."""
+    """Replace a finding of status unknown about an HCA by the result that the BIOS settings of the BMC give. The BMC
+    decides only if the node shows too little, never if it contradicts itself.
+
+    :param said: report of the BMC; None leaves the finding unchanged
+    """
     if said is None:
         return finding
     if said.error:
@@ -107,9 +114,10 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
 
 
 def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> Finding:
-    """Return a finding about harm that the node shows, with what its BMC says of the settings that lead to it.
+    """Add the BIOS settings that the BMC reports to a finding about a failure on the node. Return a pass unchanged.
 
-    :param keys: those settings; that of VFs without any
+    :param said: report of the BMC; None leaves the finding unchanged
+    :param keys: settings that can cause the failure; by default those that VFs need
     """
     if said is None or finding.status == PASS:
         return finding
@@ -127,10 +135,11 @@ def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> F
 
 
 def proven(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
-    """Return the settings of the BIOS that the node itself shows to be on, whatever its BMC knows of them.
+    """Return the keys of BIOS settings that are certainly on because the node shows their effects, whatever the BMC
+    reports.
 
-    :param findings: about the node and its HCAs
-    :param ari: whether all of its functions have it on
+    :param findings: findings on the node and its HCAs
+    :param ari: whether ARI is on in all of its functions
     """
     of_iommu = [finding.status for finding in findings if finding.check == "platform.iommu"]
     of_functions = [
@@ -149,11 +158,14 @@ def proven(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
 def check(
     name: str, said: typing.Optional[BmcReport], wishes: Wanted, findings: typing.Sequence[Finding], ari: bool = False
 ) -> typing.Iterator[Finding]:
-    """About the BMC of a node: what the intent asks of the BIOS, and what contradicts the proof of VFs.
+    """Yield the findings on the BMC of a node: its identity, the BIOS settings that the intent asks for, and those that
+    contradict the effects on the node.
 
-    :param wishes: what the intent asks of each BIOS
-    :param findings: about the HCAs of the node. What they tell is not told again
-    :param ari: whether all functions of the node have it on
+    :param name: name of the node
+    :param said: report of the BMC; None if the inventory names no BMC
+    :param wishes: BIOS settings in the intent
+    :param findings: findings on the node and its HCAs. A setting that they report is not reported again
+    :param ari: whether ARI is on in all functions of the node
     """
     subject, expected = f"{name} BMC", "a BIOS as wanted"
     # what VFs need and the intent asks for is to be known, by the BMC or by the node
@@ -238,11 +250,11 @@ def _check_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
 def _choose_status(
     state: BiosState, said: BmcReport, told_of: typing.Container[str], by_node: bool
 ) -> typing.Optional[Status]:
-    """None where there is nothing to say, or where another finding says it.
+    """Return the status of a finding on a BIOS setting. Return None if the setting is right, or another finding reports
+    it.
 
-    :param told_of: ``iommu``, ``sriov``: what the node does not prove, so that a finding about it tells what the BMC
-        says
-    :param by_node: the node shows that it is on, and the BIOS does not say
+    :param told_of: ``iommu`` and ``sriov``, if a finding of the node reports the BMC's settings for it
+    :param by_node: whether the node proves the setting to be on, and the BIOS does not report it
     """
     if state.state == "ok":
         return None
@@ -257,8 +269,9 @@ def _choose_status(
 
 
 def _is_left_open(state: BiosState, said: BmcReport) -> bool:
-    """Return whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says
-    ``Auto``. What waits for a reset is not."""
+    """Return whether the BIOS does not report if a desired setting is on: it has no such attribute, or the value is
+    ``Auto``. A setting that waits for a reset does not count.
+    """
     waits = any(
         one.pending is not None
         for setting in said.bios.settings

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage platform: can the nodes make VFs, and which layer says no. Check ids: ``platform.*``.
+"""The check of stage platform: the nodes can create VFs, and if not, which layer prevents it. Check ids:
+``platform.*``.
 
-What settings lead to is read, and proves them. Those of the firmware are asked as well, where a tool is there: only
-they show what the next reset brings. The BMC of a node is asked for those of its BIOS, where the inventory names it.
+The check reads the effects of BIOS and firmware settings on the node, which prove the settings. If a firmware tool is
+installed, it also reads the firmware settings, since only they show the state after the next reset. If the inventory
+names the BMC of a node, it also reads the BIOS settings.
 """
 
 from __future__ import annotations
@@ -30,19 +32,19 @@ from . import bios, bmc, firmware, firmware_fleet, returned, roll
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """The input of the check besides the intent.
+    """The facts by which stage platform is judged, besides the intent.
 
-    :ivar nodes: answer of node_info of each node
-    :ivar subnets: answer of subnet_manager_info of each node
-    :ivar platforms: answer of node_info of each node
-    :ivar bioses: what its BMC says, of each node whose BMC the inventory names
-    :ivar firmware: answer of node_info of each node
-    :ivar nics: answer of nic_device_info
-    :ivar by_pods: names of the nodes that are reached by observers
-    :ivar roll_plan: of the nodes that were to be brought to what is wanted; None where nobody asked for that
-    :ivar rolled: what became of them
-    :ivar roll_error: why nobody knows
-    :ivar before: what node_info answered before its reset, of each node that was reset
+    :ivar nodes: HCAs of each node (node_info)
+    :ivar subnets: subnet manager of each port of each node (subnet_manager_info)
+    :ivar platforms: SR-IOV, IOMMU and kernel state of each node (node_info)
+    :ivar bioses: BIOS settings that the BMC reports, of each node for which the inventory names a BMC
+    :ivar firmware: firmware of the HCAs of each node (node_info)
+    :ivar nics: answer of nic_device_info: reports of NVIDIA's NIC configuration operator
+    :ivar by_pods: names of the nodes that are read by observers (pods) instead of ssh
+    :ivar roll_plan: plan of the roll that brings nodes to the desired settings; None if no roll was requested
+    :ivar rolled: outcome of each node of the roll
+    :ivar roll_error: reason for which the outcomes are not known; empty if they are
+    :ivar before: HCAs before the reset, of each node that was reset (node_info)
     """
 
     nodes: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
@@ -59,7 +61,7 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """One finding at least for each node, and for each HCA that shall make VFs."""
+    """Return the findings of stage platform, at least one for each node and for each HCA that must create VFs."""
     nodes = _select_answered_nodes(facts.nodes)
     findings: list[Finding] = []
     if not facts.nodes:
@@ -141,8 +143,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def make_groups(intent: Intent, facts: Facts) -> tuple[firmware_fleet.HcaModel, ...]:
-    """HCAs of one model on the fabrics that make VFs, and whose firmware is odd: what ``platform.firmware`` tells
-    of."""
+    """Group the HCAs of the fabrics with VFs by model, each group with the firmware versions and settings in which HCAs
+    differ from most of their model. The check ``platform.firmware`` reports the same differences.
+    """
     memberships, fleet = _compared(intent, facts)
     return firmware_fleet.group_by_model(memberships.values(), fleet)
 
@@ -169,7 +172,12 @@ def _select_answered_nodes(nodes: typing.Mapping[str, ObservedHcas]) -> dict[str
 
 
 def _ari_on(name: str, platform: NodePlatform, memberships: typing.Mapping[str, Membership]) -> bool:
-    """Return whether the configuration space of each HCA of the node that makes VFs says so."""
+    """Return whether ARI is on for every HCA of the node that creates VFs, as its PCI configuration space shows. Return
+    False if the node has no such HCA.
+
+    :param name: name of the node
+    :param memberships: HCAs of each fabric
+    """
     addresses = {
         member.hca.pci.address for one in memberships.values() for member in one.members.get(name, ()) if member.hca.pci
     }
@@ -201,7 +209,9 @@ def _check_node(
 
 
 def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
-    """Report facts that could not be read. Those that this stage needs are unknown by themselves."""
+    """Report which data of a node could not be read. The findings of this stage that need these data have the status
+    unknown.
+    """
     if not platform.errors:
         return []
     why = f"These could not be read, so what they would say is unknown: {'; '.join(platform.errors[:10])}."
@@ -219,7 +229,9 @@ def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
 
 
 def _check_iommu(name: str, platform: NodePlatform) -> Finding:
-    """The kernel's groups prove it; the firmware's tables tell who is to blame when they are not there."""
+    """Check that the IOMMU is on. The IOMMU groups of the kernel prove it. Without them, the ACPI tables show whether
+    the BIOS or the kernel is the cause.
+    """
     expected = "an IOMMU that translates"
     arguments = (
         f"kernel arguments {' '.join(platform.kernel_arguments)}"

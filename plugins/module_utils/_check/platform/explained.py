@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage platform mean, for the pages that the report leads to. Check ids: ``platform.*``."""
+"""Explanations of the findings of stage platform, for the pages to which the report links. Check ids:
+``platform.*``.
+"""
 
 from __future__ import annotations
 

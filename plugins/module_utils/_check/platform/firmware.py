@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The firmware of an HCA: the version and settings that run, those that a reset would activate, and whether they are
-those of its model. Check id: ``platform.firmware``.
+"""Check the firmware of an HCA: the running version and settings, those that a reset would activate, and whether they
+are those of its model. Check id: ``platform.firmware``.
 
-sysfs and PCI configuration space show what runs, which proves SRIOV_EN and NUM_OF_VFS. mstconfig, devlink or NVIDIA's
-NIC configuration operator report what is stored for the next reset. Without such a report only what runs is judged.
+sysfs and the PCI configuration space show the running state, which proves SRIOV_EN and NUM_OF_VFS. mstconfig, devlink
+or NVIDIA's NIC configuration operator report the values stored for the next reset. Without such a report, only the
+running state is judged.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ _GRAVEST: tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
 
 
 def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
-    """Report that NVIDIA's operator, or its objects about a node, could not be read. The HCAs are judged
-    nevertheless."""
+    """Warn that NVIDIA's NIC configuration operator, or its objects for a node, could not be read. The HCAs are judged
+    nevertheless.
+    """
     for node, causes in sorted(unread_of(nics).items()):
         told = "; ".join(causes[:3])
         why = f"So whether NVIDIA's NIC configuration operator decides on its firmware is not known: {told}."
@@ -52,7 +54,7 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
 
 
 def unread_of(nics: NicDevices) -> dict[str, list[str]]:
-    """Return the reasons for which NicDevices of a node could not be read, by its name."""
+    """Return the reasons for which NicDevice objects could not be read, by node name."""
     found: dict[str, list[str]] = {}
     for item in nics.unread:
         found.setdefault(item.node, []).append(item.why)
@@ -60,7 +62,12 @@ def unread_of(nics: NicDevices) -> dict[str, list[str]]:
 
 
 def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fleet) -> typing.Iterator[Finding]:
-    """Return at most one finding on an HCA. What follows from sriov_totalvfs alone is reported by platform.sriov."""
+    """Yield at most one finding on the firmware of an HCA. If the only fault is the number of VFs in sriov_totalvfs,
+    there is none, since platform.sriov reports it.
+
+    :param function: SR-IOV properties of the HCA in sysfs
+    :param fleet: firmware of all HCAs, with which this one is compared
+    """
     subject, wanted, total = f"{node} {hca.name}", fabric.virtual_functions, function.sriov_total or 0
     seen, nic = fleet.firmware_of(node, function.address), fleet.nic_of(node, function.address)
     stored = (
@@ -85,7 +92,7 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
 
 
 def _join_objections(subject: str, objections: typing.Sequence[FirmwareObjection]) -> Finding:
-    """Join all objections into one finding, with the failures first."""
+    """Join all faults of an HCA's firmware into one finding, with the most severe first. The finding has its status."""
     ordered = sorted(objections, key=lambda objection: _GRAVEST.index(objection.status))
     measured, expected = (
         "; ".join(dict.fromkeys(parts))
@@ -128,7 +135,11 @@ def _check_version(hca: Hca, fleet: Fleet) -> typing.Iterator[FirmwareObjection]
 
 
 def _check_differences(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.Iterator[FirmwareObjection]:
-    """Report settings that differ from those of most HCAs of the model on the fabric."""
+    """Report firmware settings in which an HCA differs from most HCAs of its model on the fabric.
+
+    :param seen: firmware of the HCA
+    :param fleet: firmware of all HCAs
+    """
     odd = find_odd_settings(fabric.name, hca, seen, fleet)
     if odd:
         measured = ", ".join(f"{one.what} {one.value}" for one in odd)
@@ -146,7 +157,12 @@ def _check_differences(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet
 def _check_pending(
     hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice]
 ) -> typing.Iterator[FirmwareObjection]:
-    """Report a version, or a change by NVIDIA's operator, that is not in force yet."""
+    """Report a firmware version that is stored and does not run yet, and a change by NVIDIA's operator that is not in
+    force yet. Also report a tool and a driver that disagree on the running version.
+
+    :param seen: firmware as a tool reports it
+    :param nic: report of NVIDIA's operator
+    """
     device = hca.pci.device if hca.pci else ""
     told = seen.running if seen else None
     running = (told.value if told else None) or hca.firmware
@@ -188,7 +204,9 @@ def _check_pending(
 def _describe_firmware(
     hca: Hca, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice], fleet: Fleet
 ) -> str:
-    """Describe the version of an HCA without objections, and the sources of its settings."""
+    """Return a text for an HCA without faults: its firmware version, how many HCAs of its model have it, and the
+    sources of its settings.
+    """
     counts, usual = find_usual(hca, fleet)
     alike = f", as {counts[usual or '']} of {sum(counts.values())} of its model" if counts else ""
     parts = [f"firmware {hca.firmware} ({hca.board or 'no PSID'}){alike}" if hca.firmware else "no version shown"]

@@ -33,10 +33,11 @@ PORTS, EITHER_LINK = "LINK_TYPE_P", 3
 
 @dataclasses.dataclass(frozen=True)
 class DifferingValue:
-    """A value of an HCA that differs from most of its model.
+    """A firmware version or setting of an HCA that differs from most HCAs of its model.
 
-    :ivar what: firmware, or the name of a setting
-    :ivar count: number of HCAs with the usual value, out of ``of`` that were compared
+    :ivar what: ``firmware``, or the name of a setting
+    :ivar count: number of HCAs with the usual value
+    :ivar of: number of HCAs that were compared
     """
 
     what: str
@@ -48,10 +49,10 @@ class DifferingValue:
 
 @dataclasses.dataclass(frozen=True)
 class HcaModel:
-    """The HCAs of one model.
+    """The HCAs of one model, and the firmware values in which some of them differ.
 
-    :ivar hcas: node and name of each
-    :ivar odd: the values that differ, by HCA
+    :ivar hcas: node and name of each HCA
+    :ivar odd: values that differ, by HCA; HCAs without any are left out
     """
 
     model: str
@@ -61,13 +62,13 @@ class HcaModel:
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """The firmware of all nodes.
+    """The firmware versions and settings of the HCAs of all nodes, with which each HCA is compared.
 
     :ivar versions: see :func:`count_versions`
     :ivar values: see :func:`count_values`
-    :ivar usual: the version that most HCAs of a model run; the newest one where several are equally frequent
-    :ivar seen: the report about the firmware of an HCA, by node and PCI address
-    :ivar nics: the reports of NVIDIA's operator, by node or by the short name of its host, with the PCI address
+    :ivar usual: the version that most HCAs of a model run; the newest one if several are equally frequent
+    :ivar seen: firmware of each HCA as a tool reports it, by node and PCI address
+    :ivar nics: reports of NVIDIA's operator, by node name or short host name, with the PCI address
     """
 
     intent: Intent
@@ -79,12 +80,13 @@ class Fleet:
     nics: typing.Mapping[tuple[str, str], NicDevice]
 
     def firmware_of(self, node: str, address: str) -> typing.Optional[HcaFirmware]:
-        """Return the report about the firmware of an HCA; None where there is none."""
+        """Return the report about the firmware of an HCA; None if there is none."""
         return self.seen.get((node, address))
 
     def nic_of(self, node: str, address: str) -> typing.Optional[NicDevice]:
-        """Return the report of NVIDIA's operator on an HCA. The cluster may know the node by another name of the same
-        host."""
+        """Return the report of NVIDIA's operator on an HCA; None if there is none. If the name of the node has no
+        report, its short host name is tried, since the cluster may use another name of the same host.
+        """
         return self.nics.get((node, address)) or self.nics.get((_host(node), address))
 
 
@@ -94,7 +96,12 @@ def collect_fleet(
     firmware: typing.Mapping[str, ObservedFirmware],
     nics: NicDevices,
 ) -> Fleet:
-    """Return the values with which single HCAs are compared."""
+    """Collect the firmware versions and settings of all HCAs, with which each HCA is compared.
+
+    :param memberships: HCAs of each fabric
+    :param firmware: answers of the nodes about the firmware of their HCAs
+    :param nics: reports of NVIDIA's operator
+    """
     known = tuple(memberships)
     named = {
         (name, address): nic for nic in nics.devices for address in nic.ports for name in (nic.node, _host(nic.node))
@@ -125,7 +132,9 @@ def count_versions(memberships: typing.Iterable[Membership]) -> Versions:
 
 
 def count_values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Values:
-    """Count the HCAs of each model on a fabric by the value in force. Links are compared with their fabric instead."""
+    """Count the HCAs of each model on a fabric by the value of each setting in force. The link type is left out, since
+    it is compared with the fabric.
+    """
     found: dict[tuple[str, _Model, str], typing.Counter[str]] = {}
     for membership in memberships:
         for node, members in membership.members.items():
@@ -163,7 +172,9 @@ def find_odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) ->
 
 
 def group_by_model(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[HcaModel, ...]:
-    """Group the HCAs of the fabrics by model, with the values that differ."""
+    """Group the HCAs of the fabrics by model, each group with the firmware values in which HCAs differ from most of
+    their model.
+    """
     hcas: dict[_Model, dict[tuple[str, str], dict[DifferingValue, None]]] = {}
     for membership in memberships:
         for node, members in membership.members.items():
@@ -187,7 +198,9 @@ def group_by_model(memberships: typing.Iterable[Membership], fleet: Fleet) -> tu
 
 
 def find_usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing.Optional[str]]:
-    """Return how many HCAs of its model run each version, and the usual version."""
+    """Return the number of HCAs of the same model by firmware version, and the version that most of them run. If the
+    model or the version of the HCA is not known, return no counts and its own version.
+    """
     model = _identify_model(hca)
     counts = fleet.versions.get(model, {}) if model is not None and hca.firmware else {}
     return counts, fleet.usual[model] if model is not None and counts else hca.firmware
@@ -205,7 +218,7 @@ def _index_by_address(firmware: typing.Mapping[str, ObservedFirmware]) -> _Seen:
 
 
 def _host(node: str) -> str:
-    """Return the short name of the host; the whole name of a node that is named by its address."""
+    """Return the short host name of a node. If the name of the node is an address, return it unchanged."""
     short = host_of(node)
     return node if short.isdigit() or ":" in node else short
 
@@ -215,7 +228,9 @@ def _is_compared(setting: FirmwareSetting) -> bool:
 
 
 def _value_in_force(setting: FirmwareSetting) -> str:
-    """Return the value in force; the value that is set where the firmware does not report the one in force."""
+    """Return the value of a firmware setting that is in force. If the firmware does not report it, return the stored
+    value; if that is missing too, an empty text.
+    """
     return setting.current or setting.next or ""
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings of an HCA's firmware that the fabric needs and the intent wants, compared with the settings that a tool
-reports. Part of the check ``platform.firmware``.
+"""Compare the firmware settings that a tool reports for an HCA with those that the fabric needs and the intent asks
+for. Part of the check ``platform.firmware``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .firmware_fleet import EITHER_LINK, PORTS, Fleet
 
 
 class FirmwareObjection(typing.NamedTuple):
-    """A reason against the firmware of an HCA. All objections of an HCA are one finding."""
+    """A fault in the firmware of an HCA, with status, texts and remedy. All faults of an HCA become one finding."""
 
     status: typing.Literal["fail", "unknown", "warn"]
     measured: str
@@ -36,10 +36,10 @@ class FirmwareObjection(typing.NamedTuple):
 
 
 class DesiredSetting(typing.NamedTuple):
-    """A setting that the fabric or the intent wants.
+    """A firmware setting that the fabric needs or the intent asks for, with its value.
 
-    :ivar least: a larger value fulfills it as well
-    :ivar needed: without it the fabric has no VFs, or another link
+    :ivar least: whether a larger value fulfills it too
+    :ivar needed: whether the fabric has no VFs, or another link type, without it
     """
 
     name: str
@@ -48,7 +48,7 @@ class DesiredSetting(typing.NamedTuple):
     needed: bool = True
 
     def met(self, value: typing.Optional[str]) -> typing.Optional[bool]:
-        """Return whether a value fulfills the setting; None where the value is not known."""
+        """Return whether a value fulfills the setting; None if the value is not known."""
         if value is None:
             return None
         if self.least:
@@ -58,7 +58,11 @@ class DesiredSetting(typing.NamedTuple):
 
 
 def list_desired_settings(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[DesiredSetting]:
-    """Return the settings that the fabric needs and the intent wants, by their names in this firmware."""
+    """Yield the firmware settings that the fabric needs and those that the intent asks for. The number of VFs and the
+    link type have the names that the firmware of this HCA uses.
+
+    :param seen: firmware of the HCA
+    """
     each = seen.setting("PF_NUM_OF_VF_VALID")
     name = "PF_NUM_OF_VF" if each is not None and number(each.next) == 1 else "NUM_OF_VFS"
     yield DesiredSetting("SRIOV_EN", "True")
@@ -75,8 +79,12 @@ def list_desired_settings(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> 
 def is_in_force(
     wish: DesiredSetting, setting: FirmwareSetting, fabric: Fabric, function: PciEvidence
 ) -> typing.Optional[bool]:
-    """Return whether a desired setting is in force; None where it is not known. VFs that are offered prove their
-    settings, even against the report of a tool."""
+    """Return whether an HCA runs with a desired setting; None if not known. If the HCA offers enough VFs, the settings
+    that VFs need are in force, even if a tool reports otherwise.
+
+    :param wish: the desired setting
+    :param setting: the setting as a tool reports it
+    """
     needed = int(wish.value) if wish.least else fabric.virtual_functions
     if wish.needed and not wish.name.startswith(PORTS) and (function.sriov_total or 0) >= needed:
         return True
@@ -86,8 +94,14 @@ def is_in_force(
 def check_settings(
     fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typing.Optional[NicDevice], fleet: Fleet
 ) -> typing.Iterator[FirmwareObjection]:
-    """Compare the settings with the desired ones. VFs that are offered prove their settings, even against the report of
-    a tool. Only the tool knows the settings after the next reset."""
+    """Compare the firmware settings of an HCA with the desired ones, now and after the next reset. If the HCA offers
+    enough VFs, the settings that VFs need are in force, even if a tool reports otherwise. Only the tool knows the
+    settings after the next reset.
+
+    :param function: SR-IOV properties of the HCA in sysfs
+    :param seen: firmware as a tool reports it
+    :param nic: report of NVIDIA's operator
+    """
     wished = tuple(list_desired_settings(fabric, seen, fleet.intent))
     for wish in wished:
         setting = seen.setting(wish.name)
@@ -149,8 +163,9 @@ def check_settings(
 def check_unread_wishes(
     fabric: Fabric, hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], fleet: Fleet
 ) -> typing.Iterator[FirmwareObjection]:
-    """Report the desired settings that no tool has read. The settings that the fabric needs are visible in the VFs and
-    the link."""
+    """Report firmware settings that the intent asks for and that no tool has read. The settings that the fabric needs
+    are not reported, since the number of VFs and the link prove them.
+    """
     if hca.pci is None or hca.pci.vendor != VENDOR:
         return
     known = seen or HcaFirmware(function.address)
@@ -180,7 +195,9 @@ def check_unread_wishes(
 
 
 def _describe_remedy(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: DesiredSetting) -> str:
-    """Return the remedy that makes a setting, by the component that owns it on this HCA."""
+    """Return how to change a setting. The instruction depends on the owner of the settings of this HCA: the host,
+    NVIDIA's operator, or the Arm cores of a BlueField.
+    """
     if nic is not None and nic.configured:
         return (
             f"Set {wish.name}={wish.value} in the NicConfigurationTemplate of NicDevice {nic.name}, which decides"

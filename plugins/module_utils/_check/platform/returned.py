@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a node that was reset has all HCAs and links that it had before. Check id: ``platform.returned``.
+"""Check that a node that was reset has all HCAs and links that it had before. Check id: ``platform.returned``.
 
-The stages before this one judged the boot before the reset. What they found is not true of the node any more unless it
-came back as it was.
+The earlier stages judged the node before its reset. Their results hold only if the node came back unchanged.
 """
 
 from __future__ import annotations
@@ -28,10 +27,11 @@ def check(
     now: typing.Mapping[str, ObservedHcas],
     outcomes: typing.Optional[typing.Iterable[NodeOutcome]] = (),
 ) -> typing.Iterator[Finding]:
-    """One finding for each node that was reset.
+    """Yield a finding for each node that was reset: has it all HCAs and links that it had before.
 
-    :param before: by node; of those that were reset
-    :param outcomes: of the roll
+    :param before: HCAs before the reset, by node, of the nodes that were reset
+    :param now: answer of node_info after the reset, by node
+    :param outcomes: outcomes of the roll
     """
     reset = dict.fromkeys(outcome.node for outcome in outcomes or () if outcome.was_reset)
     for node in (name for name in reset if name not in before):
@@ -87,10 +87,10 @@ def check(
 
 
 def missing(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:
-    """Return what a node had and lacks now, in words: physical functions, their RDMA devices, ports that had a link,
-    and how fast those were.
+    """Return a description of each part that a node had before its reset and does not have now: physical functions,
+    their RDMA devices, active ports, link rates and interfaces.
 
-    An HCA is known again by its node GUID, without one by its PCI address: a reset may number the buses anew.
+    An HCA is identified by its node GUID, or without one by its PCI address, since a reset may renumber the buses.
     """
     there = {_identify_hca(hca): hca for hca in now.hcas}
     lost: list[str] = []
@@ -106,9 +106,10 @@ def _list_physical(node: NodeHcas) -> list[Hca]:
 
 
 def _identify(node: NodeHcas) -> frozenset[str]:
-    """Return the node GUIDs and MAC addresses of the physical functions, by which a machine is known again.
+    """Return the node GUIDs and MAC addresses of the physical functions, which identify a machine.
 
-    The parts of a bond show the address of any of them, and IPoIB has the GUIDs.
+    Interfaces of a bond are left out, since they show the address of any port of the bond. IPoIB interfaces are left
+    out too, since their addresses are GUIDs.
     """
     found = set()
     for hca in _list_physical(node):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What became of the nodes that were to be brought to what is wanted. Check id: ``platform.roll``."""
+"""Report the outcome of the roll that brings nodes to the desired settings. Check id: ``platform.roll``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _AGAIN = "Do what is said there, and run the stage again: it goes on where it en
 def check(
     planned: typing.Optional[RollPlan], outcomes: typing.Optional[tuple[NodeOutcome, ...]], error: str
 ) -> typing.Iterator[Finding]:
-    """One finding for each node of the roll, or one why there was none; nothing where nobody asked for one."""
+    """Yield a finding for each node of the roll. Yield a single finding if the roll was refused, has no nodes or has no
+    complete result. Yield nothing if no roll was requested.
+    """
     if error:
         yield Finding(_CHECK, "cluster", UNKNOWN, "not ended", _EXPECTED, f"{error.rstrip('.')}.", _AGAIN)
         return
@@ -56,8 +58,11 @@ def check(
 
 
 def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) -> Finding:
-    """Each step has one outcome, and each outcome its step; of what does not match the worst is told, and nothing of it
-    passes."""
+    """Return the finding on a node of the roll. Each step of the plan should have exactly one outcome. If the numbers
+    differ, return a failed outcome if there is one, else a finding of status unknown.
+
+    :param steps: number of steps that the plan has for the node
+    """
     if (steps, len(outcomes)) == (1, 1):
         return _check_node(outcomes[0])
     if not outcomes:

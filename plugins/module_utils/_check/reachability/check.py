@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage reachability: does every port of an InfiniBand fabric reach its partners, as a client and as a server. Check
-ids: ``reachability.*``.
+"""The check of stage reachability: on each rail of an InfiniBand fabric, the ports of all nodes reach each other, in
+both directions. Check ids: ``reachability.*``.
 
-Partners are the ports of the same rail on the other nodes. Only counted packets are evidence: ibping's exit code and
-times are not. Any loss fails. What failing pairs have in common is named from who passed and who failed, and from where
-the HCAs are.
+The partners of a port are the ports of the same rail on the other nodes. Only packet counts are evidence, not the exit
+code and the times of ibping. Any loss fails. A common cause of failing pairs is derived from the pairs that pass and
+fail, and from the positions of the HCAs in the topology.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ LEAST_PACKETS = 20
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """The input of the check besides the intent.
+    """The facts by which stage reachability is judged, besides the intent.
 
-    :ivar nodes: answer of node_info of each node
-    :ivar subnets: answer of subnet_manager_info of each node
-    :ivar topologies: answer of fabric_info of each node; most nodes were asked for nothing
-    :ivar plan: who was to serve and to ping, by node
+    :ivar nodes: HCAs of each node (node_info)
+    :ivar subnets: subnet manager of each port of each node (subnet_manager_info)
+    :ivar topologies: topology of the fabric from a few nodes (fabric_info). Most nodes were not asked for it
+    :ivar plan: planned servers and pings, by node
     :ivar servers: answer of ibping, mode serve, of each node
     :ivar pings: answer of ibping, mode ping, of each node
     :ivar stopped: answer of ibping, mode stop, of each node
-    :ivar by_pods: names of the nodes that are reached by observers
+    :ivar by_pods: names of the nodes that are read by observers (pods) instead of ssh
     """
 
     nodes: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
@@ -61,7 +61,9 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """One finding at least for each fabric, each node, and each port of an InfiniBand fabric."""
+    """Return the findings of stage reachability, at least one for each fabric. If a fabric is InfiniBand, each node and
+    each of its ports has at least one too.
+    """
     nodes = {
         name: observed.value
         for name, observed in facts.nodes.items()
@@ -108,9 +110,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def compute_chance_to_see(loss: float, packets: int) -> float:
-    """Probability that at least one of the packets shows a loss.
+    """Return the probability, 0 to 1, that a test notices the loss of a link: that at least one of the packets is lost.
 
-    :param loss: share of the round trips that get lost, 0 to 1
+    :param loss: fraction of the round trips that are lost, 0 to 1
+    :param packets: number of packets sent
     """
     return 1 - (1 - loss) ** packets
 
@@ -165,7 +168,10 @@ def _check_nodes(facts: Facts) -> list[Finding]:
 def _check_fabric(
     fabric: Fabric, membership: Membership, facts: Facts, claims: typing.Mapping[Key, LidClaim]
 ) -> list[Finding]:
-    """:param claims: of the ports of which it is not proven that they have their LID"""
+    """Return the findings on an InfiniBand fabric.
+
+    :param claims: ports that are not proven to have the LID that their nodes report
+    """
     ports = _list_ports(membership, facts)
     if not ports:
         why = f"The fabric has no port on any of the {len(membership.members)} nodes that were read."
@@ -231,7 +237,9 @@ def _list_ports(membership: Membership, facts: Facts) -> list[PingPort]:
 def _judge_scope(
     fabric: Fabric, ports: typing.Sequence[PingPort], as_client: typing.Mapping[PingPort, typing.Sequence[Pair]]
 ) -> Finding:
-    """Report how many pairs were tested. Other findings judge the pairs."""
+    """Report the coverage of the test, always as a pass: how many partners each port pinged, with how many packets.
+    Other findings judge the pairs.
+    """
     partners = max(len(asked) for asked in as_client.values())
     most = len({port.node for port in ports}) - 1
     packets = [pair.ping.transmitted for asked in as_client.values() for pair in asked if pair.ping and pair.passed]
@@ -263,8 +271,9 @@ def _judge_scope(
 
 
 def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membership, facts: Facts) -> list[Finding]:
-    """Report the links that the pings went over, there and back. Stage fabric reports why there is no topology, where
-    there is none."""
+    """Report which links of the fabric the pings used, in both directions. Return no finding without a topology, since
+    stage fabric reports the cause.
+    """
     ways, _why = find_paths(fabric, membership, facts.topologies)
     if ways is None:
         return []

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What failing pairs have in common, and what to do about it."""
+"""Report the suspects: nodes, HCAs, leaves and links whose failure would explain several failing pairs. Each finding
+has the remedy.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,11 @@ def check_suspects(
     membership: Membership,
     topologies: typing.Mapping[str, ObservedTopologies],
 ) -> list[Finding]:
-    """Find what the failing pairs have in common."""
+    """Return one finding for each suspect, which is a common cause of failing pairs; a single pass if no pair fails.
+
+    :param pairs: all planned pairs with their results
+    :param found: suspects, the strongest first
+    """
     measured = sum(pair.ping is not None for pair in pairs)
     expected = "no pair fails"
     if not measured:
@@ -68,7 +74,11 @@ def check_suspects(
 
 
 def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
-    """Failing pairs without a suspect of their own."""
+    """Return the finding on the failing pairs that no suspect explains.
+
+    :param rest: these pairs, in the form of a suspect
+    :param named_before: number of suspects that were reported
+    """
     if named_before == MOST_SUSPECTS:
         why, remedy = (
             f"The {MOST_SUSPECTS} strongest suspects do not explain these: {_format_explained_pairs(rest)}.",
@@ -87,7 +97,7 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
 
 
 def _format_explained_pairs(suspect: Suspect) -> str:
-    """Return the first of the pairs that a suspect explains, and how many more there are."""
+    """Return the first three pairs that a suspect explains as text, and the number of further ones."""
     more = f" and {len(suspect.explained) - 3} more" if len(suspect.explained) > 3 else ""
     return ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:3]) + more
 
@@ -130,8 +140,11 @@ def _judge_suspect(
 def _next_steps(
     elements: typing.Iterable[Element], where: typing.Mapping[str, Place], topology: typing.Optional[Topology]
 ) -> typing.Iterator[str]:
-    """Return the next steps for all of them: one sentence for the links, each of them once, whichever leaf it is an
-    uplink of."""
+    """Yield one instruction for each element that a suspect consists of, such as an HCA or a switch. The links between
+    switches share one instruction, which names each link once.
+
+    :param where: position of each HCA, by its name
+    """
     of_links = [element for element in elements if element.kind in ("uplinks", "leaves")]
     if of_links:
         names = ", ".join(dict.fromkeys(links_of(element, topology) or element.name for element in of_links))
@@ -140,7 +153,10 @@ def _next_steps(
 
 
 def _next_step(element: Element, where: typing.Mapping[str, Place], topology: typing.Optional[Topology]) -> str:
-    """Return the next step for a suspect; of an HCA with both ends of its cable."""
+    """Return the instruction for one element of a suspect. That for an HCA names both ends of its cable.
+
+    :param where: position of each HCA, by its name
+    """
     name = element.name
     if element.kind == "hca":
         place = where[name]

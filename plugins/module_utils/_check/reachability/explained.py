@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage reachability mean, for the pages that the report leads to. Check ids:
-``reachability.*``."""
+"""Explanations of the findings of stage reachability, for the pages to which the report links. Check ids:
+``reachability.*``.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One direction between two ports: was it measured, and did it pass."""
+"""The ping results from one port to another, and the findings on them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ _Servers = typing.Mapping[str, ObservedServers]
 
 
 class PingPort(typing.NamedTuple):
-    """A port that takes part: where it is and what it is called."""
+    """A port that takes part in the pings, with its rail, its LID, its partition keys and its position in the
+    topology.
+    """
 
     node: str
     device: str
@@ -49,10 +51,11 @@ class PingPort(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Pair:
-    """One direction between two ports.
+    """A ping from a client port to a server port, and its result.
 
-    :ivar ping: None when it was planned and not measured, or what was measured proves nothing
-    :ivar why: it is None; :ivar remedy: for that; empty: by hand
+    :ivar ping: result; None if the pair was planned and not measured, or the measurement proves nothing
+    :ivar why: reason for which ``ping`` is None
+    :ivar remedy: remedy for that; empty for the default, a ping by hand
     """
 
     client: PingPort
@@ -67,8 +70,9 @@ class Pair:
 
     @property
     def apart(self) -> typing.Optional[Apart]:
-        """Return the partitions that keep a pair apart from which nothing came back. What came back proves that none
-        does."""
+        """Return how partition keys separate the two ports. Return None if the keys allow the connection, or if a
+        packet came back, which proves it.
+        """
         return (
             apart(self.client.pkeys, self.server.pkeys) if self.ping is not None and self.ping.received == 0 else None
         )
@@ -84,11 +88,12 @@ def find_pairs(
 ) -> list[Pair]:
     """Return the planned pairs of these ports, each with its measurement.
 
-    :param plan: who was to ping, by node
+    :param plan: planned servers and pings, by node
     :param pings: answer of ibping, mode ping, of each node
-    :param gone: ports whose server ended before its time: a loss there is no cable's
-    :param strays: gets the LIDs that a client was to ping, and that no port of its rail has
-    :param claims: ports of which it is not proven that they have their LID: what answers there may be another port
+    :param gone: ports whose server ended too early, so that a loss does not indicate a bad cable
+    :param strays: output: by client port, the planned destination LIDs that no port of its rail has
+    :param claims: ports that are not proven to have the LID that their nodes report, so that another port may have
+        answered
     """
     # a port that is proven goes before one that tells the same LID
     servers = {
@@ -152,7 +157,11 @@ def find_pairs(
 
 
 def find_gone_servers(ports: typing.Iterable[PingPort], servers: _Servers, stopped: _Servers) -> set[PingPort]:
-    """Ports whose server started, and was not there any more when it was to be ended."""
+    """Return the ports whose ping server started, but no longer ran when the stage stopped the servers.
+
+    :param servers: answer of ibping, mode serve, of each node
+    :param stopped: answer of ibping, mode stop, of each node
+    """
     left = {
         (name, server.rdma_device, server.port)
         for name, observed in stopped.items()
@@ -180,8 +189,11 @@ def lose_some_each(pairs: typing.Sequence[Pair]) -> bool:
 def judge_pairs(
     fabric: Fabric, pairs: typing.Sequence[Pair], found: typing.Sequence[Suspect], servers: _Servers
 ) -> list[Finding]:
-    """Each pair, as long as a reader can read them: with a thousand nodes one dead leaf makes as many failing pairs as
-    a book has lines."""
+    """Return one finding for each pair. If more than ``_MOST_PAIRS`` pairs fail, list some of each suspect and count
+    the rest. If more than ``_MOST_PAIRS`` pairs pass, list none of the passing ones.
+
+    :param found: suspects, which are common causes of failing pairs
+    """
     good = [pair for pair in pairs if pair.passed]
     bad = [pair for pair in pairs if not pair.passed]
     back = {(pair.server, pair.client) for pair in good}
@@ -277,7 +289,10 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
 
 
 def _judge_late(subject: str, measured: str, pair: Pair) -> Finding:
-    """Judge a pair that passed at its second, longer run: packets of the first were sent again."""
+    """Return the warning on a pair whose first run needed retransmissions. A second, longer run passed without any.
+
+    :param measured: result as text
+    """
     return Finding(
         "reachability.pair",
         subject,
@@ -291,7 +306,11 @@ def _judge_late(subject: str, measured: str, pair: Pair) -> Finding:
 
 
 def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
-    """Judge a pair that no cable keeps apart."""
+    """Return the finding on a pair whose ports partition keys separate.
+
+    :param measured: result as text
+    :param found: how the keys separate the ports
+    """
     shared = (
         f" They share {folded(found.shared, 8)}, which ibping does not use, so this way is not proven."
         if found.shared

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a finding says where partition keys keep pairs apart, and no element is to be accused."""
+"""Status and remedy of findings on pairs that partition keys separate. No hardware is a suspect for these pairs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ _ANOTHER_PARTITION = (
 
 
 def find_status(parted: typing.Sequence[Apart]) -> typing.Literal["fail", "unknown"]:
-    """Return ``unknown`` where all of them share another partition: then nothing is known to be wrong."""
+    """Return the status for pairs that partition keys separate: ``unknown`` if the ports of every pair share another
+    partition, which ibping does not use, else ``fail``.
+    """
     return UNKNOWN if all(found.shared for found in parted) else FAIL
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A port as a client and as a server of all its pairs."""
+"""Judge each port by the pings in which it was the client or the server."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ def judge_port(
     strays: typing.Sequence[int],
     claim: typing.Optional[LidClaim] = None,
 ) -> Finding:
-    """A port is proven when it was client and server at least once, and nothing of that failed.
+    """Return the finding on a port. It passes if the port was client and server at least once and all its pairs passed.
 
-    :param claim: it is not proven that the port has its LID
+    :param as_client: pairs in which the port was the client
+    :param as_server: pairs in which the port was the server
+    :param strays: planned destination LIDs that no port of its rail has
+    :param claim: set if the port is not proven to have the LID that its node reports
     """
     subject, expected = f"{fabric.name} rail {port.rail} {port}", "proven as client and as server"
     passed = [sum(pair.passed for pair in group) for group in (as_client, as_server)]

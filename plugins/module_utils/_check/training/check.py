@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage training: did a job use the network that it was given, all of it and no other (row S3.6). Check ids:
-``training.*``.
+"""The check of stage training: a job used the HCAs of its pods, all rails of the fabric, and no other network. Check
+ids: ``training.*``.
 
-_check/job/channels.py judges the log alone; here it meets the intent, the pods and the nodes: the HCAs that the
-channels use are those that the pod got, and each rail is used.
+_check/job/channels.py judges the log by itself. This check compares it with the intent, the pods and the nodes.
 """
 
 from __future__ import annotations
@@ -37,13 +36,14 @@ from .ucx import judge_endpoints
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """The input of the check besides the intent.
+    """The facts by which stage training is judged, besides the intent.
 
-    :ivar log: answer of nccl_log_info; None when no log was given
-    :ivar pods: of the job; None when the API server was not asked
-    :ivar hcas: answer of node_info of each node
-    :ivar subnets: answer of subnet_manager_info of each node
-    :ivar topologies: answer of fabric_info; in a fleet of several server models the leaf tells the rail
+    :ivar log: answer of nccl_log_info; None if no log was given
+    :ivar pods: pods of the job; None if the API server was not queried
+    :ivar hcas: HCAs of each node (node_info)
+    :ivar subnets: subnet manager of each port of each node (subnet_manager_info)
+    :ivar topologies: topology of the fabric (fabric_info), since the leaf determines the rail in a fleet of several
+        server models
     """
 
     log: typing.Optional[NcclLog] = None
@@ -55,9 +55,9 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class _Got:
-    """The devices of a fabric that a pod got.
+    """The devices of one fabric that a pod got.
 
-    :ivar devices: RDMA device: rail; None where the rail is not known
+    :ivar devices: rail of each RDMA device; None if the rail is not known
     :ivar nameless: interfaces whose RDMA device is not known
     """
 
@@ -66,7 +66,9 @@ class _Got:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return findings on the log, on each rank in it, and on each host: its interface, its HCAs and its rails."""
+    """Return the findings on the log, on each rank, and on each host: its interface, its HCAs and its rails. For jobs
+    over UCX, return the findings on problems and endpoints. Without a log, return a single finding.
+    """
     wanted = intent.cluster.training
     if facts.log is None:
         return (_report_no_log(wanted),)
@@ -86,7 +88,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 def _list_allowed(
     intent: Intent, wanted: Training, facts: Facts
 ) -> dict[str, typing.Optional[typing.AbstractSet[str]]]:
-    """Return the RDMA devices that the pod of each host with endpoints of UCX got; None where that is not known."""
+    """Return the RDMA devices of the pod of each host with UCX endpoints. A host whose devices are not known has None.
+
+    :param wanted: properties that the log must prove
+    """
     fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
     members = _list_members(fabrics, facts)
     found: dict[str, typing.Optional[typing.AbstractSet[str]]] = {}
@@ -122,7 +127,10 @@ def _list_hosts_of_job(
 
 
 def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) -> typing.Iterator[Finding]:
-    """Judge each host of a log: its interface, its HCAs and its rails."""
+    """Return the findings on each host of a log: its interface, its HCAs, its rails and its queue pairs.
+
+    :param wanted: properties that the log must prove
+    """
     several = any(spans_nodes(communicator) for communicator in log.communicators)
     used = _collect_used_devices(log)
     fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
@@ -195,8 +203,9 @@ def _report_no_log(wanted: typing.Optional[Training]) -> Finding:
 
 
 def _collect_used_devices(log: NcclLog) -> dict[str, dict[str, bool]]:
-    """Return, by host, the RDMA devices that channels use; false for one that is but a number, as its name is not in
-    the log."""
+    """Return the RDMA devices that channels use, by host. The value of a device is False if the log contains only its
+    number and not its name.
+    """
     names = {
         (process.host, process.pid): {device.index: device.name for device in process.devices}
         for process in log.processes
@@ -218,7 +227,7 @@ def _collect_used_devices(log: NcclLog) -> dict[str, dict[str, bool]]:
 
 
 def _list_members(fabrics: typing.Sequence[Fabric], facts: Facts) -> dict[tuple[str, str], tuple[Member, ...]]:
-    """Return the members of each fabric on each node."""
+    """Return the members of each fabric on each node, by fabric and node name."""
     nodes = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
     fleet = {fabric.name: number_by_leaf(resolve(fabric, nodes, subnets), facts.topologies) for fabric in fabrics}
@@ -233,8 +242,9 @@ def _collect_pod_devices(
     members: typing.Sequence[Member],
     observed: typing.Optional[ObservedHcas],
 ) -> _Got:
-    """Return the RDMA devices that the pod got, by the annotation of multus, else of the node's sysfs; and of which
-    rail they are."""
+    """Return the RDMA devices of a fabric that the pod got, with their rails. The names come from the annotation of
+    multus, or from sysfs of the node.
+    """
     mine = [function for function in functions if function.network == attachment_name(fabric)]
     if find_traits(fabric).shared and mine:
         return _Got({member.hca.rdma_device: member.rail for member in members if member.hca.rdma_device}, ())
@@ -286,7 +296,9 @@ def _report_no_fabric(host: str) -> Finding:
 
 
 def _report_several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
-    """NCCL's log has the host name alone, which each pod of the namespace may have."""
+    """Report several pods with the same host name. NCCL's log contains only the host name, so their lines can't be told
+    apart.
+    """
     why = "These pods have this host name and got different functions, so it is not known which of them wrote the log."
     remedy = "Name the labels of the job in training_selectors, and delete the pods that are not of this run of it."
     return Finding(
@@ -295,9 +307,10 @@ def _report_several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Findi
 
 
 def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
-    """Return whether a pod may be of another job than the log.
+    """Return whether a pod may belong to another job than the log, because a different job has as many pods with the
+    host names of the log.
 
-    :param jobs: of the pods that have the host names of the log, with how many of these they have
+    :param jobs: for each job, the number of its pods with these host names
     """
     return any(count >= jobs[pod.job] for job, count in jobs.items() if job != pod.job)
 
@@ -350,7 +363,12 @@ def _report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) ->
 
 
 def _list_hcas(subject: str, got: _Got, used: dict[str, bool], allowed: typing.AbstractSet[str]) -> Finding:
-    """:param allowed: what the pod got of all fabrics that the job may use"""
+    """Return the finding on the HCAs of a fabric that a host uses. They should be exactly those that its pod got.
+
+    :param got: devices of the fabric that the pod got
+    :param used: devices that channels use, as ``_collect_used_devices`` returns them
+    :param allowed: devices that the pod got of all fabrics that the job may use
+    """
     measured, expected = f"uses {_list_names(used)}", f"uses {_list_names(got.devices)}"
     nameless = sorted(name for name, known in used.items() if not known)
     if got.nameless:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage training mean, for the pages that the report leads to. Check ids: ``training.*``."""
+"""Explanations of the findings of stage training, for the pages to which the report links. Check ids:
+``training.*``.
+"""
 
 from __future__ import annotations
 

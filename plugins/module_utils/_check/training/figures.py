@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The transport of the figures of nccl-tests: the log that has the figures must show it, by the verdict of
-_check/job/channels.py.
+"""Judge whether the bandwidths that nccl-tests prints were measured over RDMA. The log with these figures must prove
+the transport, by the rules of _check/job/channels.py.
 
-A test over TCP prints a well-formed table as well, so a figure alone proves nothing of the network.
+A test over TCP prints a well-formed table too, so a figure alone proves nothing about the network.
 """
 
 from __future__ import annotations
@@ -28,13 +28,17 @@ _TIMES, _LEAST = 4, 64
 
 
 def judge_tests(log: NcclLog, runs: typing.Sequence[NcclTests]) -> tuple[NcclTests, ...]:
-    """Return the runs, each with what the log proves of its transport. Runs of the same processes are judged once."""
+    """Return the runs, each with the transport that the log proves for it. Runs of the same processes are judged
+    once.
+    """
     judge = _Judge(log)
     return tuple(dataclasses.replace(run, transport=judge.transport(run)) for run in runs)
 
 
 class _Judge:
-    """The judge of each group of processes in a log."""
+    """A log with the transports that were derived from it. They are cached by group of processes, since several runs of
+    a test have the same processes.
+    """
 
     def __init__(self, log: NcclLog) -> None:
         self._log, self._by_process = log, group_by_process(log)
@@ -43,7 +47,9 @@ class _Judge:
         self._left = _LEAST + _TIMES * sum(len(item.ranks) for item in log.communicators)
 
     def transport(self, run: NcclTests) -> NcclTestTransport:
-        """Return what is known of the processes that a run lists; of one that lists none, the log as a whole."""
+        """Return the transport of the processes that a run lists. If the run lists none, return that of the whole
+        log.
+        """
         key = tuple((rank.host, rank.pid) for rank in run.ranks)
         found = self._known.get(key)
         if found is None:
@@ -63,8 +69,10 @@ class _Judge:
 
 
 def _judge_transports(own: NcclLog, silent: typing.Sequence[tuple[str, int]]) -> NcclTestTransport:
-    """:param own: the log, with the communicators of a run alone
-    :param silent: processes of the run of which no communicator is in the log
+    """Return the transports of the channels in a log, and the reasons why they are not proven; no reasons if they are.
+
+    :param own: log reduced to the communicators of a run
+    :param silent: processes of the run without a communicator in the log
     """
     reasons = dict.fromkeys(
         f"{finding.subject}: {finding.measured}. {finding.why}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Compare the queue pairs of a job with the fabric: the MTU, and on RoCE the version and the traffic class by which
-switches know its packets. Check id: ``training.queue_pairs``.
+"""Compare the queue pairs of a job with the fabric: the MTU, and on RoCE the version and the traffic class, by which
+switches choose the queue of a packet. Check id: ``training.queue_pairs``.
 
-The log contains these values with NCCL_DEBUG_SUBSYS=INIT,NET,ENV. A value that it does not contain has no finding.
+The log contains these values with NCCL_DEBUG_SUBSYS=INIT,NET,ENV. A value that the log does not contain is not checked.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check the transports and HCAs over which the endpoints of UCX send, for jobs that use UCX, such as those of NIXL.
-Check id: ``training.ucx``."""
+"""Check the transports and HCAs of UCX endpoints, for jobs that send over UCX, such as those of NIXL. Check id:
+``training.ucx``.
+"""
 
 from __future__ import annotations
 

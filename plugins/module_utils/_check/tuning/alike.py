@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Are nodes of one kind alike, whatever is expected of them. Check id: ``tuning.alike``.
+"""Compare the tuning of nodes with the same hardware with each other, independently of the expected values. Check id:
+``tuning.alike``.
 
-Of one kind are nodes whose CPUs, GPUs and HCAs are of the same models. What most of them show is usual; where as many
-show another thing, neither is.
+Nodes are comparable if their CPUs, GPUs and HCAs are of the same models. The value of most of them is the usual value.
+If the two most frequent values are on equally many nodes, no value is usual.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ _Kind = tuple[_Values, ...]
 
 @dataclasses.dataclass(frozen=True)
 class DifferingRow:
-    """A row of which nodes of one kind show different things.
+    """A row (one observable property) in which comparable nodes have different values.
 
-    :ivar nodes: that show what is not usual; all of the kind where nothing is
-    :ivar value: that they show
-    :ivar usual: that most show; None where as many show one thing as another
-    :ivar most: nodes that show what is usual, and ``known``, those that were compared
+    :ivar nodes: nodes with a value that is not usual; all comparable nodes if no value is usual
+    :ivar value: value of these nodes
+    :ivar usual: value of most nodes; None if the most frequent values are on equally many nodes
+    :ivar most: number of nodes with the most frequent value
+    :ivar known: number of nodes that were compared
     """
 
     row: TuningRow
@@ -45,9 +47,10 @@ class DifferingRow:
 
 @dataclasses.dataclass(frozen=True)
 class NodeGroup:
-    """Nodes of one kind.
+    """A group of comparable nodes, and the rows in which they differ.
 
-    :ivar kind: CPUs, GPUs and HCAs in words
+    :ivar kind: their CPUs, GPUs and HCAs as text
+    :ivar odd: rows in which they differ
     """
 
     kind: str
@@ -58,7 +61,13 @@ class NodeGroup:
 def check(
     nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]], strangers: Strangers
 ) -> typing.Iterator[Finding]:
-    """:param told: by row the nodes of which was said already that it is wrong or unread: each cause is told once"""
+    """Yield the findings on each group of comparable nodes: one for each difference, or a pass.
+
+    :param nodes: tuning of each node
+    :param told: by row, the nodes that are left out because another finding already reports that the row is wrong or
+        unread
+    :param strangers: HCAs of other vendors than NVIDIA, by node
+    """
     for group in make_groups(nodes, told):
         for odd in group.odd:
             remedy = choose_remedy(
@@ -76,9 +85,9 @@ def check(
 
 
 def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> tuple[NodeGroup, ...]:
-    """Return the nodes of one kind, and what is odd on whom.
+    """Return the groups of comparable nodes, with the rows in which their nodes differ.
 
-    :param told: by row the nodes that are left out of the comparison of this row
+    :param told: by row, the nodes that are left out of the comparison
     """
     kinds: dict[_Kind, list[str]] = {}
     for name, node in nodes.items():
@@ -108,7 +117,9 @@ def _make_differing_finding(odd: DifferingRow, remedy: str) -> Finding:
 
 
 def _list_differing_rows(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[DifferingRow]:
-    """Yield the nodes of which more is known than what was told are held against each other."""
+    """Yield the values of a row that differ between comparable nodes. Nodes whose row is unread or already reported are
+    left out.
+    """
     by_values: dict[_Values, list[str]] = {}
     for name, node in nodes.items():
         if name not in told and explain_why_unread(node, row.name) is None:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage tuning: is the host under the network as experts would have it, and as its like are. Check ids: ``tuning.*``.
+"""The check of stage tuning: the settings of the nodes are as recommended for RDMA, and the same on comparable nodes.
+Check ids: ``tuning.*``.
 
-What the intent itself expects of a row fails; a profile's advice warns. Findings that close the gate are of one node,
-so that they can be waived by it; all others are of a row and name the nodes, since a thousand nodes that lack the same
-are one piece of news.
+A row is one observable property of a node, with an expected value. A value that contradicts the intent fails; one that
+contradicts the recommendation of a profile is a warning. A failure is one finding for each node, so that it can be
+waived by node. A warning lists the nodes, so that a setting that a thousand nodes lack is one finding.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from .roce import check as check_roce
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """The input of the check besides the intent.
+    """The facts by which stage tuning is judged, besides the intent.
 
-    :ivar nodes: answer of node_info of each node
-    :ivar tunings: answer of node_info of each node
-    :ivar by_pods: names of the nodes that are reached by observers
-    :ivar set: what became of the wish to set something; None where there is none, or no answer
-    :ivar kernel_settings: what the module kernel_settings did, of the nodes that it was to set
-    :ivar check_mode: nothing was set
+    :ivar nodes: HCAs of each node (node_info)
+    :ivar tunings: values of the tuning rows of each node (node_info)
+    :ivar by_pods: names of the nodes that are read by observers (pods) instead of ssh
+    :ivar set: answer of node_tuning; None if the intent sets nothing, or there was no answer
+    :ivar kernel_settings: answer of the module kernel_settings, by the nodes on which it was to set values
+    :ivar check_mode: whether nothing was set, because ansible-playbook ran with --check
     """
 
     nodes: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
@@ -44,7 +45,9 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return a finding for each node, for each row and for each kind of nodes at least."""
+    """Return the findings of stage tuning, at least one for each node, each row and each group of comparable nodes.
+    Without any node, return a single finding.
+    """
     findings: list[Finding] = []
     if not facts.tunings:
         why = "No node was asked, so nothing is known."
@@ -97,8 +100,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def make_groups(facts: Facts) -> tuple[alike.NodeGroup, ...]:
-    """Return the nodes of one kind and what is odd on whom: what ``tuning.alike`` tells of, and rows of which another
-    finding tells already."""
+    """Return the groups of comparable nodes, with the rows in which their nodes differ. Unlike the check
+    ``tuning.alike``, include rows that other findings already report.
+    """
     return alike.make_groups(
         {
             name: observed.value

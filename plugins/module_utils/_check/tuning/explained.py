@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage tuning mean, for the pages that the report leads to. Check ids: ``tuning.*``."""
+"""Explanations of the findings of stage tuning, for the pages to which the report links. Check ids: ``tuning.*``."""
 
 from __future__ import annotations
 

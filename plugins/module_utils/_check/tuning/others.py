@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""HCAs that no fabric of the intent uses, such as an onboard NIC: what is expected of HCAs is not expected of them."""
+"""Remove from the tuning of the nodes the values of HCAs that no fabric of the intent uses, such as an onboard NIC. The
+expected values do not apply to them.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ from ..._model.node.tuning import NodeTuning, RowReading
 def without(
     intent: Intent, nodes: typing.Mapping[str, NodeHcas], tunings: typing.Mapping[str, NodeTuning]
 ) -> dict[str, NodeTuning]:
-    """Take their readings away. Where no HCA of a node fits a fabric, or its HCAs could not be read, all readings stay.
+    """Return the tuning of the nodes without the values of HCAs that no fabric uses. If no HCA of a node matches a
+    fabric, or its HCAs could not be read, all its values are kept.
 
     :param nodes: HCAs of each node that could be read
+    :param tunings: values of the tuning rows of each node
     """
     return {
         name: _remove_others(tuning, _of_no_fabric(intent, nodes[name])) if name in nodes else tuning

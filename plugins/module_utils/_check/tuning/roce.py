@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the NICs of a fabric of Ethernet treat RoCE: as the fabric says, and all of them the same. Check id:
+"""Check how the NICs of an Ethernet fabric treat RoCE: as the fabric specifies, and all of them the same. Check id:
 ``tuning.roce``.
 
-PFC is an agreement of both ends of each link: where one NIC pauses and another does not, the one that does not loses
-packets under load.
+PFC must be configured on both ends of a link. If only one end pauses, the other end loses packets under load.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _ByValue = typing.Mapping[str, typing.Sequence[_Place]]
 
 
 def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: Nodes) -> typing.Iterator[Finding]:
-    """Yield findings for each fabric whose HCAs have RDMA over Ethernet."""
+    """Yield the findings on each fabric that owns HCAs with RDMA over Ethernet."""
     hcas = {
         name: seen.value
         for name, seen in observed.items()
@@ -82,7 +81,9 @@ def _report_no_fabric(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _report_others(finding: Finding) -> Finding:
-    """Return a finding on NICs of other vendors than NVIDIA, whose operator and packages set nothing on them."""
+    """Replace, in the remedy of a finding, the tools of NVIDIA's operator and packages by commands that also work on
+    NICs of other vendors.
+    """
     remedy = finding.remedy.replace(BY_OPERATOR, "In a unit that runs at each boot: ").replace(BY_NVIDIA, _BY_IPROUTE)
     return dataclasses.replace(finding, remedy=remedy)
 
@@ -108,14 +109,16 @@ def _choose_expected_value(intent: Intent, fabric: Fabric, row: TuningRow) -> Ex
 
 
 def _is_fitting_value(row: TuningRow, rule: str, value: str) -> bool:
-    """Of priorities and DSCP one among others will do, but no other priority may have PFC."""
+    """Return whether a value satisfies a rule. A list of DSCPs or of priorities with ECN may contain further items. Any
+    other row must satisfy the rule as a whole, so PFC may not be on for another priority.
+    """
     if row.name == "roce_ecn":
         return rule in _parse_number_ranges(value)
     return rule in value.split() if row.name == "roce_dscp" else fits(rule, value)
 
 
 def _parse_number_ranges(text: str) -> set[str]:
-    """``0-7`` and ``3,4`` as the numbers in them."""
+    """Return the numbers in a list of ranges such as ``0-7`` or ``3,4``. Numbers above 7 are left out."""
     found: set[str] = set()
     for part in text.split(","):
         low, _dash, high = part.partition("-")
@@ -193,8 +196,13 @@ def _report_unread(
 
 
 def _check_sides(fabric: Fabric, row: TuningRow, by_value: _ByValue, off: _ByValue) -> typing.Iterator[Finding]:
-    """NICs of one fabric that differ, unless that was told. PFC fails: a side that does not pause when the other one
-    counts on it is worse than none."""
+    """Report HCAs of a fabric whose value of a row differs from that of most of them, unless another finding already
+    reports the value. Different PFC settings fail, since a NIC that relies on the pauses of the other end loses
+    packets. Other differences are warnings.
+
+    :param by_value: HCAs by their value of the row
+    :param off: those entries of ``by_value`` whose value violates the expected one
+    """
     if len(by_value) < 2:
         return
     usual = max(by_value, key=lambda value: (len(by_value[value]), value not in off))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is expected of a row, and which nodes show it. Check ids: ``tuning.cpu``, ``tuning.memory``, ``tuning.kernel``,
-``tuning.pci``, ``tuning.gpu``, ``tuning.kubelet`` and ``tuning.network``, as the row says."""
+"""Compare the values of the tuning rows of all nodes with the expected values. A row is one observable property of a
+node. The row determines the check id: ``tuning.cpu``, ``tuning.memory``, ``tuning.kernel``, ``tuning.pci``,
+``tuning.gpu``, ``tuning.kubelet`` or ``tuning.network``.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,11 @@ Strangers = typing.Mapping[str, typing.Collection[str]]
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedValue:
-    """The value that is expected of a row.
+    """The rule that the value of a row must satisfy, and the status of a value that does not.
 
-    :ivar rule: empty: nothing
-    :ivar level: of what does not fit
-    :ivar source: who expects it
+    :ivar rule: rule for the value; empty if no value is expected
+    :ivar level: status of a value that violates the rule
+    :ivar source: origin of the rule: the intent, a CUDA version or a profile
     """
 
     rule: str
@@ -58,7 +60,10 @@ class ExpectedValue:
 
 @dataclasses.dataclass(frozen=True)
 class JudgedRow:
-    """:ivar told: nodes of which a finding says that the row is not as it should be, or is unread"""
+    """A row with the findings on it.
+
+    :ivar told: nodes for which a finding reports that the row is wrong or unread
+    """
 
     row: TuningRow
     findings: tuple[Finding, ...]
@@ -66,7 +71,7 @@ class JudgedRow:
 
 
 def wanted(intent: Intent, row: TuningRow) -> ExpectedValue:
-    """Return the intent's own word before the profile's."""
+    """Return the expected value of a row. The intent has precedence over the profile."""
     tuning = intent.cluster.tuning
     if row.name in tuning.expected:
         return ExpectedValue(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
@@ -80,16 +85,18 @@ def wanted(intent: Intent, row: TuningRow) -> ExpectedValue:
 
 
 def find_strangers(nodes: typing.Mapping[str, NodeHcas]) -> Strangers:
-    """Return the HCAs of each node for which NVIDIA's tools are of no use."""
+    """Return the HCAs of each node that are from other vendors than NVIDIA. NVIDIA's tools do not apply to them."""
     return {
         name: frozenset(hca.name for hca in node.hcas if find_vendor(hca) is not NVIDIA) for name, node in nodes.items()
     }
 
 
 def choose_remedy(row: TuningRow, nodes: typing.Mapping[str, typing.Iterable[RowReading]], strangers: Strangers) -> str:
-    """Return how a row is set at the HCAs that show it, by their vendor.
+    """Return the remedy for a row: that for NVIDIA's HCAs, that for HCAs of other vendors, or both, depending on the
+    HCAs that have the values.
 
-    :param nodes: of each node the readings that say where
+    :param nodes: values of each node, with the HCAs that have them
+    :param strangers: HCAs of other vendors than NVIDIA, by node
     """
     kinds = {
         hca in strangers.get(name, ())
@@ -103,7 +110,10 @@ def choose_remedy(row: TuningRow, nodes: typing.Mapping[str, typing.Iterable[Row
 
 
 def judge(intent: Intent, row: TuningRow, nodes: Nodes, strangers: Strangers) -> JudgedRow:
-    """Return findings about one row of all nodes; it is never without one."""
+    """Return the findings on one row of all nodes. There is at least one finding.
+
+    :param strangers: HCAs of other vendors than NVIDIA, by node
+    """
     want = wanted(intent, row)
     off: dict[str, tuple[RowReading, ...]] = {}
     unread: dict[str, str] = {}
@@ -125,7 +135,7 @@ def judge(intent: Intent, row: TuningRow, nodes: Nodes, strangers: Strangers) ->
 
 
 def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
-    """Return why a row of a node is not known; None where it is."""
+    """Return why the value of a row on a node is not known; None if it is known."""
     if row in node.unread:
         return node.unread[row]
     if row not in node.rows:
@@ -165,13 +175,13 @@ def _read_cpus(texts: typing.Iterable[str]) -> frozenset[int]:
 
 
 def names(nodes: typing.Iterable[str]) -> str:
-    """Return the first ones of many, for the reader."""
+    """Return the names of nodes or devices as text: the first ``_MOST`` names, and the number of the remaining ones."""
     found = list(nodes)
     return ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if len(found) > _MOST else "")
 
 
 def shown(readings: typing.Iterable[RowReading]) -> str:
-    """Values with what shows them."""
+    """Return the values of a row as text, each with the devices that have it in parentheses."""
     return "; ".join(
         f"{reading.value} ({names(reading.where)})" if reading.where else reading.value for reading in readings
     )
@@ -212,7 +222,12 @@ def _report_off(
 def _report_unread(
     row: TuningRow, want: ExpectedValue, unread: typing.Mapping[str, str], count: int
 ) -> typing.Iterator[Finding]:
-    """Of a row that would fail nobody knows whether it does; of advice it is told."""
+    """Report nodes on which a row could not be read. The status is unknown if a wrong value would be a failure, else
+    warn.
+
+    :param unread: reason for each of these nodes
+    :param count: number of all nodes
+    """
     expected = f"{row.what}: {want.text}" if want.rule else row.what
     status: Status = UNKNOWN if want.rule and want.level == "fail" else WARN
     groups = (
@@ -253,7 +268,7 @@ def _as_expected(row: TuningRow, want: ExpectedValue, nodes: Nodes) -> Finding:
 
 
 def _group_nodes_by_key(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
-    """Return the nodes of one key, together."""
+    """Return the nodes grouped by equal keys."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, key in keys.items():
         groups.setdefault(key, []).append(name)
@@ -261,5 +276,7 @@ def _group_nodes_by_key(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list
 
 
 def _extract_failure_kind(why: str) -> str:
-    """Return the kind of failure, without its file or function: of a thousand nodes each has its own."""
+    """Return the kind of a failure to read a row: the text after the last colon. The file or device before it differs
+    between nodes.
+    """
     return why.rpartition(": ")[2]

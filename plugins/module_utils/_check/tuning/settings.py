@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Is set what the intent asks to be set. Check id: ``tuning.set``. Whether the nodes then show it, the other checks of
-the stage say."""
+"""Check that the tuning values that the intent asks to set were set. Check id: ``tuning.set``. The other checks of
+stage tuning show whether the nodes have these values.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +23,12 @@ _AGAIN = "Run the stage again."
 
 @dataclasses.dataclass(frozen=True)
 class Set:
-    """The result of setting a value.
+    """The answers of the tools that set tuning values on the nodes.
 
-    :ivar found: answer of node_tuning; None when there is none
-    :ivar plain: what kernel_settings did, of the nodes that it was to set
-    :ivar by_pods: nodes that are reached by observers, which change nothing
+    :ivar found: answer of node_tuning; None if there is none
+    :ivar plain: answer of kernel_settings, by the nodes on which it was to set values
+    :ivar by_pods: names of the nodes that are read by observers, which change nothing
+    :ivar check_mode: whether ansible-playbook ran with --check
     """
 
     found: typing.Optional[TuningSet]
@@ -36,7 +38,9 @@ class Set:
 
 
 def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.Iterator[Finding]:
-    """Yield a finding for each node at least; of an intent that asks for nothing to be set it is not to be called."""
+    """Yield a finding for each node, or a single one for the cluster if node_tuning did not answer, refused, or had
+    nothing to set. Call it only if ``rdma_cluster.tuning.set`` is true.
+    """
     found = seen.found
     asked = [row.name for row in ROWS if row.setting is not None and wanted(intent, row).rule]
     if found is None:

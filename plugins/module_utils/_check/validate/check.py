@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The meaning of the intent, across its fields; it needs no host and no cluster. And what the controller has for the
-stages (controller.py).
+"""The check of stage validate. It checks the meaning of the intent across its fields, without any host or cluster, and
+whether the controller has what the stages need (controller.py).
 
-Its shape (types, unknown keys) was checked when it was loaded, see _parse/intent.py. Check ids: ``validate.*``.
+The shape of the intent (types, unknown keys) was checked when it was loaded; see _parse/intent.py. Check ids:
+``validate.*``.
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Judge the meaning of the intent. One finding at least for each fabric, waiver and for the inventory, unless a
-    part of it could not be read."""
+    """Check the meaning of the intent. Return at least one finding for each fabric, each waiver and the inventory,
+    unless a part of the intent could not be read.
+    """
     findings = run_rule(_check_schema, intent)
     findings += _check_nodes(facts)
     findings += _check_variables(facts.variables, facts.mistyped)
@@ -95,9 +97,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def report_mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return findings for an intent that could not be loaded: what is wrong in its shape, and what is wrong all the
-    same in the rest of it.
+    """Return the findings on an intent that could not be loaded: the errors in its shape, and the failures, warnings
+    and unknown results of the part that could be read.
 
+    :param problems: errors in the shape
     :param intent: the part that could be read
     """
     # which rights are needed is not known, so none of them was asked for
@@ -113,15 +116,14 @@ def sort_findings(
     variables: typing.Mapping[str, typing.Any],
     origins: typing.Optional[typing.Mapping[str, str]] = None,
 ) -> tuple[Finding, ...]:
-    """Return findings in the order in which the user wrote what they are about; a key that is not there stands behind
-    its mapping's others.
+    """Return findings in the order in which the user wrote their subjects. A missing key sorts after the other keys of
+    its mapping.
 
-    The remedy of one that is no pass ends with the file and the line in which that was written, where they are known.
+    If the status of a finding is not pass, the file and line of its subject are appended to its remedy, if they are
+    known. Findings whose subject is not a path in the variables keep their order: the intent and the inventory first,
+    conflicts between fabrics and the controller last.
 
-    What is about no place in the variables keeps its order: the intent and the inventory first, what several fabrics
-    share and the controller last.
-
-    :param variables: the user's variables by name, as they came
+    :param variables: the user's variables by name, as they were given
     :param origins: file and line of a variable or a part of it, by its path
     """
     return tuple(
@@ -133,7 +135,9 @@ def sort_findings(
 
 
 def _add_origin(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
-    """Return the finding with the place of its subject, or of the next greater part that was written."""
+    """Return the finding with the file and line of its subject, or of the nearest enclosing part that the user wrote,
+    added to its remedy.
+    """
     path = finding.subject if finding.status != PASS and origins else ""
     while path and path not in origins:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
@@ -144,8 +148,9 @@ def _add_origin(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
 
 
 def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
-    """Return the position of the finding's subject in the variables: the number of each step in what it is a step
-    of."""
+    """Return the sort key of a finding: the position of its subject in the user's variables, as one index for each step
+    of the path. Findings on the intent as a whole come first, skipped ones last.
+    """
     if finding.status == SKIPPED:
         # it only refers to another one, which the verdict shall name
         return (len(variables) + 1,)
@@ -167,7 +172,10 @@ def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding)
 
 
 def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tuple[Finding, ...]:
-    """Return findings for an intent that could not be loaded."""
+    """Return the findings on an intent that could not be loaded, one for each error.
+
+    :param stage: stage whose check ids the findings have
+    """
     return tuple(
         Finding(
             f"{stage}.intent", problem.path or "intent", FAIL, problem.seen, problem.expected, *explain_cause(problem)
@@ -200,13 +208,16 @@ def _check_nodes(facts: Facts) -> list[Finding]:
 
 
 def misnamed(facts: Facts) -> bool:
-    """Return whether a variable is misspelt, or has an invalid value: Ansible would ignore it silently, so no run
-    begins."""
+    """Return whether the name of a variable is misspelled or its value is invalid. Ansible would ignore such a variable
+    without a message, so the run must not start.
+    """
     return any(finding.status == FAIL for finding in _check_variables(facts.variables, facts.mistyped))
 
 
 def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, str]) -> list[Finding]:
-    """A misspelt ``rdma_waiver`` would otherwise be dropped in silence: Ansible knows no unknown variable."""
+    """Report misspelled variables and invalid values. Without this check a misspelled ``rdma_waiver`` would be ignored
+    without a message, since Ansible does not report unknown variables.
+    """
     findings = [_report_misnamed(name) for name in sorted(set(variables) - set(VARIABLES) - set(ROLE_VARIABLES))]
     for name, value in sorted(mistyped.items()):
         why = "Its type is another one, so the role that reads it would refuse it, or take it for something else."
@@ -242,8 +253,9 @@ def _report_misnamed(name: str) -> Finding:
 
 
 def _check_archive(seen: typing.Optional[ArchiveFacts]) -> list[Finding]:
-    """Told before the first stage: a report that can't be kept is known hours later otherwise, when the job's container
-    goes with it."""
+    """Check, before the first stage, that the archive of the report can be stored. Otherwise the error would appear
+    hours later, when the report is lost with the job's container.
+    """
     if seen is None:
         return []
     expected = "a folder that can be written, or an address that answers"
@@ -284,7 +296,7 @@ def _check_compared_measures(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _check_collectives(intent: Intent, nodes: typing.Sequence[str]) -> list[Finding]:
-    """Judge what is wanted of collectives; nothing where nothing is."""
+    """Check ``rdma_cluster.collectives``. Return no finding if it is not set."""
     wanted = intent.cluster.collectives
     if wanted is None:
         return []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check what the intent says of the cluster. Check id: ``validate.cluster``."""
+"""Check ``rdma_cluster`` of the intent. Check id: ``validate.cluster``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def check_cluster(intent: Intent) -> list[Finding]:
-    """Check ``rdma_cluster``, and what it says of the training job."""
+    """Check ``rdma_cluster``, including its settings for the training job."""
     cluster = intent.cluster
     findings = run_rules(
         (

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage validate: what several fabrics of one run take from each other, whatever their profiles. Check ids:
+"""Find conflicts between the fabrics of a run, whatever their profiles are. Part of stage validate. Check ids:
 ``validate.*``.
 
-Each conflict names both places. Ranges that meet are in _analysis/addresses/arithmetic.py.
+A finding names the path of each of the two settings in the intent. Overlapping address ranges are found by
+_analysis/addresses/arithmetic.py.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ _UNCLAIMED = "no HCA that two of them name alike; stage fabric compares those of
 
 
 def check(intent: Intent) -> list[Finding]:
-    """Judge names, HCAs and RDMA modes: one finding for each conflict, or one pass for each of the three; and words
-    that no fabric reads or bears."""
+    """Check that the names, HCAs and RDMA modes of the fabrics do not conflict: return a finding for each conflict, or
+    one pass for each of these three. Also report keys that no fabric uses, and BIOS settings that contradict the
+    fabrics.
+    """
     return run_rules(
         (
             _list_names,
@@ -90,12 +93,12 @@ def _list_names(intent: Intent) -> list[Finding]:
 
 
 def _name_pool(fabric: Fabric) -> str:
-    """Empty without one, and such fabrics have none in common."""
+    """Return the namespace and name of the fabric's address pool; empty if it has none."""
     return f"{fabric.pool.namespace}/{fabric.pool.name}" if fabric.pool else ""
 
 
 def _check_claims(intent: Intent) -> list[Finding]:
-    """No two fabrics may take an HCA from each other."""
+    """Check that no two fabrics select the same HCA, unless their profiles can share it."""
     findings = []
     for (before, other), (index, fabric) in itertools.combinations(enumerate(intent.fabrics), 2):
         findings += run_rule(
@@ -119,8 +122,7 @@ def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) ->
 
 
 def _report_unread_words(intent: Intent) -> list[Finding]:
-    """Parts of NVIDIA's network operator that no fabric needs: the collection asks for them only in the
-    NicClusterPolicy of fabrics that need one."""
+    """Report settings for NVIDIA's network operator that have no effect, since no fabric needs a NicClusterPolicy."""
     if any(map(needs_nic_policy, intent.fabrics)):
         return []
     wanted = intent.cluster.network_operator
@@ -160,7 +162,7 @@ def _report_words_of_sriov(intent: Intent) -> list[Finding]:
 
 
 def _report_without_functions(intent: Intent) -> list[Finding]:
-    """Settings of the BIOS without which there are no VFs, where a fabric wants some."""
+    """Report BIOS settings that the intent switches off although a fabric needs them for VFs."""
     makers = [fabric.name for fabric in intent.fabrics if find_traits(fabric).functions]
     off = [key for key in ("sriov", "above_4g", "ari") if getattr(intent.cluster.bios, key) is False] if makers else []
     why = f"Fabric {makers[0]} has virtual functions, which need it." if makers else ""
@@ -173,7 +175,9 @@ def _report_without_functions(intent: Intent) -> list[Finding]:
 
 
 def _shared_claim(one: Fabric, other: Fabric) -> str:
-    """Return the HCA that two fabrics select and can't share; empty where they need not meet."""
+    """Return, as text, the HCAs that two fabrics select and that their profiles can't share; empty if there are
+    none.
+    """
     if is_infiniband(one) != is_infiniband(other) or not (find_traits(one).members and find_traits(other).members):
         return ""
     if may_share(one, other):
@@ -196,8 +200,9 @@ def _is_covering_value(wide: typing.Optional[str], narrow: typing.Optional[str])
 
 
 def _check_modes(intent: Intent) -> list[Finding]:
-    """RDMA devices of a node are shared by all its network namespaces, or each belongs to one: all fabrics are on the
-    same nodes."""
+    """Check that all fabrics work with one RDMA mode, since all are on the same nodes. RDMA devices of a node are
+    either shared by all network namespaces (shared) or belong to one (exclusive).
+    """
     pool = intent.cluster.node_pool
     exclusive = [
         f"rdma_fabrics[{index}].network.meta_plugins"

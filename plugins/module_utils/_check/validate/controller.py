@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Has the controller what the stages need that ask the API server? Told before the first stage looks at a node.
+"""Check that the controller meets the requirements of the stages that query the API server, before the first stage
+reads a node.
 
-Check ids: ``validate.library``, ``validate.api_server``, ``validate.rights``, ``validate.helm``. Where no stage of the
-invocation needs them, what is not there is a warning: who writes an intent needs no cluster.
+Check ids: ``validate.library``, ``validate.api_server``, ``validate.rights``, ``validate.helm``. If no stage of the
+invocation queries the API server, a missing requirement is a warning, since writing an intent needs no cluster.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ _VERSION = "the version of the API server"
 
 
 def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> tuple[str, ...]:
-    """Return the stages of this invocation that ask the API server.
+    """Return the stages of this invocation that query the API server and are selected by its tags.
 
-    :param in_site: whether the stages come one after the other; a stage that runs alone has no other behind it
+    :param in_site: whether the invocation runs all stages in turn (site.yml). Otherwise one stage runs alone, and the
+        result is empty
     """
     return tuple(stage for stage in ASKING if in_site and runs(stage, tags, skip_tags))
 
@@ -101,7 +103,7 @@ def _check_library(seen: ControllerFacts) -> Finding:
 
 
 def _parse_version(text: str) -> tuple[int, int]:
-    """Major and minor number; (0, 0) of a text without them."""
+    """Return the major and minor version number; (0, 0) if the text has none."""
     match = re.match(r"v?(\d{1,6})\.(\d{1,6})", text, re.ASCII)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage validate mean, for the pages that the report leads to. Check ids: ``validate.*``."""
+"""Explanations of the findings of stage validate, for the pages to which the report links. Check ids:
+``validate.*``.
+"""
 
 from __future__ import annotations
 

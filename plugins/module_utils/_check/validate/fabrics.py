@@ -34,7 +34,9 @@ _MOST_VIRTUAL_FUNCTIONS = 128
 
 
 def check_fabrics(intent: Intent) -> typing.Iterator[Finding]:
-    """Check each fabric of the intent: names, selection of HCAs, numbers, line rate, measuring pods."""
+    """Check each fabric of the intent: its names, its selection of HCAs, its numbers, its line rate, and its measuring
+    pods (pods that measure the bandwidth).
+    """
     rules = (profile_keys.check, _check_names, _check_select, _check_numbers, check_line_rate, check_pods)
     for index, fabric in enumerate(intent.fabrics):
         yield from run_rules(rules, fabric, f"rdma_fabrics[{index}]")

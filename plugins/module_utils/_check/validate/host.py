@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check what the intent says of the hosts: locked memory, kernel arguments, the kubelet.
+"""Check ``rdma_cluster.host`` of the intent: locked memory, kernel arguments and the kubelet.
 
-Check id: ``validate.host``."""
+Check id: ``validate.host``.
+"""
 
 from __future__ import annotations
 
@@ -151,6 +152,6 @@ def _check_reserved_cpus(kubelet: Kubelet, path: str) -> typing.Iterator[Finding
 
 
 def _is_cpu_list(text: str) -> bool:
-    """[kubernetes k8s.io/utils/cpuset Parse]"""
+    """Return whether a text is a valid list of CPUs for the kubelet. [kubernetes k8s.io/utils/cpuset Parse]"""
     ranges = [[int(end) for end in part.split("-")] for part in text.split(",")] if _CPUS.fullmatch(text) else []
     return bool(ranges) and all(part[0] <= part[-1] for part in ranges)

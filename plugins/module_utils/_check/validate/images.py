@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether each image that a run starts is named by its digest. Check id: ``validate.images``."""
+"""Check that each image that a run starts is named by digest. Check id: ``validate.images``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _EXPECTED = "a name with its digest: registry.example/rdma-tools@sha256:..."
 
 
 def check(intent: Intent, variables: typing.Mapping[str, str], strict: bool) -> typing.Iterator[Finding]:
-    """One finding for each place that names an image.
+    """Yield a finding for each variable and each key of the intent that names an image.
 
-    :param variables: images beside those of the intent, by the variable that names them; an empty one is the cluster's
-        own, which has a digest
-    :param strict: a tag is an error
+    :param variables: images besides those of the intent, by variable. An empty name is skipped: the cluster's own image
+        is used, which has a digest
+    :param strict: whether an image without a digest is a failure; otherwise it passes
     """
     for variable, image in variables.items():
         if image:

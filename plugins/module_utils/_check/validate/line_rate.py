@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check the line rate that a fabric shall reach, and the reason for a low one. Check id: ``validate.line_rate``."""
+"""Check the line rate that a fabric must reach, and the reason for a low one. Check id: ``validate.line_rate``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEAST_RATE, _LOW_RATE = 1.0, 10.0
 def check_line_rate(fabric: Fabric, path: str) -> list[Finding]:
     """Check the line rate of a fabric.
 
-    :param path: of the fabric in the intent
+    :param path: path of the fabric in the intent
     """
     rate, path = fabric.line_rate, f"{path}.line_rate"
     findings = run_rule(_check_fraction, f"{path}.fraction", operator.attrgetter("fraction"), rate, 0.92)
@@ -110,7 +110,11 @@ def _check_reason(rate: LineRate, path: str) -> typing.Iterator[Finding]:
 
 
 def _check_reason_of_low(rate: LineRate, path: str) -> typing.Iterator[Finding]:
-    """A floor can be made as low by what it is a part of."""
+    """Check that a low ``fraction`` or a low ``expected_gbps`` has a reason, since either lowers the bandwidth that the
+    fabric must reach.
+
+    :param path: path of the fabric in the intent
+    """
     if (rate.reason or "").strip():
         return
     limits = (

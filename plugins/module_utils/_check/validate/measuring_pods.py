@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check what the intent says of the pods that measure. Check id: ``validate.pods``."""
+"""Check the settings for the pods that measure a fabric. Check id: ``validate.pods``."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MOST_RATIO = 100
 
 
 def check_pods(fabric: Fabric, path: str) -> list[Finding]:
-    """Check what a fabric says of the pods that measure it.
+    """Check the settings for the pods that measure a fabric, and for its bandwidth measurement.
 
-    :param path: of the fabric in the intent
+    :param path: path of the fabric in the intent
     """
     findings: list[Finding] = []
     for what in ("pods.message_bytes", "pods.queue_pairs", "pods.iterations", "pods.seconds", "bandwidth.rounds"):

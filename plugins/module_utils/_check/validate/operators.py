@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which operators the intent needs, told before anybody looks at the cluster. Check id: ``validate.operators``."""
+"""List the operators that the intent needs, before the run reads the cluster. Check id: ``validate.operators``."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ..._model.run.findings import Finding, ok
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:
-    """Yield a row of the table each, in the order in which they are installed. What a job needs beside it is not in the
-    intent; stage operators tells it."""
+    """Yield a pass for each operator that the intent needs, in the order of installation. Stage operators reports what
+    a job needs in addition, since the intent does not contain it.
+    """
     for row in needed(intent):
         yield ok(
             "validate.operators", row.operator.name, f"needed by {', '.join(row.why)}", _describe_sources(row.operator)
@@ -21,7 +22,7 @@ def check(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _describe_sources(operator: Operator) -> str:
-    """Describe the sources of an operator."""
+    """Return the Helm chart and the OLM package of an operator as text."""
     chart, package = operator.chart, operator.package
     ways = [f"Helm chart {chart.reference} {chart.version} in namespace {chart.namespace}"] if chart else []
     ways += [f"package {package.name} of {package.source} in namespace {package.namespace}"] if package else []

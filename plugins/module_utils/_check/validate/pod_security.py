@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage validate: what jobs need of the admission of their namespace, and whether the intent sets its level. Check id:
-``validate.pod_security``.
+"""Check the Pod Security level that the intent sets for the namespaces of jobs, against what the jobs need. Part of
+stage validate. Check id: ``validate.pod_security``.
 
-Levels: Kubernetes' Pod Security Standards. ``baseline`` has no IPC_LOCK among the capabilities that a container may
-add.
+Levels: Kubernetes' Pod Security Standards. ``baseline`` does not have IPC_LOCK among the capabilities that a container
+may add.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OTHERWISE = (
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:
-    """One finding at least for each namespace of jobs."""
+    """Yield at least one finding for each namespace of jobs."""
     spaces: dict[str, list[tuple[int, Fabric]]] = {}
     for index, fabric in enumerate(intent.fabrics):
         spaces.setdefault(fabric.network.namespace, []).append((index, fabric))

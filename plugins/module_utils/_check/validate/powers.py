@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which files of docs/rbac the intent needs, told before a user asks for them. Check id: ``validate.powers``."""
+"""List the files of docs/rbac whose rights the intent needs, so that a user can request them in advance. Check id:
+``validate.powers``.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ _ELSEWHERE = (
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:
-    """Yield a pass for each file: what it amounts to, and why; first those of the intent, then those that something
-    else decides on."""
+    """Yield a pass for each file of docs/rbac that may be needed, with the rights that it grants and the reason. Files
+    that the intent needs come first, then those that only variables, the inventory or the cluster may require.
+    """
     for power in needed_powers(intent):
         yield _make_power_finding(power, "needed by this intent")
     for power in powers.named(_ELSEWHERE):

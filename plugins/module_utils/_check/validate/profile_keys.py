@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage validate: keys of a fabric that mean nothing to its profile, or that it can't do without. Check id:
-``validate.profile``.
+"""Check that a fabric has the keys that its profile requires, and none that it does not support. Part of stage
+validate. Check id: ``validate.profile``.
 
-What a profile takes is in its row (_model/intent/profiles.py); here is what follows from it.
+The table of profiles (_model/intent/profiles.py) defines the keys of each profile. This module applies it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Mistake = tuple[str, str, str, str]
 
 
 def check(fabric: Fabric, path: str) -> list[Finding]:
-    """One finding for each key that does not go with the profile, or one pass.
+    """Return a finding for each unsupported or missing key, or one pass.
 
-    :param path: of the fabric in the intent
+    :param path: path of the fabric in the intent
     """
     findings = [
         finding
@@ -173,7 +173,9 @@ def _check_routing(fabric: Fabric) -> typing.Iterator[Mistake]:
 
 
 def _check_interface_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
-    """Pods of these networks are put on one interface of the node, which is named."""
+    """Check that a fabric whose pods are attached to one host interface names exactly that interface, and that its
+    number of pods is valid.
+    """
     by_name = find_traits(fabric).shared or (fabric.profile == "host_device" and not fabric.resource_name)
     if not by_name:
         return
@@ -236,7 +238,7 @@ def _warn_of_unread_pods(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
 
 
 def _find_rates(fabric: Fabric) -> typing.Iterator[Mistake]:
-    """Values that the API server or the kernel would refuse, or take for something else."""
+    """Yield values of VLAN, priority and rates that the API server, the CNI plugin or the kernel would refuse."""
     network = fabric.network
     if network.vlan is not None and not 0 <= network.vlan <= 4094:
         yield (

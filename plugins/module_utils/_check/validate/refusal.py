@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A value of the intent that the collection refuses, and a number out of its range."""
+"""Create the findings on values of the intent that the collection does not accept, and on numbers out of range."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from ..._model.run.findings import FAIL, Finding
 
 
 def refuse_value(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
-    """Return the finding for a value that the collection refuses.
+    """Return a failed finding on a value of the intent that the collection does not accept.
 
-    :param check_id: without the stage
+    :param check_id: id of the check without the stage
     """
     return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
 
 
 def check_range(place: str, value: int, low: int, high: int, unit: str) -> typing.Iterator[Finding]:
-    """Refuse a number of a fabric below ``low`` or above ``high``."""
+    """Yield a finding if a number of a fabric is below ``low`` or above ``high``.
+
+    :param place: path of the number in the intent
+    :param unit: unit of the number, for the message
+    """
     if not low <= value <= high:
         why = "Out of what any HCA and its driver can do; the operator would refuse it, or fail on the node."
         yield refuse_value("numbers", place, f"{value} {unit}", f"{low} to {high} {unit}", why, "Correct the number.")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why a part of the intent could not be loaded, and what its user does next: by what is wrong with it, and not by where
-it is. Pure."""
+"""Explain why a part of the intent could not be loaded, and what the user can do. The explanation depends on the kind
+of error, not on the key.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ _BY_SEEN = {"missing": _MISSING, "unknown key": _UNKNOWN, "not filled in yet": _
 
 
 def explain_cause(problem: LoadError) -> tuple[str, str]:
-    """Return why a place of the intent is refused, and what to do."""
+    """Return why a part of the intent could not be loaded, and the remedy."""
     if problem.path == "rdma_fabrics" and problem.seen == "missing":
         why = "There is no intent: the variable is set neither in the inventory nor with -e."
         return (

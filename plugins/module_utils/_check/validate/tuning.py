@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage validate: what the intent expects of the nodes under the network. Check ids: ``validate.tuning``."""
+"""Check the tuning values that the intent expects on the nodes: known rows and valid rules. Part of stage validate.
+Check id: ``validate.tuning``.
+"""
 
 from __future__ import annotations
 

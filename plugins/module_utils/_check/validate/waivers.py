@@ -15,7 +15,9 @@ from .refusal import refuse_value
 
 
 def check_waivers(intent: Intent) -> typing.Iterator[Finding]:
-    """Check each waiver: the reason, the length of its patterns, and whether a finding of that name exists."""
+    """Check each waiver: its reason, the length of its patterns, and whether it covers known checks of a single stage
+    that can be waived.
+    """
     hints = Hints()
     for index, waiver in enumerate(intent.waivers):
         yield from run_rule(_check_waiver, waiver, f"rdma_waivers[{index}]", hints)

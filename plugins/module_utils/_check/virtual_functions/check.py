@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage virtual_functions: the node's sysfs, the operator's report and the kubelet's offer agree with the intent, or
-the first layer that is wrong is named. Check ids: ``virtual_functions.*``."""
+"""The check of stage virtual_functions: sysfs of the node, the report of the operator and the allocatable resources of
+the kubelet agree with the intent. If not, a finding names the first layer that is wrong. Check ids:
+``virtual_functions.*``.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,9 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Return findings for each node; for each physical function that a fabric has on it; and for each fabric on each
-    node."""
+    """Return the findings of stage virtual_functions: on each node, on each physical function of a fabric, and on each
+    fabric on each node.
+    """
     findings: list[Finding] = []
     if not facts.nodes:
         why = "No node was asked, so nothing is known of any."
@@ -189,7 +192,10 @@ def _list_members(fabric: Fabric, name: str, functions: typing.Sequence[Function
 
 
 def _check_function(layers: FunctionReports) -> list[Finding]:
-    """Return all findings on one physical function; without VFs only their number is judged."""
+    """Return the findings on the VFs of a physical function. If it has no VFs, only their number is checked.
+
+    :param layers: reports of kernel, operator and config daemon on the function
+    """
     findings = [check_count(layers)]
     if not layers.vfs:
         return findings
@@ -204,7 +210,7 @@ def _check_function(layers: FunctionReports) -> list[Finding]:
 
 
 def _check_sync(intent: Intent, fabric: Fabric, state: NodeState) -> Finding:
-    """Check that the operator has finished with the node. Until then, it may remove the present functions."""
+    """Check that the operator has finished its work on the node. Until then it may remove or change VFs."""
     subject, expected = f"{fabric.name} {state.node}", "Succeeded, Idle"
     steps = [step for step in (state.desired_state, state.current_state) if step not in ("", "Idle")]
     measured = ", ".join((state.sync_status or "no sync status", *steps))
@@ -249,7 +255,12 @@ def _check_sync(intent: Intent, fabric: Fabric, state: NodeState) -> Finding:
 def _report_offer(
     intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports], facts: Facts
 ) -> Finding:
-    """Check that the kubelet offers the functions."""
+    """Check that the kubelet of a node reports the VFs of the fabric as an allocatable resource, in the required
+    number.
+
+    :param name: name of the node
+    :param functions: reports on the physical functions of the fabric on the node
+    """
     resource, wanted = (
         f"{intent.cluster.resource_prefix}/{fabric.resource_name}",
         fabric.virtual_functions * fabric.select.hcas_per_node,

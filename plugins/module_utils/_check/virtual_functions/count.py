@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The number of VFs of a physical function, and the layer that is wrong. Check id: ``virtual_functions.count``."""
+"""Check the number of VFs of a physical function. If it is wrong, find the layer that causes it: intent, operator,
+config daemon or kernel. Check id: ``virtual_functions.count``.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,13 @@ def check_count(layers: FunctionReports) -> Finding:
 def _find_wrong_layer(
     layers: FunctionReports, in_kernel: int, desired: typing.Optional[int], reported: typing.Optional[int]
 ) -> tuple[str, str]:
-    """Return the cause and the remedy of the first layer, from the intent down to the kernel, whose number is wrong."""
+    """Return the cause and the remedy of a wrong number of VFs: of the first layer, from the intent down to the kernel,
+    whose number is wrong.
+
+    :param in_kernel: number of VFs in sysfs
+    :param desired: number that the operator requests; None if it requests none
+    :param reported: number that the config daemon reports; None if it does not
+    """
     wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
     if sriov is None:
         return why_no_sriov.why(layers.hca)

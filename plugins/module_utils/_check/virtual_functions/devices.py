@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The VFs of a physical function as devices: one network driver, RDMA devices, and a report that agrees with sysfs.
-Check ids: ``virtual_functions.driver``, ``virtual_functions.report``, ``virtual_functions.rdma_device``.
+"""Check the VFs of a physical function as devices: one network driver, RDMA devices, and a report of the operator that
+agrees with sysfs. Check ids: ``virtual_functions.driver``, ``virtual_functions.report``,
+``virtual_functions.rdma_device``.
 """
 
 from __future__ import annotations

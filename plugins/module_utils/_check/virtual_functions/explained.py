@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage virtual_functions mean, for the pages that the report leads to. Check ids:
-``virtual_functions.*``."""
+"""Explanations of the findings of stage virtual_functions, for the pages to which the report links. Check ids:
+``virtual_functions.*``.
+"""
 
 from __future__ import annotations
 

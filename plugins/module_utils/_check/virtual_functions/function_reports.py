@@ -16,11 +16,12 @@ from ..._model.operators.sriov_operator import NodeState, StateInterface, Wanted
 
 @dataclasses.dataclass(frozen=True)
 class FunctionReports:
-    """The reports of each layer on one physical function.
+    """The reports on one physical function and its VFs: by the kernel, and in the SriovNetworkNodeState by the operator
+    and its config daemon.
 
-    :ivar vfs: virtual functions in sysfs
-    :ivar state: state of the node; None when the operator has none, or when that is not known
-    :ivar unread: reason for which it is not known whether the operator has a state; empty when it is known
+    :ivar vfs: its virtual functions in sysfs
+    :ivar state: SriovNetworkNodeState of the node; None if there is none, or if this is not known
+    :ivar unread: reason for which it is not known whether the node has such a state; empty if it is known
     """
 
     fabric: Fabric
@@ -40,30 +41,32 @@ class FunctionReports:
 
     @property
     def desired(self) -> typing.Optional[WantedInterface]:
-        """Return the operator's desired state of the function."""
+        """Return the configuration that the operator requests for the function."""
         return next((item for item in self.state.wanted if item.address == self.address), None) if self.state else None
 
     @property
     def reported(self) -> typing.Optional[StateInterface]:
-        """Return the config daemon's report on the function."""
+        """Return what the config daemon reports on the function."""
         return (
             next((item for item in self.state.interfaces if item.address == self.address), None) if self.state else None
         )
 
     @property
     def in_pods(self) -> tuple[Hca, ...]:
-        """Return the VFs without a network interface on the node: a pod has it, or it does not exist."""
+        """Return the VFs without a network interface on the node. The interface is in a pod, or does not exist."""
         return tuple(vf for vf in self.vfs if not vf.netdevs)
 
     @property
     def hidden(self) -> tuple[Hca, ...]:
-        """Return the VFs whose network interface was seen neither on the node nor in a pod of it."""
+        """Return the VFs whose network interface was found neither on the node nor in a pod on it."""
         return tuple(vf for vf in self.vfs if not vf.all_netdevs)
 
     @property
     def exclusive(self) -> bool:
-        """Return whether an RDMA device moves into a pod with its interface. Where the config daemon does not report
-        it, the VFs show it: only the VFs in pods have no RDMA device on the node."""
+        """Return whether the node is in exclusive RDMA mode, in which an RDMA device moves into a pod together with its
+        interface. If the config daemon does not report the mode, the VFs show it: only those in pods have no RDMA
+        device on the node.
+        """
         mode = self.state.rdma_mode if self.state else ""
         return mode == "exclusive" or (
             not mode

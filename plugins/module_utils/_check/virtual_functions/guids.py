@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The GUIDs of InfiniBand VFs: each VF has one, the same in each layer, and no two are equal. Check id:
+"""Check the GUIDs of InfiniBand VFs: each VF has one, it is the same in each layer, and no two VFs share one. Check id:
 ``virtual_functions.guids``.
 """
 
@@ -98,8 +98,9 @@ def check_guids(layers: FunctionReports) -> Finding:
 
 
 def find_guid(vf: Hca) -> typing.Optional[str]:
-    """Return the GUID of a VF: of its RDMA device, else of its interface in a pod, else the one that the physical
-    function has set; None where none of them is seen."""
+    """Return the GUID of a VF: that of its RDMA device, else that of its interface in a pod, else that which the
+    physical function assigned to it. Return None if no GUID is found.
+    """
     if vf.node_guid is not None or vf.rdma_device is not None:
         return vf.node_guid
     parts = vf.held
@@ -109,8 +110,9 @@ def find_guid(vf: Hca) -> typing.Optional[str]:
 
 
 def _is_same_guid(reported: typing.Optional[str], guid: str) -> bool:
-    """Return whether the report has this GUID, or none. It writes the bytes in reverse order [src vishvananda/netlink
-    rdma_link_linux.go; sample k8snetworkplumbingwg/sriov-network-operator issue 1046]."""
+    """Return whether the report contains this GUID, or no GUID. The report may have the bytes in reverse order [src
+    vishvananda/netlink rdma_link_linux.go; sample k8snetworkplumbingwg/sriov-network-operator issue 1046].
+    """
     if reported is None:
         return True
     octets = reported.lower().split(":")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings of VFs, layer by layer: MTU, link state, and the settings of the network for the VF of a pod. Part of
-stage virtual_functions.
+"""Check the settings of VFs in each layer: MTU, link state, and the settings of the network for the VF of a pod. Part
+of stage virtual_functions.
 
 Each cause begins with the layer that is wrong: Intent, Operator (its desired state of the node), Config daemon (its
-work and its report), Kernel (sysfs), Device plugin. A setting that a layer does not show is reported as unknown.
+work and its report), Kernel (sysfs), CNI plugin, Subnet manager. A setting that a layer does not show is reported as
+unknown.
 """
 
 from __future__ import annotations
@@ -54,8 +55,9 @@ def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) ->
 
 
 def check_mtu(layers: FunctionReports) -> Finding:
-    """Check that physical and virtual functions have the MTU of the intent; without one, that kernel and report
-    agree."""
+    """Check that the physical function and its VFs have the MTU of the intent. Without an MTU in the intent, check that
+    the kernel, the report and the desired state of the operator agree.
+    """
     check, wanted, reported = "virtual_functions.mtu", layers.fabric.mtu, layers.reported
     own, others = _find_mtu(layers.hca), {vf.name: _find_mtu(vf) for vf in layers.vfs if vf.all_netdevs}
     shown = folded(sorted({str(value) for value in others.values()}), 8) or "not seen"
@@ -137,7 +139,11 @@ def _find_mtu(hca: Hca) -> typing.Optional[int]:
 
 
 def _check_seen(check: str, layers: FunctionReports, measured: str, expected: str, what: str) -> Finding:
-    """Return a pass where each VF was seen; VFs whose interface is hidden in a pod were not."""
+    """Return a pass if the network interface of each VF was found on the node or in a pod. If some were not found,
+    return a warning; if none was, return a finding of status unknown.
+
+    :param what: property of the VFs that can't be checked without the interface
+    """
     hidden = layers.hidden
     if not hidden:
         return ok(check, layers.subject, measured, expected)
@@ -155,10 +161,11 @@ def _check_seen(check: str, layers: FunctionReports, measured: str, expected: st
 
 
 def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
-    """Check that the links of the VFs can come up; None where the intent wants nothing and nothing is visible.
+    """Check that the links of the VFs can come up. Return None on Ethernet if the intent sets no link state and the
+    driver shows none.
 
-    The CNI plugin sets the link state when a pod takes the VF, and only when the network names one; until then an
-    InfiniBand VF has the driver's default, which is down [src ib-sriov-cni pkg/sriov/sriov.go].
+    The CNI plugin sets the link state when a pod gets the VF, and only if the network specifies one. Until then an
+    InfiniBand VF has the default of the driver, which is down [src ib-sriov-cni pkg/sriov/sriov.go].
     """
     check, wanted = "virtual_functions.link_state", layers.fabric.network.link_state
     policies = {
@@ -225,7 +232,9 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
 
 
 def check_idle(layers: FunctionReports) -> typing.Optional[Finding]:
-    """Report the VFs in a network namespace in which no process runs; None where there are none."""
+    """Report VFs whose interface is in a network namespace without processes, so that no pod uses it. Return None if
+    there are none.
+    """
     lost = [(vf.name, vf.held.idle or "") for vf in _list_idle(layers) if vf.held]
     if not lost:
         return None
@@ -256,10 +265,12 @@ def _list_idle(layers: FunctionReports) -> list[Hca]:
 
 
 def _is_unserved(physical: Hca, vf: Hca) -> bool:
-    """Return whether the subnet manager alone keeps the port of a VF down: its link is up, as is the port of the HCA,
-    and it has GUIDs.
+    """Return whether only the subnet manager keeps the port of a VF from becoming active: the VF has GUIDs and its link
+    is up, and a port of the HCA is active.
 
     [k8s-rdma-sriov-dev-plugin issue 26: DOWN, LinkUp; Mellanox/network-operator issue 249: the same, base LID 65535]
+
+    :param physical: physical function of the VF
     """
     ports = [port for port in vf.all_ports if port.link_layer == "InfiniBand"]
     if not ports or not any(port.state == "ACTIVE" for port in physical.all_ports):
@@ -273,21 +284,21 @@ def _is_unserved(physical: Hca, vf: Hca) -> bool:
 
 
 def _spell_counts(values: typing.Iterable[str]) -> str:
-    """Return the number of each value, such as ``4 Down, 4 Up``."""
+    """Return each value with the number of its occurrences as text, such as ``4 Down, 4 Up``."""
     return folded([f"{count} {value}" for value, count in sorted(collections.Counter(values).items())], 8)
 
 
 def check_settings(
     fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: ObservedHcas, others: typing.Sequence[Hca] = ()
 ) -> Finding:
-    """Check that the VFs of the collection's pods on a node have the settings of the network.
+    """Check that the VFs in the collection's own pods on a node have the settings of the network.
 
-    The CNI plugin makes the settings when a pod gets the VF and resets them when the pod ends, so a VF without a pod
+    The CNI plugin applies the settings when a pod gets the VF and resets them when the pod ends, so a VF without a pod
     proves nothing. [sriov-cni pkg/sriov/sriov.go ApplyVFConfig, ResetVFConfig]
 
     :param held: answer of node_info while the pods had the VFs
-    :param others: VFs of the fabric in other pods. One with these settings proves them too; one without them may be on
-        another network
+    :param others: VFs of the fabric in other pods. A VF with these settings proves them too. A VF without them may be
+        on another network
     """
     wanted = fabric.network.vf_settings
     check, subject, expected = "virtual_functions.settings", f"{fabric.name} {node}", _spell_settings(wanted)
@@ -332,7 +343,7 @@ def check_settings(
 
 
 def _spell_settings(values: typing.Mapping[str, typing.Union[int, bool, None]]) -> str:
-    """Return the settings in words, such as ``vlan 100, trust on``."""
+    """Return settings as text, such as ``vlan 100, trust on``."""
     return ", ".join(f"{name} {_spell_value(value)}" for name, value in values.items())
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Takes credentials out of a text by the forms that their issuers gave them. Each pattern takes linear time: what
-repeats without a bound is not followed by what it could match itself.
+"""Removal of credentials from text, by the published formats of their issuers. Each pattern runs in linear time: an
+unbounded repetition is never followed by text that the repetition itself could match.
 
 Sources: OpenShift, "Managing user-owned OAuth access tokens" (``sha256~``); RFC 7617 (Basic); AWS IAM, "IAM
 identifiers" (AKIA, ASIA, ...); GitHub, "About authentication to GitHub", token formats; GitLab, "Token overview"
@@ -79,12 +79,14 @@ _WHOLE_FLAG = re.compile(rf"(?i){_FLAG}")
 
 
 def may_hold_credentials(text: str) -> bool:
-    """Return whether a text has a word that each form of a credential has; of most that have one, it is harmless."""
+    """Return whether ``text`` contains a marker of a credential format. Without a marker there is no credential; with
+    one there may or may not be one.
+    """
     return any(hint in text for hint in _HINTS)
 
 
 def remove_credentials(text: str) -> str:
-    """Return ``text`` without what has the form of a credential."""
+    """Return ``text`` with the credentials of all known formats replaced by ``REDACTED``."""
     if not may_hold_credentials(text):
         return text
     for form, instead in _FORMS:
@@ -93,5 +95,7 @@ def remove_credentials(text: str) -> str:
 
 
 def asks_secret(argument: typing.Any) -> bool:
-    """Return whether an argument of a command is an option whose value, a secret, is the argument after it."""
+    """Return whether a command-line argument is an option such as ``--password`` whose value, a secret, is the next
+    argument.
+    """
     return isinstance(argument, str) and argument.startswith("--") and _WHOLE_FLAG.fullmatch(argument) is not None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A value, or why there is none. The attribute ``EITHER`` of a class names the fields of the value, and those that say
-why it is missing.
+"""Support for dataclasses that hold either a value or the reason why the value is missing. The class attribute
+``EITHER`` names the fields of the value and the fields of the reason.
 
-An entry that has both contradicts itself, and a check would take one of them for the truth. So it is refused.
+An instance that has both contradicts itself, and a check would rely on one of them. The loader therefore rejects it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,21 @@ Sides = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def list_sides(cls: typing.Any) -> typing.Optional[Sides]:
-    """Return the two sides of a class. None where it has no such sides."""
+    """Return the attribute ``EITHER`` of a class. Return None if the class has no such attribute."""
     found: typing.Optional[Sides] = getattr(cls, "EITHER", None)
     return found
 
 
 def find_beside(sides: Sides, item: typing.Any) -> typing.Optional[tuple[str, str]]:
-    """Return a field of the value and a field with a reason why there is none, where both are set; else None. A field
-    is set where it differs from its default."""
+    """Return a contradiction in an instance: the name of a value field and of a reason field that are both set. Return
+    None if only one side is set.
+
+    The value counts as set if all its fields are set. A field is set if it is neither None, nor an empty text, nor its
+    default.
+
+    :param sides: fields of the value and fields of the reason, as in ``EITHER``
+    :param item: the instance
+    """
     values, reasons = sides
     if not all(_is_set(item, name) for name in values):
         return None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The family of errors that the collection raises on purpose. _ansible/module.py turns each into one message; nobody
-else catches them broadly."""
+"""The exceptions that the collection raises deliberately. A module or plugin of Ansible turns each into one error
+message (``_ansible/module.py``).
+"""
 
 from __future__ import annotations
 
@@ -9,11 +10,11 @@ from .escape import lines
 
 
 class RdmaError(Exception):
-    """Something that stops the work, in words for the reader. Its text is safe for a terminal, whatever outside text is
-    in it.
+    """An error that stops the work, with a message for the user. The message is escaped, so that it is safe for a
+    terminal even if it quotes text from outside.
 
-    :ivar seen: what was seen, and where
-    :ivar remedy: what to do about it; empty when the text of ``seen`` says it
+    :ivar seen: the problem, and where it was found
+    :ivar remedy: what to do about it; empty if ``seen`` already says so
     """
 
     def __init__(self, seen: str, remedy: str = "") -> None:
@@ -22,27 +23,34 @@ class RdmaError(Exception):
         self.remedy = remedy
 
     def describe(self) -> dict[str, str]:
-        """Return the kind of the error and its remedy, for the result of a module or a plugin: its message is there
-        beside them."""
+        """Return the class name of the error and its remedy, as fields for the result of a module or plugin. The
+        message is a separate field of that result.
+        """
         return {"kind": type(self).__name__, "remedy": self.remedy}
 
 
 class ParseError(RdmaError):
-    """Text of a tool or a file that does not have the form that it must have. Never replaced by a guess."""
+    """The error for text of a tool or file that does not have the required format. A parser raises it instead of
+    guessing.
+    """
 
     def __init__(self, source: str, text: str, expected: str) -> None:
-        """:param source: tool or file; :param text: the part that was not understood; :param expected: the form that
-        was looked for"""
+        """Create an error whose message shows the text that was found and the format that was expected.
+
+        :param source: tool or file
+        :param text: the part that could not be parsed
+        :param expected: description of the required format
+        """
         shown = text if len(text) <= 200 else text[:200] + "..."
         super().__init__(f"{source}: {shown!r} is not {expected}")
 
 
 def wrap_unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:
-    """Convert an exception that nobody raised on purpose, met in what one node answered: it becomes the error of that
-    node, and the others go on.
+    """Convert an unexpected exception, raised while the output of one node was processed, to an ``RdmaError``. The
+    caller reports it as the error of that node and continues with the other nodes.
 
-    :param what: whose answer it was met in; begins the message
-    :param quoted: whether the exception's own text is shown; not where it may hold a password
+    :param what: start of the message; names the node or source of the output
+    :param quoted: whether the message includes the exception's own text. False if that text may contain a password
     """
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -58,10 +66,10 @@ def wrap_unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaErr
 
 
 class ToolMissing(RdmaError):
-    """A program that is not installed.
+    """The error for a program that is not installed.
 
-    :ivar tool: its name
-    :ivar package: what brings it
+    :ivar tool: name of the program
+    :ivar package: name of the package that contains it
     """
 
     def __init__(self, tool: str, package: str) -> None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Escapes text from outside for each target that it leaves to: a terminal, OpenMetrics, JUnit, a comment of YAML. HTML
-has ``_report/markup/markup.py``.
+"""Escaping of text from outside for each output format: terminal, OpenMetrics, JUnit and YAML comments. HTML is escaped
+in ``_report/markup/markup.py``.
 
-Each of them starts from ``visible``. A name that another person or machine chose must not move the cursor, turn the
-line around, or begin a line of its own.
+Most functions build on ``visible``. A name that another person or machine chose must not move the cursor, reverse the
+text direction, or start a line of its own.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _TEMPLATES = ("{{", "{%", "{#")
 
 
 def visible(text: str, keep: str = "\n") -> str:
-    """Return ``text`` with an escape such as ``\\u202e`` for each character that does not print: control characters,
-    direction marks, surrogates.
+    r"""Return ``text`` with an escape such as ``\u202e`` in place of each character that does not print: control
+    characters, direction marks, surrogates.
 
-    :param keep: characters that stay although they do not print
+    :param keep: non-printing characters that are not escaped
     """
     bare = text
     for sign in keep:
@@ -45,19 +45,21 @@ def _escaped(piece: str, keep: str) -> str:
 
 
 def line(text: str) -> str:
-    """Return ``text`` as one line of a terminal: a line end becomes ``\\n``."""
+    r"""Return ``text`` as one line for a terminal. A line end becomes ``\n``."""
     return visible(text, "")
 
 
 def lines(text: str) -> str:
-    """Return ``text`` for a terminal; each line after the first is indented, so that no text from outside can begin a
-    line as a verdict does."""
+    """Return ``text`` for a terminal. Each line after the first is indented, so that text from outside cannot imitate a
+    line of the verdict.
+    """
     return _FORGES.sub("\n  ", visible(text))
 
 
 def data(value: typing.Any) -> typing.Any:
-    """Return data of JSON with each text in it, the names of fields among them, as ``visible`` shows it; line ends and
-    tabs stay."""
+    """Return JSON data in which each text, including the keys of mappings, is escaped by ``visible``. Line ends and
+    tabs are kept.
+    """
     if isinstance(value, str):
         return visible(value, "\n\t")
     if isinstance(value, (list, tuple)):
@@ -68,21 +70,23 @@ def data(value: typing.Any) -> typing.Any:
 
 
 def xml(text: str) -> str:
-    """Return ``text`` without the characters that XML 1.0 can't hold [XML 1.0, production 2]. The writer of the
-    document escapes the markup."""
+    """Return ``text`` with each non-printing character escaped, which includes all characters that XML 1.0 does not
+    allow [XML 1.0, production 2]. Line ends and tabs are kept. The XML writer escapes the markup.
+    """
     return visible(text, "\n\t")
 
 
 def label_value(text: str) -> str:
-    """Return ``text`` as the value of a label or the text of HELP [OpenMetrics 1.0, section 'Escaping']."""
+    """Return ``text`` escaped as a label value or HELP text [OpenMetrics 1.0, section 'Escaping']."""
     return line(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def label_names(names: typing.Iterable[str], taken: typing.Iterable[str] = ()) -> dict[str, str]:
-    """Return a valid label name for each name; no two are the same, and none is one that is taken.
+    """Return a valid label name for each name. The label names are unique and differ from all names in ``taken``.
+    Example::
 
-    >>> label_names(["ansible-core", "ansible core", "1.0"], ["run"])
-    {'ansible-core': 'ansible_core', 'ansible core': 'ansible_core_2', '1.0': 'version_1_0'}
+        >>> label_names(["ansible-core", "ansible core", "1.0"], ["run"])
+        {'ansible-core': 'ansible_core', 'ansible core': 'ansible_core_2', '1.0': 'version_1_0'}
     """
     used, found = set(taken), {}
     numbers: dict[str, int] = {}
@@ -100,20 +104,22 @@ def label_names(names: typing.Iterable[str], taken: typing.Iterable[str] = ()) -
 
 
 def comment(text: str) -> str:
-    """Return ``text`` as the comment of one line of YAML, in ASCII: YAML knows more line ends than one [YAML 1.1,
-    section 5.4]."""
+    """Return ``text`` as a one-line YAML comment. Whitespace is collapsed and all other characters outside printable
+    ASCII are escaped, since YAML recognizes several characters as line ends [YAML 1.1, section 5.4].
+    """
     return "".join(
         sign if " " <= sign <= "~" else sign.encode("unicode_escape").decode("ascii") for sign in " ".join(text.split())
     )
 
 
 def is_link(text: str) -> bool:
-    """Return whether ``text`` may be the address of a link: relative, or http(s). Browsers drop control characters and
-    spaces before they look at its scheme [WHATWG URL, section 4.4]."""
+    """Return whether ``text`` is allowed as the target of a link: a relative, http or https URL. Spaces and control
+    characters are ignored, since browsers drop them before they parse the scheme [WHATWG URL, section 4.4].
+    """
     scheme = _SCHEME.match("".join(sign for sign in text if sign > " " and sign.isprintable()))
     return scheme is None or scheme[1].lower() in ("http", "https")
 
 
 def is_template(text: str) -> bool:
-    """Return whether Ansible would take ``text`` for a template."""
+    """Return whether Ansible would treat ``text`` as a template."""
     return any(mark in text for mark in _TEMPLATES)

@@ -6,8 +6,8 @@ All data that enters the collection is loaded here: the intent of the user, and 
 intent are frozen dataclasses; their field types are the schema. Nodes have the standard library only, hence no
 pydantic.
 
-A type has two loaders with equal results. The fast one is made once for each type and knows no path. Data that it
-refuses goes to ``load_exactly``, which names the mistake.
+Each type has two loaders with equal results. The fast loader is built once per type and does not track the path within
+the data. Data that it rejects goes to ``load_exactly``, which reports the mistake with its path.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .once import find_second, list_keys
 
 
 def to_data(value: typing.Any) -> typing.Any:
-    """Convert dataclasses to data that JSON can represent; tuples become lists, bytes become text in base64."""
+    """Convert dataclasses to data that JSON can represent. Tuples become lists, bytes become base64 text."""
     if value is None or type(value) in (str, int, float, bool):
         return value
     if isinstance(value, bytes):
@@ -41,15 +41,16 @@ def to_data(value: typing.Any) -> typing.Any:
 
 
 def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
-    """Load ``data`` as type ``cls``: a dataclass, ``Optional``, ``Tuple[X, ...]``, ``Dict[str, X]``, ``Literal``, a
-    plain type with or without a ``Literal`` beside it, ``bytes``, or with a form of the boundary ``Annotated[str,
-    Form]``, ``Annotated[int, Range]``, and ``Annotated[Tuple[X, ...], Bound]`` or of a ``Dict``. An empty text means
-    that the value is not known, and fits each form.
+    """Load ``data`` as type ``cls``. Supported types: dataclass, ``Optional``, ``Tuple[X, ...]``, ``Dict[str, X]``,
+    ``Literal``, a plain type with or without a ``Literal`` in a ``Union``, ``bytes``, and the annotated types
+    ``Annotated[str, Form]``, ``Annotated[int, Range]`` and ``Annotated[X, Bound]`` with a tuple or ``Dict``. A field
+    with an empty text is unknown and fits each form.
 
-    The observation of one node (a dataclass of ``value`` and ``error``) gets an error where its value does not fit. The
-    observations of other nodes are loaded.
+    A value that does not fit within an ``Observed`` becomes the error of that node. The observations of other nodes are
+    loaded.
 
-    :raises LoadError: unknown key (with the nearest known one), missing key, wrong type, value out of a ``Literal``
+    :raises LoadError: unknown key (with the most similar known one), missing key, wrong type, value not in a
+        ``Literal``
     """
     try:
         return _fast(cls)(data)
@@ -62,7 +63,9 @@ Loader = typing.Callable[[typing.Any], typing.Any]
 
 @functools.cache
 def _fast(cls: typing.Any) -> Loader:
-    """Make a function that loads data as this type, or raises any error."""
+    """Return the fast loader of a type. The loader returns the loaded data, or raises any exception if the data does
+    not fit.
+    """
     origin = typing.get_origin(cls)
     arguments = typing.get_args(cls)
     if cls is typing.Any:
@@ -103,7 +106,7 @@ def _fast_formed(cls: typing.Any, form: typing.Any) -> Loader:
 
 
 def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
-    """Make a function that loads a list or a mapping, and reads none of its items where these are too many."""
+    """Build a loader for a list or mapping that checks the number of items before it loads any of them."""
 
     def load_bound(data: typing.Any) -> typing.Any:
         if len(data) > bound.most:
@@ -114,8 +117,9 @@ def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
 
 
 def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
-    """Make a function that loads a number. A topology has a million of them, so the limits are compared here. NaN and
-    booleans are refused."""
+    """Build a loader for a number. It compares the limits inline for speed, since a topology has a million numbers. It
+    rejects NaN and booleans.
+    """
     least, most = form.least, form.most
 
     def load_ranged(data: typing.Any) -> typing.Any:
@@ -128,8 +132,7 @@ def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
 
 
 def _fast_item(cls: typing.Any) -> Loader:
-    """Make a function that loads an item of a list. An empty text means that a field is not known; as an item it is
-    refused."""
+    """Build a loader for a list item. An empty text means an unknown value in a field, but is rejected as an item."""
     load_item = _fast(cls)
     if typing.get_origin(cls) is not typing.Annotated:
         return load_item
@@ -168,7 +171,9 @@ def _fast_plain(cls: typing.Any) -> Loader:
 
 
 class _FastDataclass:
-    """Loads a dataclass. The types of its fields are read at its first use, since a class may contain its own type."""
+    """The fast loader of a dataclass. It reads the field types at the first use, since a class may contain its own
+    type.
+    """
 
     def __init__(self, cls: typing.Any) -> None:
         self.type, self.cls = cls, class_of(cls)
@@ -198,7 +203,9 @@ class _FastDataclass:
         return made
 
     def _read_fields(self) -> dict[str, tuple[typing.Any, Loader]]:
-        """Return, by name of the field, the plain type whose values need no loader, and the loader of other values."""
+        """Store in ``fields``, and return, two types by field name: a plain type (bool, int or str) whose values are
+        accepted as they are, and the loader for all other values.
+        """
         hints = read_hints(self.type)
         self.fields = {
             field.name: (_plain_type(hints[field.name]), _fast(hints[field.name]))
@@ -208,8 +215,10 @@ class _FastDataclass:
 
 
 def _plain_type(cls: typing.Any) -> typing.Any:
-    """Return bool, int or str where the type is one of them, or ``Optional`` of it; otherwise a type that no value
-    has. A float needs a loader, since it may be infinite."""
+    """Return bool, int or str if the type is that, or ``Optional`` of that: such values are accepted as they are.
+    Return a type that no value has otherwise, so that the loader is called. A float needs the loader, since it may be
+    infinite.
+    """
     if typing.get_origin(cls) is typing.Union and len(list_options(cls)) == 1:
         cls = list_options(cls)[0]
     return cls if cls in (bool, int, str) else Loader

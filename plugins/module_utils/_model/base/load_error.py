@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The error about data that does not fit its dataclass, and the words of it: path, value, type, nearest known word."""
+"""The error for data that does not fit its dataclass, and the parts of its message: path, value, type and most similar
+known word.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,10 @@ MOST_HINTS = 20
 
 
 class LoadError(RdmaError):
-    """Data that does not fit its dataclass.
+    """The error for data that does not fit its dataclass.
 
-    :ivar path: place in the data, as the user would write it: ``rdma_fabrics[0].select.hcas_per_node``
-    :ivar seen: the value there, as text
+    :ivar path: path in the data, as the user would write it: ``rdma_fabrics[0].select.hcas_per_node``
+    :ivar seen: the value at that path, as text
     :ivar expected: the allowed values, as text
     """
 
@@ -40,9 +42,9 @@ class LoadError(RdmaError):
 
 
 def nearest(word: str, known: typing.Iterable[str]) -> str:
-    """Return the known word that is most similar to ``word``, as a hint for a message. The hint is empty when no word
-    is similar, and where the search would take long: among more than ``MOST_KNOWN`` words, and for a word of more than
-    64 characters. For words of unlimited number use ``Hints``.
+    """Return a hint for a message with the known word that is most similar to ``word``. Return an empty text if no word
+    is similar, and if the search would be slow: among more than ``MOST_KNOWN`` words, or for a word of more than 64
+    characters. Callers with an unlimited number of words use ``Hints``.
     """
     words = list(itertools.islice(known, MOST_KNOWN + 1))
     if len(word) > _MOST_OF_A_WORD or len(words) > MOST_KNOWN:
@@ -54,34 +56,42 @@ def nearest(word: str, known: typing.Iterable[str]) -> str:
 
 
 class Hints:
-    """Searches the nearest word for the first ``MOST_HINTS`` words. The hints for later ones are empty."""
+    """A search for the most similar known word, which stops after ``MOST_HINTS`` calls because it is slow. Later calls
+    return an empty hint.
+    """
 
     def __init__(self) -> None:
         self._left = MOST_HINTS
 
     def nearest(self, word: str, known: typing.Iterable[str]) -> str:
-        """Return a hint as the function ``nearest`` does."""
+        """Return the hint of the function ``nearest``, or an empty text after ``MOST_HINTS`` calls."""
         self._left -= 1
         return nearest(word, known) if self._left >= 0 else ""
 
 
 def list_options(cls: typing.Any) -> tuple[typing.Any, ...]:
-    """Return the types of a ``Union`` beside None."""
+    """Return the member types of a ``Union``, without None."""
     return tuple(argument for argument in typing.get_args(cls) if argument is not type(None))
 
 
 def refuse(cls: typing.Any, data: typing.Any, path: str) -> typing.NoReturn:
-    """Raise a ``LoadError`` about a value that is not of a type."""
+    """Raise the error for a value that is not of type ``cls``. The function never returns.
+
+    :param path: path of the value in the data
+    :raises LoadError: always
+    """
     raise LoadError(path, describe_value(data), describe_type(cls))
 
 
 def join_path(path: str, key: typing.Any) -> str:
-    """Return the path of a key of the mapping at a path."""
+    """Return the path of a key, given the path of its mapping."""
     return f"{path}.{key}" if path else str(key)
 
 
 def describe_value(data: typing.Any) -> str:
-    """Describe a value with its type; a list or mapping by its type alone."""
+    """Return a description of a value with its type, for a message. A list or mapping is described by its type
+    alone.
+    """
     if isinstance(data, int) and data.bit_length() > _MOST_BITS:
         # Python refuses to write a number of more than 4,300 digits
         return f"an integer of {data.bit_length()} bits"
@@ -101,7 +111,7 @@ def describe_value(data: typing.Any) -> str:
 
 
 def describe_type(cls: typing.Any) -> str:
-    """Describe the values that a type allows."""
+    """Return a description of the values that a type allows, for a message."""
     names = {bool: "a boolean", int: "an integer", float: "a number", str: "a string", bytes: "bytes in base64"}
     if cls in names:
         return names[cls]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Load plain data as dataclasses, with the path of each mistake. It is slow, and ``load`` uses it where the data has a
-mistake.
+"""Load plain data as dataclasses and report the path of each mistake. This loader is slow, so ``load`` uses it only for
+data that its fast loader rejected.
 
-A dataclass with a mistake becomes a partial instance: the fields that could not be read raise ``Unread``.
+A dataclass with a mistake becomes a partial instance: access to a field that could not be read raises ``Unread``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_UNKNOWN = 20
 
 
 def key_type(cls: typing.Any) -> typing.Any:
-    """Return the type of a mapping's keys: text, with a form where it has one."""
+    """Return the type of a mapping's keys: the annotated type if the keys have a form, else str."""
     return cls if typing.get_origin(cls) is typing.Annotated else str
 
 
@@ -42,18 +42,21 @@ def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.An
 
 
 class _First(list[LoadError]):
-    """A list that raises the first mistake: the answer of a node may have a million, and hints for each take long."""
+    """A list of mistakes that raises the first one that is appended. It saves collecting a million mistakes in the data
+    of one node, since the search for hints is slow.
+    """
 
     def append(self, problem: LoadError) -> typing.NoReturn:
         raise problem
 
 
 def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> tuple[typing.Any, tuple[LoadError, ...]]:
-    """Return the value and all mistakes, in the order of the data; a missing key follows the keys of its mapping.
+    """Return the value and all mistakes, in the order of the data. A missing key is reported after the present keys of
+    its mapping.
 
     A dataclass with a mistake becomes a partial instance, whose unread fields raise ``Unread`` (see ``make_partial``).
-    Any other value with a mistake is None. After ``MOST_HINTS`` mistakes the message about an unknown key has no
-    hint. Of more than ``MOST_UNKNOWN`` unknown keys of one mapping the number is reported.
+    Any other value with a mistake is None. After ``MOST_HINTS`` mistakes the message about an unknown key has no hint.
+    If a mapping has more than ``MOST_UNKNOWN`` unknown keys, the rest is reported as a count.
     """
     problems: list[LoadError] = []
     value = _collect(cls, data, path, problems)
@@ -61,7 +64,9 @@ def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> tuple[typing.
 
 
 class Unread(Exception):
-    """A field was used that could not be read. The mistake in it was reported already."""
+    """The error for access to a field of a partial instance that could not be read. The mistake in that field is
+    already reported.
+    """
 
 
 #: in the place of a value that could not be read
@@ -71,10 +76,10 @@ _HOLE = object()
 def make_partial(
     cls: typing.Any, values: typing.Mapping[str, typing.Any], unread: typing.Collection[str]
 ) -> typing.Any:
-    """Return an instance of a dataclass of which some fields are not known. A field in neither argument has its
+    """Return an instance of a dataclass in which some fields are unknown. A field that is in neither argument has its
     default.
 
-    :param unread: fields that raise ``Unread`` when they are used. A comparison raises it too, since it uses all fields
+    :param unread: fields that raise ``Unread`` on access. A comparison raises it too, since it uses all fields
     """
     made = object.__new__(_partial_class(cls, frozenset(unread)))
     for field in dataclasses.fields(cls):
@@ -102,7 +107,9 @@ def _partial_class(cls: typing.Any, unread: frozenset[str]) -> typing.Any:
 
 
 def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """Return the value, a partial instance, or ``_HOLE``, and add the mistakes to ``problems``."""
+    """Load ``data`` as type ``cls``, and append the mistakes to ``problems``. Return the value. With a mistake, return
+    a partial instance for a dataclass and ``_HOLE`` for any other type.
+    """
     origin = typing.get_origin(cls)
     arguments = typing.get_args(cls)
     if cls is typing.Any:
@@ -136,7 +143,7 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadEr
 def _collect_literal(
     allowed: tuple[typing.Any, ...], data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """Return a value out of a closed list, or ``_HOLE``."""
+    """Return ``data`` if it is one of the allowed values, else ``_HOLE``."""
     if data in allowed:
         return data
     words = ", ".join(str(word) for word in allowed)
@@ -145,7 +152,9 @@ def _collect_literal(
 
 
 def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """Return the items of a list, or ``_HOLE`` where an item has a mistake, or two items have the same keys."""
+    """Return the items of a list. Return ``_HOLE`` if an item has a mistake, or if two items have the same key
+    fields.
+    """
     if not isinstance(data, (list, tuple)):
         problems.append(LoadError(path, describe_value(data), "a list"))
         return _HOLE
@@ -170,7 +179,7 @@ def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: 
 def _collect_option(
     options: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """Load data by the first of several types that fits."""
+    """Return ``data`` loaded as the first type that fits. Return ``_HOLE`` if no type fits."""
     for option in options:
         with contextlib.suppress(LoadError):
             return load_exactly(option, data, path)
@@ -187,7 +196,7 @@ def _collect_option(
 
 
 def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """Return an item of a list. An empty text is refused as an item with a form, as in the fast loader."""
+    """Return a list item. Unlike a field, an item must not be an empty text if its type has a form."""
     if data == "" and typing.get_origin(cls) is typing.Annotated:
         problems.append(LoadError(path, describe_value(data), typing.get_args(cls)[1].expected))
         return _HOLE
@@ -197,7 +206,7 @@ def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[L
 def _collect_formed(
     cls: typing.Any, form: typing.Any, data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """Return a text, a number, a list or a mapping of the form of the boundary in its annotation, or ``_HOLE``."""
+    """Return a text, number, list or mapping if it fits the form, range or bound of its annotation, else ``_HOLE``."""
     if isinstance(form, Bound) and isinstance(data, (list, tuple, dict)) and not form.fits(data):
         # the length is compared before any item is read
         problems.append(
@@ -212,7 +221,7 @@ def _collect_formed(
 
 
 def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """Load the observation of one node. A value that does not fit becomes its error."""
+    """Return the observation of one node. If its value does not fit, return an observation with an error instead."""
     if not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
         return _collect_dataclass(cls, data, path, problems)
     try:
@@ -294,14 +303,15 @@ def list_names(cls: typing.Any) -> tuple[str, ...]:
 
 
 def class_of(cls: typing.Any) -> typing.Any:
-    """Return the class of a type: of ``Observed[NodeHcas]`` the class ``Observed``."""
+    """Return the class of a type without its type arguments: ``Observed`` for ``Observed[NodeHcas]``."""
     return typing.get_origin(cls) or cls
 
 
 @functools.cache
 def read_hints(cls: typing.Any) -> dict[str, typing.Any]:
-    """Return the types of the fields of a dataclass, by their names; those of ``Observed[NodeHcas]`` with ``NodeHcas``
-    in the place of the type variable. To read them is slow, and a topology has a hundred thousand records."""
+    """Return the field types of a dataclass by field name. For ``Observed[NodeHcas]`` the type variable is replaced by
+    ``NodeHcas``. The result is cached, since resolving is slow and a topology has a hundred thousand records.
+    """
     of = class_of(cls)
     given = dict(zip(getattr(of, "__parameters__", ()), typing.get_args(cls)))
     return {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""By what the collection knows its own objects in a cluster. Renderers write it, parsers read it, and a teardown takes
-back what carries it."""
+"""The labels that mark Kubernetes objects as created by the collection. Renderers write them, parsers read them, and a
+teardown deletes the objects that carry them.
+"""
 
 from __future__ import annotations
 
@@ -17,5 +18,5 @@ MANAGED_BY = {LABEL: MANAGER}
 
 
 def is_ours(labels: typing.Mapping[str, typing.Any]) -> bool:
-    """Return whether an object with these labels is the collection's."""
+    """Return whether the labels mark an object as managed by the collection."""
     return labels.get(LABEL) == MANAGER

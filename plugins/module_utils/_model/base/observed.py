@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The observation of one node."""
+"""The result of a query of one node: its answer or an error."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Value = typing.TypeVar("Value")
 
 @dataclasses.dataclass(frozen=True)
 class Observed(typing.Generic[Value]):
-    """The answer of one node, or why there is no answer.
+    """The answer of one node, or the reason why there is none.
 
-    :ivar value: the answer; None beside an error
-    :ivar error: the cause, as text; None beside a value
+    :ivar value: the answer; None if there is an error
+    :ivar error: the reason, as text; None if there is a value
     """
 
     EITHER = (("value",), ("error",))
@@ -25,5 +25,5 @@ class Observed(typing.Generic[Value]):
 
 
 def is_observed(cls: typing.Any) -> bool:
-    """Return whether a type is the observation of one node, with or without the type of its value."""
+    """Return whether a type is ``Observed``, with or without a type argument."""
     return (typing.get_origin(cls) or cls) is Observed

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Lists with one entry for each thing. The attribute ``ONCE`` of the entries' class names the fields that say which
-thing an entry is about.
+"""Lists that have at most one entry per subject. The attribute ``ONCE`` of the entry class names the fields that
+identify the subject.
 
-Two entries about one thing contradict each other, and a check would take one of them for the truth. So a list that has
-them is refused as a whole.
+Two entries about the same subject contradict each other, and a check would rely on one of them. The loader therefore
+rejects the whole list.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import typing
 
 
 def list_keys(cls: typing.Any) -> tuple[str, ...]:
-    """Return the fields that say what an entry of a class is about; none where several entries may be about one
-    thing."""
+    """Return the names of the fields that identify the subject of an entry. Return an empty tuple if several entries
+    may have the same subject.
+    """
     found: tuple[str, ...] = getattr(cls, "ONCE", ()) if isinstance(cls, type) else ()
     return found
 
 
 def find_second(keys: typing.Sequence[str], items: typing.Sequence[typing.Any]) -> typing.Optional[int]:
-    """Return the index of the first entry that is about the same thing as an earlier one; None where there is none.
+    """Return the index of the first entry with the same subject as an earlier one, or None.
 
-    :param keys: names of fields, with a dot for a field of a field: ``pci.address``. An entry without a value in any of
-        them names no thing, and is left out
+    :param keys: names of the identifying fields, with a dot for a nested field: ``pci.address``. An entry in which all
+        of them are empty is ignored
     """
     if len(items) < 2 or not keys:
         return None

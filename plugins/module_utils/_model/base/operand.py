@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Data in a command line, in a line of a protocol and in the path of a URL: what these can't carry without becoming
-something else."""
+"""Checks of values before they are used in a command line, in a line-based protocol or in the path of a URL, where some
+characters would change their meaning.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +16,20 @@ _SHOWN = 80
 
 
 class OperandError(RdmaError):
-    """A value that stands in no command line, line or path. It came from a node, a pod or an object, and a correct one
-    never looks so."""
+    """The error for a value that is not safe in a command line, a protocol line or a URL path. The value comes from a
+    node, a pod or an object; a correct value never has this form.
+    """
 
 
 def operand(value: str, what: str) -> str:
-    """Return ``value`` as it is, for a place in a command line where the tool expects a value and no option.
+    """Return ``value`` unchanged if it is safe in a command line where the tool expects a value and not an option.
 
-    All values from outside go through this: ``--`` would protect the operands alone, and not every tool knows it.
+    All values from outside go through this function: ``--`` would protect positional arguments only, and not every tool
+    supports it.
 
-    :param what: names the value for the reader, such as ``address of the server``
-    :raises OperandError: it begins with ``-``, so that a tool takes it for an option, or it has a control character
+    :param what: name of the value in the message, such as ``address of the server``
+    :raises OperandError: the value begins with ``-``, so that a tool would parse it as an option, or has a control
+        character
     """
     if value.startswith("-"):
         raise OperandError(
@@ -35,10 +39,11 @@ def operand(value: str, what: str) -> str:
 
 
 def one_line(value: str, what: str) -> str:
-    """Return ``value`` as it is, where it may stand in a protocol of lines.
+    """Return ``value`` unchanged if it is safe in a line-based protocol.
 
-    :raises OperandError: it has a character of Unicode's categories of controls and line ends (Cc, Zl, Zp), or one that
-        UTF-8 can't carry (Cs)
+    :param what: name of the value in the message
+    :raises OperandError: the value has a control character or line end (Unicode categories Cc, Zl, Zp), or a surrogate,
+        which UTF-8 cannot encode (Cs)
     """
     wrong = next((sign for sign in value if _is_line_breaking(sign)), None)
     if wrong is not None:
@@ -47,12 +52,12 @@ def one_line(value: str, what: str) -> str:
 
 
 def part_of_path(name: str) -> str:
-    """Return the name of an object of Kubernetes as it is, for its place in the path of a URL. An empty one is the path
-    of a list.
+    """Return the name of a Kubernetes object unchanged if it is safe as one segment of a URL path. An empty name gives
+    the path of a list.
 
     [k8s.io/apimachinery pkg/api/validation/path: no name is ``.`` or ``..``, or has ``/`` or ``%``]
 
-    :raises OperandError: it would be more than this part of the path
+    :raises OperandError: the name would change other parts of the URL
     """
     if _NO_PART.search(name):
         raise OperandError(f"{plain(name, _SHOWN)!r} is no name of an object of Kubernetes", _REMEDY)

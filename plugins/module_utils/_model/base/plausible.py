@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Says what in a file of a run can't be: its schema, or its time. Pure; the moment is an argument."""
+"""Checks of the schema version and the times in the files of a run. The functions are pure; the current time is an
+argument.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ MOST_AHEAD = datetime.timedelta(hours=24)
 
 
 def wrong_schema(data: typing.Any, known: int) -> tuple[str, str]:
-    """Say why data is not of the schema ``known``, and what to do; both empty for data of that schema, and for what is
-    no mapping."""
+    """Return why data does not have schema version ``known``, and the remedy. Return two empty texts if the version is
+    correct, or if data is not a mapping.
+    """
     if not isinstance(data, dict):
         return "", ""
     schema = data.get("schema")
@@ -30,10 +33,10 @@ def wrong_schema(data: typing.Any, known: int) -> tuple[str, str]:
 
 
 def wrong_time(text: str, now: datetime.datetime) -> str:
-    """Say why a time of a run is implausible; empty for one that is not.
+    """Return why the time of a run is implausible, or an empty text if it is plausible.
 
     :param text: ISO 8601 with an offset from UTC
-    :param now: the moment, UTC
+    :param now: the current time, UTC
     """
     try:
         # Python 3.9 knows no Z

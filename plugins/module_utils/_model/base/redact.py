@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Takes secrets out of what is written to disk or shown.
+"""Removal of secrets from data that is written to disk or shown.
 
-Facts and findings should hold none; this is the second line of defence, for a tool or an API that says more than it was
-asked.
+Facts and findings should not contain secrets. This is the second line of defense, for a tool or API that returns more
+than was requested.
 """
 
 from __future__ import annotations
@@ -119,14 +119,17 @@ _SUSPECTS = (*SUSPECTS, *_HINTS, "bearer", "authorization", "kubeconfig", "mkey"
 
 
 def is_free(document: str) -> bool:
-    """Return whether a JSON document of ASCII has nothing that ``redact`` would take out. It may return False for a
-    harmless one, and costs a tenth of looking through it."""
+    """Return whether a JSON document in ASCII contains nothing that ``redact`` would remove. False may be returned for
+    a harmless document. The test takes a tenth of the time of ``redact``.
+    """
     lower = document.lower()
     return not any(suspect in lower for suspect in _SUSPECTS)
 
 
 def is_suspect(data: typing.Any) -> bool:
-    """Return whether the texts of plain data that may hold a secret have more than MOST_SUSPECT characters together."""
+    """Return whether plain data has too much text that may contain a secret to be searched: more than ``MOST_SUSPECT``
+    characters in total.
+    """
     left, rest = MOST_SUSPECT, [data]
     while rest and left >= 0:
         item = rest.pop()
@@ -145,7 +148,7 @@ def _has_hint(text: str) -> bool:
 
 
 def redact_text(text: str) -> str:
-    """``text`` without private keys, tokens and passwords."""
+    """Return ``text`` without private keys, tokens and passwords."""
     text = remove_credentials(text)
     if not _has_hint(text):
         return text
@@ -157,8 +160,9 @@ def redact_text(text: str) -> str:
 
 
 def _remove_token(match: typing.Match[str]) -> str:
-    """Words with dots between them, up to a JSON web token: two parts of six characters at least, of which the first
-    begins as ``{"`` does in base64."""
+    """Return the matched dotted words, with a JSON web token replaced by ``REDACTED``. A token has two parts of at
+    least six characters, of which the first begins like ``{"`` in base64.
+    """
     parts = match[0].split(".")
     for number, (part, following) in enumerate(zip(parts, parts[1:])):
         head = _TOKEN_HEAD.search(part)
@@ -168,8 +172,11 @@ def _remove_token(match: typing.Match[str]) -> str:
 
 
 def redact(data: typing.Any, key: str = "") -> typing.Any:
-    """Plain data (mappings, lists, text, numbers) without secrets. A mapping's keys stay, so that a reader sees what
-    was there."""
+    """Return plain data (mappings, lists, text, numbers) without secrets. The keys of mappings are kept, so that the
+    structure stays visible.
+
+    :param key: key of ``data`` in its mapping; a text under a secret key is replaced as a whole
+    """
     if isinstance(data, dict):
         named = str(data["name"]) if "value" in data and "name" in data else ""
         return {
@@ -190,5 +197,5 @@ def redact(data: typing.Any, key: str = "") -> typing.Any:
 
 @functools.lru_cache(maxsize=4096)
 def _is_secret(key: str) -> bool:
-    """Facts have few names, and each of them a million times."""
+    """Return whether a key names a secret. The result is cached, since facts repeat a few keys very often."""
     return _SECRET_KEY.search(key) is not None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run rules on data of which a part could not be read: a rule that does not need that part still gives its findings."""
+"""Apply rules to partially read data. A rule that does not need an unread part still returns its findings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ T = typing.TypeVar("T")
 
 
 def run_rule(rule: typing.Callable[..., typing.Iterable[T]], *arguments: typing.Any) -> list[T]:
-    """Return the findings of a rule; of a generator, those before it read a part that is ``Unread``."""
+    """Return the findings of a rule. If the rule is a generator and accesses a part of the data that could not be read
+    (``Unread``), return the findings that it yielded before.
+    """
     found: list[T] = []
     try:
         for item in rule(*arguments):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tags of ansible-playbook, and which stages they run."""
+"""Selection of stages by the tags of ansible-playbook."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import typing
 
 
 def runs(name: str, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> bool:
-    """Return whether the stage of this name, or the report, runs in site.yml."""
+    """Return whether site.yml runs a stage with the given tags of ansible-playbook.
+
+    :param name: name of the stage, or ``report``
+    """
     names = {name, "all", "tagged"}
     return (not tags or bool(names.intersection(tags))) and not names.intersection(skip_tags)

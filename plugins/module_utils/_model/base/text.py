@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Text from outside, for a terminal: a name that somebody else chose must not move the cursor, turn the line around or
-fill the screen."""
+"""Text from outside, prepared for a terminal. A name from outside must not move the cursor, reverse the text direction
+or fill the screen.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _KINDS = (
 
 
 def kind_of(value: typing.Any) -> str:
-    """Return the type of a value in words: ``a mapping``."""
+    """Return the type of a value in words, such as ``a mapping``."""
     if value is None:
         return "nothing"
     found = [words for kind, words in _KINDS if isinstance(value, kind)]
@@ -30,24 +31,28 @@ def kind_of(value: typing.Any) -> str:
 
 
 def both_ends(text: str, limit: int = 600) -> str:
-    """``text`` in ``limit`` characters: what was wrapped around an error stands before it, the error itself at the
-    end."""
+    """Shorten ``text`` to about ``limit`` characters by removing its middle. An error message has its context at the
+    beginning and its cause at the end.
+    """
     return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-(limit // 2) :]}"
 
 
 def plain(text: str, limit: int = 2000) -> str:
-    """``text`` with all that does not print but line ends as escapes, cut behind ``limit`` characters, and then it says
-    how long it was."""
+    """Return ``text`` truncated to ``limit`` characters, with its full length appended if it was longer. Non-printing
+    characters other than line ends are escaped.
+    """
     return visible(cut(text, limit))
 
 
 def cut(text: str, limit: int) -> str:
-    """``text``, cut behind ``limit`` characters, and then it says how long it was."""
+    """Return ``text`` truncated to ``limit`` characters, with its full length appended if it was longer."""
     return f"{text[:limit]}... ({len(text)} characters)" if len(text) > limit else text
 
 
 def cut_texts(data: typing.Any, limit: int) -> typing.Any:
-    """Plain data whose texts are cut, keys as well. It is not nested deeper than Python's own recursion goes."""
+    """Return plain data with each text and each key truncated by ``cut``. The nesting must not exceed Python's
+    recursion limit.
+    """
     if isinstance(data, str):
         return cut(data, limit)
     if isinstance(data, dict):
@@ -56,23 +61,29 @@ def cut_texts(data: typing.Any, limit: int) -> typing.Any:
 
 
 def folded(names: typing.Sequence[str], most: int = 12, between: str = ", ") -> str:
-    """Name the first ones, and count how many more there are: ``a, b and 3 more``."""
+    """Return the first ``most`` names and the number of the remaining ones as text: ``a, b and 3 more``.
+
+    :param between: separator between the names
+    """
     return between.join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def parse_number(text: str) -> typing.Optional[int]:
-    """Return a whole number of at most nine digits; None of any other text. ``str.isdigit`` is true of more than
-    ``int`` reads."""
+    """Return a non-negative integer of at most nine digits, or None for any other text. ``str.isdigit`` alone would
+    accept characters that ``int`` rejects.
+    """
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
 
 
 def percent(part: int, whole: int) -> str:
-    """Return a share for a reader: 99.9, and 100 of all alone."""
+    """Return a percentage as text with three significant digits, without a percent sign. Only ``part == whole`` gives
+    100; any smaller share is at most 99.9.
+    """
     return f"{100.0 if part == whole else min(99.9, 100 * part / whole):.3g}"
 
 
 def ranges(numbers: typing.Iterable[int]) -> str:
-    """Numbers as the kernel lists CPUs: 0-3,8."""
+    """Return numbers in the format of the kernel's CPU lists: ``0-3,8``."""
     parts: list[list[int]] = []
     for item in sorted(set(numbers)):
         if parts and item == parts[-1][1] + 1:

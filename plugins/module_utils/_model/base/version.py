@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Version of this collection and where its documentation is, for what it writes. What counts is in galaxy.yml; a test
-holds them together."""
+"""Version of this collection and URL of its documentation, for generated files. The version in ``galaxy.yml`` is
+authoritative.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Vocabularies: kinds of problems, and the words in messages that name each of them."""
+"""Vocabularies: tables of kinds of problems, each with the patterns by which a message of a tool is recognized as a
+problem of this kind.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,13 @@ Vocabulary = tuple[tuple[Kind, typing.Pattern[str]], ...]
 
 
 def compile_vocabulary(rows: typing.Iterable[tuple[Kind, typing.Iterable[str]]]) -> Vocabulary[Kind]:
-    """Return a vocabulary of kinds, each with patterns of which a message has at least one."""
+    """Return a compiled vocabulary. A message is of a kind if at least one regular expression of the kind matches.
+
+    :param rows: each kind with its regular expressions
+    """
     return tuple((kind, re.compile("|".join(patterns))) for kind, patterns in rows)
 
 
 def find_kind(vocabulary: Vocabulary[Kind], text: str) -> typing.Optional[Kind]:
-    """Return the kind that a message names; None when it names no kind of the vocabulary."""
+    """Return the first kind of the vocabulary whose pattern matches ``text``, or None."""
     return next((kind for kind, pattern in vocabulary if pattern.search(text)), None)

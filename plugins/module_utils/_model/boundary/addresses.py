@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""IP addresses. A zone (``fe80::1%eth0``) is a name of an interface behind an address, free text for the standard
-library, and is refused."""
+"""Formats of IP addresses and networks. An address with a zone (``fe80::1%eth0``) is rejected: the zone is an interface
+name, which the standard library does not validate.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,11 @@ _LONGEST = 100
 
 
 def _build_address_reader(make: typing.Callable[[str], typing.Any]) -> typing.Callable[[str], typing.Optional[str]]:
-    """Make a function that reads a text by a class of ``ipaddress``, and writes it in its shortest form."""
+    """Return a function that parses a text as an IP address or network and returns its shortest form, or None if the
+    text is invalid.
+
+    :param make: class or function of the module ``ipaddress``
+    """
 
     def read(text: str) -> typing.Optional[str]:
         if "%" in text or not text.isascii():
@@ -34,10 +39,11 @@ _EMBEDDED = tuple(map(ipaddress.IPv6Network, ("::/96", "64:ff9b::/96", "64:ff9b:
 
 
 def _parse_host_address(text: str) -> str:
-    """Return the address in its shortest form; of one that is IPv4 mapped into IPv6, the IPv4 address.
+    """Return an address in its shortest form. An IPv4 address mapped into IPv6 is returned as IPv4.
 
-    :raises ValueError: no address, or one that can't be that of a node among nodes. In an address that has another form
-        of IPv4 in it, nobody would see the address of another node
+    :raises ValueError: the text is not an address, or not one that a node can have for other nodes (loopback,
+        unspecified, multicast, link-local, broadcast). Other IPv6 addresses that embed an IPv4 address are rejected
+        too, since they would hide the address of another node
     """
     found = ipaddress.ip_address(text)
     if isinstance(found, ipaddress.IPv6Address) and any(found in network for network in _EMBEDDED):

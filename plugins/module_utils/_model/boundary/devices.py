@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names that a kernel gives: network interfaces, RDMA devices, PCI functions, hardware addresses.
+"""Formats of names that the kernel assigns: network interfaces, RDMA devices, PCI functions and hardware addresses.
 
-The kernel takes more than is taken here [Linux net/core/dev.c dev_valid_name; rdma_user_ioctl_cmds.h
-IB_DEVICE_NAME_MAX]: ``{{x}}`` and ``$(id)`` are names of interfaces there. No driver and no network plugin makes such
-names, and who has root on a node can.
+They are stricter than the kernel [Linux net/core/dev.c dev_valid_name; rdma_user_ioctl_cmds.h IB_DEVICE_NAME_MAX],
+which accepts ``{{x}}`` and ``$(id)`` as names of interfaces. No driver or network plugin creates such names, but root
+on a node can.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What names ports in an InfiniBand fabric, and what can be true of them. [InfiniBand Architecture Specification 1.5,
-volume 1, 4.1]"""
+"""Formats and ranges of identifiers and quantities of an InfiniBand fabric. [InfiniBand Architecture Specification 1.5,
+volume 1, 4.1]
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a text of one type looks like: the one place that says which texts from outside are of the type.
+"""Formats and limits of data from outside the collection. They are defined once, here.
 
-A cluster, a node, a pod, a BMC and a folder all give text. A parser holds each text against its form before anything
-else sees it. A field of a dataclass names the form in its annotation, ``Annotated[str, FORM]``, so that the loader
-holds the facts of a folder against the same forms.
+A cluster, a node, a pod, a BMC and a folder all return text. A parser compares each text with its form before any other
+code uses it. A field of a dataclass names the form in its annotation, ``Annotated[str, FORM]``, so that the loader
+applies the same forms to the facts in a folder.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SHOWN = 100
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """One type of text.
+    """The format of one type of text.
 
-    :ivar words: the form for messages: ``an IP address without a zone``
-    :ivar example: a text of the type
-    :ivar longest: most characters; a longer text is refused before ``read`` looks at it
-    :ivar read: takes a text and returns it as the type writes it (lower case, shortest form), or None where the text is
-        not of the type
+    :ivar words: description of the format for messages: ``an IP address without a zone``
+    :ivar example: a valid text
+    :ivar longest: maximum length in characters; a longer text is rejected before ``read`` is called
+    :ivar read: function that returns the text in its canonical form (lower case, shortest form), or None if the text is
+        invalid
     """
 
     words: str
@@ -38,24 +38,26 @@ class Form:
 
     @property
     def expected(self) -> str:
-        """Return the form with an example, for messages."""
+        """Return the description of the format with an example, for messages."""
         return f"{self.words}, such as {self.example}"
 
     def parse(self, value: typing.Any) -> typing.Optional[str]:
-        """Parse the text as the type writes it; None for any other text, and for what is no text."""
+        """Return the text in its canonical form. Return None if the value is not a text or does not have this
+        format.
+        """
         if not isinstance(value, str) or not value or len(value) > self.longest:
             return None
         return self.read(value)
 
     def fits(self, value: typing.Any) -> bool:
-        """Return whether it is a text of this type."""
+        """Return whether the value is a text of this format."""
         return self.parse(value) is not None
 
     def of(self, value: typing.Any, source: str) -> str:
-        """Return the text as the type writes it.
+        """Return the text in its canonical form.
 
-        :param source: what gave it, for the message
-        :raises ParseError: it is not of the type
+        :param source: origin of the text, for the message
+        :raises ParseError: the value does not have this format
         """
         found = self.parse(value)
         if found is None:
@@ -65,9 +67,9 @@ class Form:
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """Numbers of one type: those that can be true.
+    """The plausible range of a quantity, such as a LID. Both limits are included.
 
-    :ivar words: what they count, for messages: ``a LID``
+    :ivar words: the quantity, for messages: ``a LID``
     """
 
     words: str
@@ -83,15 +85,17 @@ class Range:
         return self.least
 
     def fits(self, value: typing.Any) -> bool:
-        """Return whether it is such a number. Neither NaN nor an infinite one is."""
+        """Return whether the value is a number in the range. NaN, infinite numbers outside of the limits and booleans
+        are not.
+        """
         return isinstance(value, (int, float)) and not isinstance(value, bool) and self.least <= value <= self.most
 
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
-    """The largest number of items of a list.
+    """The largest permitted number of items of a list or mapping.
 
-    :ivar words: what the items are, for messages: ``ports of switches``
+    :ivar words: name of the items, for messages: ``ports of switches``
     """
 
     words: str
@@ -107,10 +111,12 @@ class Bound:
 
 
 def shown(value: typing.Any) -> str:
-    """Return a refused value as a message may show it: short, in one line, without characters that steer a terminal."""
+    """Return a rejected value as text for a message: short, in one line, with control characters escaped. A value that
+    is not a text is described by its type.
+    """
     return line(cut(value if isinstance(value, str) else kind_of(value), _SHOWN))
 
 
 def make_pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:
-    """Make a function that reads the texts that the whole expression matches, and leaves them as they are."""
+    """Return a function that returns a text unchanged if the whole expression matches, else None."""
     return lambda text: text if expression.fullmatch(text) else None

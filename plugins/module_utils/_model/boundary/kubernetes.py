@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names of Kubernetes. [k8s.io/apimachinery pkg/util/validation/validation.go, pkg/api/validation/path/name.go]"""
+"""Formats of Kubernetes names. [k8s.io/apimachinery pkg/util/validation/validation.go,
+pkg/api/validation/path/name.go]
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}", re.ASCII)
 
 
 def _is_subdomain(text: str) -> bool:
-    """RFC 1123: labels with dots between. Kubernetes holds the whole to 253 characters, a single label to no length of
-    its own."""
+    """Return whether a text is an RFC 1123 subdomain: labels separated by dots. Kubernetes limits the whole to 253
+    characters and does not limit a single label.
+    """
     return (
         len(text) <= 253
         and all(part and part.strip("-") and part[0] != "-" and part[-1] != "-" for part in text.split("."))
@@ -38,7 +41,7 @@ def _parse_subdomain(text: str) -> typing.Optional[str]:
 
 
 def _parse_qualified_name(text: str) -> typing.Optional[str]:
-    """Return a word, or a subdomain, '/' and a word."""
+    """Return the text if it is a name, or a subdomain, '/' and a name. Return None otherwise."""
     domain, slash, word = text.rpartition("/")
     return text if _WORD.fullmatch(word) and (not slash or _is_subdomain(domain)) else None
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Numbers that come from outside, and how much one node tells: what a machine can have, or ten times what the largest
-one has.
+"""Ranges of numbers from outside, and limits on the amount of data from one node. A limit is the architectural maximum,
+or ten times the largest known value.
 
 [Linux: Documentation/admin-guide/abi; PCIe: PCI Express Base Specification 5.0; IEEE 802.1Q-2018]
 """

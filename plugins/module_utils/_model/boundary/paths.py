@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Paths of resources on a BMC, which a request line must be able to hold, and which must not lead away from that BMC.
-[RFC 9112, 3.2.1; DMTF DSP0266]"""
+"""Format of resource paths on a BMC. A path must be valid in an HTTP request line and must not lead to another host.
+[RFC 9112, 3.2.1; DMTF DSP0266]
+"""
 
 from __future__ import annotations
 

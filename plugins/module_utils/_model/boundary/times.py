@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Times as RFC 3339 writes them, in UTC."""
+"""Formats of times: RFC 3339 in UTC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EARLIEST = datetime.datetime(2015, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 def moment(text: typing.Any) -> typing.Optional[datetime.datetime]:
-    """Return the time; None for what is no time of this form. Parts of a second behind the sixth digit are cut off."""
+    """Return the time, or None if the value is not a text of this format. Digits after the microsecond are dropped."""
     match = _FORM.fullmatch(text) if isinstance(text, str) and len(text) <= TIME.longest else None
     if match is None:
         return None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Short texts that are neither free text nor a name of one system: states, versions, models, names of hosts in an
-inventory."""
+"""Formats of short texts that belong to no single system: states, versions, models, image names and host names of an
+inventory.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which cable each port of a topology has: one. Where a topology tells two of one port, two devices have one GUID, or
-somebody made a cable up.
+"""Selection of one cable per port in a topology. If a topology has several cables at one port, two devices have the
+same GUID or the topology was forged.
 
-Every stage takes the cable that is told first, and stage fabric fails. Who tells of thousands of cables at one port
-would have ways planned over each.
+Every stage uses the first listed cable, and stage ``fabric`` fails. Without this selection, a forged topology with
+thousands of cables at one port would cause a path computation for each of them.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ ANY = -1
 
 
 class Cables(typing.NamedTuple):
-    """The cables of a topology.
+    """The cables of a topology, with at most one at each port.
 
-    :ivar links: those whose ports have no other cable that was told before
-    :ivar doubled: by port that is told with several cables the far end of each, in the order of the topology
+    :ivar links: links whose ports have no earlier cable in the topology
+    :ivar doubled: for each port with several cables, the far end of each, in the order of the topology
     """
 
     links: tuple[Link, ...]
@@ -30,7 +30,7 @@ class Cables(typing.NamedTuple):
 
 
 def take_cables(topology: Topology) -> Cables:
-    """Take one cable for each port: the one that is told first."""
+    """Return the topology's cables with only the first listed one at each port, and the ports that have several."""
     taken: set[Port] = set()
     suspects: set[Port] = set()
     links = []
@@ -51,8 +51,9 @@ def take_cables(topology: Topology) -> Cables:
 
 
 def list_ports(end: LinkEnd) -> tuple[Port, ...]:
-    """Name what has one cable: a port of a switch; a port of any other node by its node, and by its own GUID whatever
-    its number."""
+    """Return the identities of the port at a link end. No two cables may have the same identity. A port of a switch has
+    one: GUID and port number. A port of any other node has two: node GUID with port number, and port GUID with ``ANY``.
+    """
     if end.kind == "Switch":
         return ((end.guid, end.port),)
     return ((end.guid, end.port), (end.port_guid or end.guid, ANY))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Counters of the ports of an InfiniBand fabric before and after a test, and by how much they rose.
+"""Counters of the ports of an InfiniBand fabric before and after a test, and their growth.
 
-Counters of PortCounters stop at their maximum; PortCountersExtended has 64 bits for what a port has in it (InfiniBand
-Architecture Specification 1.3, 16.1.3.5 and 16.1.4.11; the widths are those of libibmad/fields.c in rdma-core). One
-that is lower than before was cleared meanwhile.
+Counters of PortCounters stop at their maximum. PortCountersExtended provides 64-bit versions of those counters that the
+port supports (InfiniBand Architecture Specification 1.3, 16.1.3.5 and 16.1.4.11; the widths are those of
+libibmad/fields.c in rdma-core). A counter that is lower than before was cleared between the readings.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ WIDE_BITS = 64
 
 @dataclasses.dataclass(frozen=True)
 class PortCounters:
-    """One reading of a port.
+    """One reading of a port's counters.
 
-    :ivar lid: of the switch, or of the port of an HCA
-    :ivar counters: by their names in PortCounters; one that the port does not have is not there
-    :ivar wide: those with 64 bits
+    :ivar lid: LID of the switch, or of the port of an HCA
+    :ivar counters: values by their names in PortCounters, without the counters that the port does not have
+    :ivar wide: names of the counters with 64 bits
     """
 
     lid: int
@@ -55,7 +55,7 @@ class PortCounters:
     wide: tuple[str, ...] = ()
 
     def full(self, name: str) -> bool:
-        """Return whether a counter has reached its maximum, where it stays."""
+        """Return whether a counter has reached its maximum, at which it stops."""
         return self.counters[name] >= (1 << (WIDE_BITS if name in self.wide else BITS[name])) - 1
 
 
@@ -63,13 +63,12 @@ class PortCounters:
 class PortGrowth:
     """The growth of a port's counters during a test.
 
-    :ivar guid: of the switch, or of the port of an HCA
-    :ivar grown: counters that are higher than before, by how much. Of one that was cleared meanwhile it is what it
-        counted since
+    :ivar guid: GUID of the switch, or of the port of an HCA
+    :ivar grown: increase by counter name. For a counter that was cleared, the value since then
     :ivar cleared: counters that are lower than before
-    :ivar stuck: counters that may have risen and can't show it: at their maximum
+    :ivar stuck: counters whose increase is not measurable: at their maximum, or without a comparable first reading
     :ivar lacking: counters that the port does not have
-    :ivar why: it was not read; empty when it was
+    :ivar why: why the counters were not read; empty if they were read
     """
 
     guid: Guid
@@ -81,7 +80,7 @@ class PortGrowth:
     why: str = ""
 
     def rise(self, name: str) -> typing.Optional[int]:
-        """Return by how much a counter rose during the test; None where that is not known."""
+        """Return the increase of a counter during the test, or None if it is not known."""
         return None if self.why or name in (*self.cleared, *self.stuck, *self.lacking) else self.grown.get(name, 0)
 
 
@@ -90,7 +89,7 @@ def compute_growth(
 ) -> PortGrowth:
     """Return the growth of a port's counters between two readings.
 
-    :param why: one of them is missing
+    :param why: why a reading is missing
     """
     if before is None or after is None:
         return PortGrowth(guid, port, why=why or "it did not answer")

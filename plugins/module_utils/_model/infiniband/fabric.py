@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An InfiniBand fabric as its ports see it: subnet managers, topology, errors of links, and where an HCA is in it.
+"""An InfiniBand fabric as its ports report it: subnet managers, topology, link errors, and the positions of HCAs. Times
+are in seconds. GUIDs are 0x and 16 hex digits in lower case.
 
-Units: times in seconds. GUIDs are 0x and 16 hex digits in lower case.
-
-Nobody changes what is here. LinkEnd, Link and FabricNode alone are not frozen: a large fabric has 400,000 of them, and
-a frozen one takes three times as long to make.
+All objects are treated as immutable. Only LinkEnd, Link and FabricNode are not frozen: a large fabric has 400,000 of
+them, and a frozen instance takes three times as long to create.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ LANE_GBPS = {
 
 @dataclasses.dataclass(frozen=True)
 class SubnetManager:
-    """One subnet manager as an SMInfo answer shows it. state: MASTER, STANDBY, DISCOVER or NOTACT."""
+    """A subnet manager as reported in its SMInfo. state: MASTER, STANDBY, DISCOVER or NOTACT."""
 
     lid: Lid
     guid: Guid
@@ -68,11 +67,11 @@ class SubnetManager:
 
 @dataclasses.dataclass(frozen=True)
 class LostManager:
-    """The rest of a subnet manager that does not answer: the port that was its.
+    """The last known state of a subnet manager that does not answer, from the port that queried it.
 
-    :ivar lid: the LID that the asking port still has for its manager
-    :ivar description: node description at that LID; None when nothing answers there
-    :ivar is_manager: whether that port still says that a manager runs on it (IsSM bit); None when nothing answers there
+    :ivar lid: LID of the manager that the querying port still has
+    :ivar description: node description at that LID; None if nothing answers there
+    :ivar is_manager: whether the port at that LID still has the IsSM bit; None if nothing answers there
     """
 
     lid: Lid
@@ -87,15 +86,16 @@ Barrier = typing.Literal["module", "port", "device", "right"]
 
 @dataclasses.dataclass(frozen=True)
 class SeenSubnet:
-    """The subnet of one port.
+    """The subnet manager that one port sees, or the reason why it sees none.
 
-    :ivar master: what sminfo answered: the subnet manager that gave this port its LID, whatever its state
+    :ivar master: the answer to sminfo: the subnet manager that gave this port its LID, whatever its state
     :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is
-        such a fact
-    :ivar silent: the question went out and nobody answered; False with an error means that it could not be asked
-    :ivar lost: of a silent subnet, where its manager was; None when the port has no LID of one
-    :ivar linked: False: the port had no link, so nobody asked
-    :ivar barrier: of a port that could not be asked, why; None when nothing stands in the way
+        reported here too
+    :ivar silent: whether the query was sent and got no answer. False with an error means that the query could not be
+        sent
+    :ivar lost: for a silent subnet, the last known port of its manager; None if the port has no LID of a manager
+    :ivar linked: False if the port had no link, so that no query was sent
+    :ivar barrier: why the port could not send the query; None if nothing prevents it
     """
 
     ONCE = ("rdma_device", "port")
@@ -112,14 +112,17 @@ class SeenSubnet:
 
     @property
     def cut_off(self) -> bool:
-        """Nobody answers, not even the port where the manager was: that one is gone, or the way to it."""
+        """Return whether the last known port of the manager does not answer either: the manager's host is down, or the
+        path to it is broken.
+        """
         return self.lost is not None and self.lost.description is None
 
 
 @dataclasses.dataclass(frozen=True)
 class ManagerPort:
-    """A port with the IsSM bit, by the subnet administration, and what the manager there answered itself; or why it did
-    not."""
+    """A port with the IsSM bit in the records of the subnet administration. It has the answer of the manager on that
+    port, or the reason why there is no answer.
+    """
 
     EITHER = (("manager",), ("error",))
 
@@ -132,14 +135,15 @@ class ManagerPort:
 class SeenManagers:
     """All subnet managers of a fabric, as seen from one port.
 
-    :ivar error: why there are none, or why the count was not read; then what is here is what was read before
+    :ivar error: why no managers or no activity counts were read; the other fields contain the data read before the
+        error
     :ivar master: GUID of the manager that this port sees
-    :ivar activity_first: activity count of the master in its SMInfo record; None when it was not read
+    :ivar activity_first: activity count of the master in its SMInfo record; None if it was not read
     :ivar activity_later: the same at a second read, ``activity_seconds`` later. Both come from the subnet
         administration, because each answer to sminfo itself raises the count
-    :ivar others_refreshed: whether a record of another manager changed between the two looks: the master reads them
-        when it sweeps, so this proves a sweep, while its own count also rises with each answer to a standby that polls
-        it. None when there is no other manager
+    :ivar others_refreshed: whether the record of another manager changed between the two reads. The master reads these
+        records when it sweeps, so a change proves a sweep. The master's own count does not prove it, since it also
+        rises with each poll of a standby. None if there is no other manager
     """
 
     EITHER = (("activity_later",), ("error",))
@@ -155,7 +159,9 @@ class SeenManagers:
 
 @dataclasses.dataclass(unsafe_hash=True)
 class LinkEnd:
-    """One end of a link. kind: Switch, Ca or Router; its description is that of the FabricNode with this guid."""
+    """One end of a link: a port of a switch, CA or router. ``kind`` is Switch, Ca or Router. The description is in the
+    FabricNode with the same GUID.
+    """
 
     kind: Word
     guid: Guid
@@ -165,14 +171,17 @@ class LinkEnd:
 
     @property
     def place(self) -> tuple[str, int]:
-        """As ibqueryerrors and iblinkinfo name it: GUID of the switch, or of the port of a CA, and number of the
-        port."""
+        """Return the port as ibqueryerrors and iblinkinfo identify it: port number, with the GUID of the switch or of
+        the CA port.
+        """
         return self.port_guid or self.guid, self.port
 
 
 @dataclasses.dataclass(unsafe_hash=True)
 class Link:
-    """A link between two ports; width in lanes, speed by its name; None where the tool prints question marks."""
+    """A link between two ports. width: number of lanes; speed: its name. Each is None where the tool prints question
+    marks.
+    """
 
     a: LinkEnd
     b: LinkEnd
@@ -182,9 +191,9 @@ class Link:
 
 @dataclasses.dataclass(unsafe_hash=True)
 class FabricNode:
-    """A switch, a CA or a router of the topology.
+    """A switch, CA or router of the topology.
 
-    :ivar aggregation: a SHARP aggregation node: a CA inside a switch, and no HCA of a server
+    :ivar aggregation: whether it is a SHARP aggregation node: a CA inside a switch, not an HCA of a server
     """
 
     kind: Word
@@ -196,16 +205,17 @@ class FabricNode:
 
     @property
     def called(self) -> str:
-        """Return its name: its description, of which the IBA has 64 bytes; without one its GUID."""
+        """Return the name of the node for messages: its description (64 bytes in the IBA), or its GUID if the
+        description is empty.
+        """
         return self.description.strip()[:64] or self.guid
 
 
 @dataclasses.dataclass(frozen=True)
 class Topology:
-    """The topology that ibnetdiscover shows from one port. Each link is there once.
+    """The topology that ibnetdiscover shows from one port. Each link is listed once.
 
-    :ivar lmc: largest LID mask count of a port of a CA: it has 2 to the power of that LIDs, one after the other; None:
-        not read
+    :ivar lmc: largest LID mask count of all CA ports; a port has 2**lmc consecutive LIDs. None if not read
     """
 
     nodes: typing.Annotated[tuple[FabricNode, ...], FABRIC_NODES]
@@ -215,10 +225,10 @@ class Topology:
 
 @dataclasses.dataclass(frozen=True)
 class SlowPort:
-    """A port whose link runs below what both of its ends support.
+    """A port whose link is slower than both ports of the link support.
 
-    :ivar guid: of the switch, or of the port of a CA
-    :ivar could_be: in the tool's words: ``12X``, ``106.25 Gbps``
+    :ivar guid: GUID of the switch, or of the port of a CA
+    :ivar could_be: supported width or speed, as the tool prints it: ``12X``, ``106.25 Gbps``
     """
 
     guid: Guid
@@ -228,10 +238,10 @@ class SlowPort:
 
 @dataclasses.dataclass(frozen=True)
 class SeenCapabilities:
-    """The links below their capability. error: why none were looked at.
+    """The links that are slower than both of their ports support, or ``error``, the reason why no links were compared.
 
-    :ivar links: how many links were compared, each counted at both of its ends
-    :ivar unread: lines of the tool that could not be read, each about one port
+    :ivar links: number of links compared, each counted at both of its ends
+    :ivar unread: lines of the tool that could not be parsed, each about one port
     """
 
     slow: typing.Annotated[tuple[SlowPort, ...], FABRIC_PORTS] = ()
@@ -242,10 +252,10 @@ class SeenCapabilities:
 
 @dataclasses.dataclass(frozen=True)
 class PortErrors:
-    """Error counters of a port that are not 0, by their names in PortCounters (SymbolErrorCounter). guid: of the
+    """Error counters of a port that are not 0, by their names in PortCounters (SymbolErrorCounter). guid: GUID of the
     switch, or of the port of a CA.
 
-    :ivar wide: they have 64 bits; the old ones have 16, 8 or 4, and stay at their maximum
+    :ivar wide: whether the counters have 64 bits. The older ones have 16, 8 or 4 bits and stop at their maximum
     """
 
     guid: Guid
@@ -256,7 +266,7 @@ class PortErrors:
 
 @dataclasses.dataclass(frozen=True)
 class UnreadPort:
-    """A port that did not answer a query for its counters. port: 255 for all of the node's."""
+    """A port that did not answer a query for its counters. ``port`` is 255 for all ports of the node."""
 
     lid: AnyLid
     port: SwitchPort
@@ -266,10 +276,10 @@ class UnreadPort:
 class ErrorReport:
     """One reading of the error counters of a whole fabric.
 
-    :ivar ports: those with an error counted
+    :ivar ports: ports with an error counter that is not 0
     :ivar checked: number of ports that were read
-    :ivar failures: queries without an answer
-    :ivar unread: the ports of these queries, as far as the tool named them
+    :ivar failures: number of queries without an answer
+    :ivar unread: ports of these queries, where the tool named them
     """
 
     ports: typing.Annotated[tuple[PortErrors, ...], FABRIC_PORTS]
@@ -280,7 +290,7 @@ class ErrorReport:
 
 @dataclasses.dataclass(frozen=True)
 class SeenErrors:
-    """Two readings, ``seconds`` apart. error: why one of them is missing."""
+    """Two readings of the error counters, ``seconds`` apart. ``error`` states why a reading is missing."""
 
     EITHER = (("first", "later"), ("error",))
 
@@ -292,10 +302,11 @@ class SeenErrors:
 
 @dataclasses.dataclass(frozen=True)
 class SeenTopology:
-    """The fabric as one port shows it.
+    """The topology, subnet managers, link capabilities, error counters and forwarding tables of a fabric, as read
+    through one port.
 
-    :ivar topology: None: see ``error``; then links and counters were not read either
-    :ivar managers: None when the port was not asked for them; so for the others
+    :ivar topology: None if there is an error; then links and counters were not read either
+    :ivar managers: None if they were not queried; the same applies to the fields below
     """
 
     ONCE = ("rdma_device", "port")
@@ -313,13 +324,13 @@ class SeenTopology:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """The place of an HCA's port.
+    """The position of an HCA's port in the fabric.
 
-    :ivar hca: its name as a reader calls it: the RDMA device where there is one
+    :ivar hca: name of the HCA for messages: the RDMA device if there is one
     :ivar rail: 0 for the first HCA of each node on the fabric, the same on every node
-    :ivar leaf: description of the switch at the other end of its cable, the GUID of a nameless one; None when no
-        topology shows it
-    :ivar leaf_port: number of that switch's port; None as above
+    :ivar leaf: description of the switch at the other end of the cable, or its GUID if it has no description; None if
+        no topology shows it
+    :ivar leaf_port: port number on that switch; None if ``leaf`` is None
     """
 
     node: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Forwarding tables of the switches of an InfiniBand fabric: through which port a switch sends what goes to a LID.
+"""Forwarding tables of the switches of an InfiniBand fabric: the port through which a switch sends packets to a LID.
 
-InfiniBand routes by destination: all that goes to one LID from one switch takes one way, unless the switches route
+InfiniBand routes by destination. All packets from one switch to one LID take the same path, unless the switches route
 adaptively.
 """
 
@@ -26,13 +26,12 @@ UNTOLD = 255
 
 @dataclasses.dataclass(frozen=True)
 class ForwardingTable:
-    """The unicast table of one switch.
+    """The unicast forwarding table of one switch.
 
-    :ivar guid: of the switch, 0x and 16 hex digits
-    :ivar ports: for each LID from 0 on, the number of the port out of the switch; 0 is the switch itself, UNTOLD is not
+    :ivar guid: GUID of the switch, 0x and 16 hex digits
+    :ivar ports: output port number for each LID, one byte each, from LID 0 on. 0 is the switch itself; UNTOLD means not
         known
-    :ivar unread: numbers of the blocks of 64 LIDs that the switch did not answer for; what is in ``ports`` for these is
-        UNTOLD
+    :ivar unread: numbers of the blocks of 64 LIDs that the switch did not return; their entries in ``ports`` are UNTOLD
     """
 
     guid: Guid
@@ -40,14 +39,14 @@ class ForwardingTable:
     unread: typing.Annotated[tuple[typing.Annotated[int, BLOCK], ...], BLOCKS] = ()
 
     def port(self, lid: int) -> typing.Optional[int]:
-        """Return the port out of the switch to a LID, or None."""
+        """Return the output port of the switch for a LID, or None if it is not known."""
         told = self.ports[lid] if 0 < lid < len(self.ports) else UNTOLD
         return None if told == UNTOLD else told
 
 
 @dataclasses.dataclass(frozen=True)
 class SeenForwarding:
-    """The tables of all switches of a fabric, as far as they could be read. error: why there are none."""
+    """The forwarding tables of those switches of a fabric that could be read. ``error`` states why there are none."""
 
     tables: typing.Annotated[tuple[ForwardingTable, ...], SWITCHES] = ()
     error: typing.Optional[str] = None

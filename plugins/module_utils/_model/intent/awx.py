@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an AWX shall have of the collection, before and after it has a form."""
+"""The objects that AWX needs for the collection, independent of their representation in AWX."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ BMC_ENVIRONMENT = {name: f"RDMA_BMC_{name.upper()}" for name in ("user", "passwo
 
 @dataclasses.dataclass(frozen=True)
 class AwxWanted:
-    """The settings of an AWX that an admin gives.
+    """The desired AWX configuration, as set by an administrator.
 
-    :ivar name: that all objects begin with
-    :ivar organization: they belong to it; it is there already
-    :ivar site_url: repository with the file of the inventory and the intent beside it
-    :ivar inventory_file: path of that file in it
+    :ivar name: prefix of the names of all objects
+    :ivar organization: name of the existing organization to which the objects belong
+    :ivar site_url: repository with the inventory file and the intent
+    :ivar inventory_file: path of the inventory file in that repository
     :ivar scm_credential: name of the credential for that repository; empty for none
     :ivar playbooks_url: repository with this collection's playbooks
-    :ivar playbooks_branch: branch, tag or commit of it
-    :ivar image: of the execution environment
-    :ivar image_credential: name of the credential of its registry; empty for none
+    :ivar playbooks_branch: branch, tag or commit of that repository
+    :ivar image: image of the execution environment
+    :ivar image_credential: name of the credential for the image registry; empty for none
     :ivar cluster_credential: name of the credential for the API server of the cluster
-    :ivar credentials: names of others that each job has
-    :ivar controller_credential: name of a credential for AWX itself; empty where the plan's text is not to be put into
-        the approval
-    :ivar approval_seconds: until an approval that nobody answers is denied; 0 for never
-    :ivar schedule: iCalendar rule of the proof on day 2; empty for none
-    :ivar notification_type: as AWX calls it; empty for none
-    :ivar notification_configuration: of that type, as AWX wants it
-    :ivar extra_vars: of each job
-    :ivar instance_groups: names of those that run the jobs; empty for AWX's default
-    :ivar forks: of each job
-    :ivar wait: for the first update of the projects
+    :ivar credentials: names of further credentials of each job
+    :ivar controller_credential: name of a credential for AWX itself; empty if the text of the plan is not put into the
+        approval
+    :ivar approval_seconds: seconds until an unanswered approval is denied; 0 for never
+    :ivar schedule: iCalendar rule for the recurring proof; empty for none
+    :ivar notification_type: notification type of AWX; empty for none
+    :ivar notification_configuration: configuration of that type, in the format of AWX
+    :ivar extra_vars: extra variables of each job
+    :ivar instance_groups: names of the instance groups that run the jobs; empty for AWX's default
+    :ivar forks: forks of each job
+    :ivar wait: whether to wait for the first update of the projects
     """
 
     organization: str
@@ -69,9 +69,9 @@ class AwxWanted:
 class AwxObject:
     """One object of AWX.
 
-    :ivar kind: name of the module that makes it, without that of its collection
-    :ivar name: for the reader
-    :ivar arguments: of the module
+    :ivar kind: name of the module that creates it, without its collection
+    :ivar name: name of the object, for messages
+    :ivar arguments: arguments of the module
     """
 
     kind: str
@@ -81,14 +81,14 @@ class AwxObject:
 
 @dataclasses.dataclass(frozen=True)
 class SurveyQuestion:
-    """One of a survey.
+    """One question of a survey.
 
-    :ivar variable: that the answer becomes
-    :ivar text: what is asked
-    :ivar help: what the reader should know
-    :ivar choices: empty for a line of text
-    :ivar default: the answer that is there already; empty for none
-    :ivar required: whether it must be answered; without an answer the variable is not set
+    :ivar variable: name of the variable that the answer sets
+    :ivar text: the question
+    :ivar help: explanation for the user
+    :ivar choices: allowed answers; empty for free text
+    :ivar default: preset answer; empty for none
+    :ivar required: whether an answer is mandatory; without an answer the variable is not set
     """
 
     variable: str
@@ -101,18 +101,18 @@ class SurveyQuestion:
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """A job template.
+    """A job template of AWX to be created for one playbook.
 
-    :ivar key: what its name ends with
+    :ivar key: suffix of its name
     :ivar playbook: name of a playbook of the collection
     :ivar description: one line
-    :ivar check: runs in check mode and shows what would differ
-    :ivar tags: that run alone; empty for all
-    :ivar survey: its questions
-    :ivar variables: its own, which nobody can change when it is launched
-    :ivar any_variable: whether whoever launches it may set any variable
-    :ivar tells: whether its end is told to those who are notified
-    :ivar controller: whether it changes AWX itself
+    :ivar check: whether it runs in check mode and reports differences only
+    :ivar tags: tags to run; empty for all
+    :ivar survey: questions of the survey
+    :ivar variables: fixed variables, which cannot be changed at launch
+    :ivar any_variable: whether any variable can be set at launch
+    :ivar tells: whether AWX sends a notification when its job ends
+    :ivar controller: whether its job changes objects of AWX itself
     """
 
     key: str

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What networks are compared by: figures that a job or nccl-tests gave on each of them (rows S2.5, S2.6, S3.8), and
-what stage bandwidth measured."""
+"""The comparison of networks by the results of a job or of nccl-tests on each of them, and by the results of stage
+bandwidth.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ RDMA: tuple[Kind, ...] = ("sriov_rdma", "rdma_shared")
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """The figure of one network.
+    """The result of a job or test on one network.
 
-    :ivar network: a fabric of the intent, or another network by a name of its own
-    :ivar nodes: how many worked together, 2 at least
-    :ivar value: in the unit of the measure
-    :ivar kind: of a network that is no fabric of the intent
+    :ivar network: name of a fabric of the intent, or a free name for another network
+    :ivar nodes: number of nodes that worked together, at least 2
+    :ivar value: result in the unit of the measure
+    :ivar kind: kind of a network that is not a fabric of the intent
     """
 
     network: str
@@ -36,16 +37,16 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Measure:
-    """One job, or one test, run in the same way on several networks.
+    """One job or test that ran in the same way on several networks, with its result (figure) on each.
 
-    :ivar unit: of its figures, for the reader: samples/s, GB/s, h
-    :ivar better: whether more is better, or less: a time
-    :ivar single_node: the figure of one node, which needs no network; speed-up and scaling efficiency are told against
-        it
-    :ivar per_node: a rate that each node has, such as the bus bandwidth of nccl-tests: more nodes do not raise it, so
-        no scaling is told
-    :ivar enough: scaling efficiency with which a network is good enough for this job
-    :ivar collective: of nccl-tests, whose bus bandwidth it is: stage collectives measures the figures of its fabric
+    :ivar unit: unit of the figures, for messages: samples/s, GB/s, h
+    :ivar better: whether a higher or a lower figure (such as a time) is better
+    :ivar single_node: figure of one node, which needs no network; the reference for speed-up and scaling efficiency
+    :ivar per_node: whether the figure is a rate per node, such as the bus bandwidth of nccl-tests. It does not grow
+        with the number of nodes, so no scaling is reported
+    :ivar enough: lowest scaling efficiency that is sufficient for this job, 0 to 1
+    :ivar collective: collective of nccl-tests whose bus bandwidth this is; stage collectives measures it on the fabrics
+        of the intent
     """
 
     name: str
@@ -60,9 +61,9 @@ class Measure:
 
 @dataclasses.dataclass(frozen=True)
 class FabricBandwidth:
-    """The bandwidth between the pods of a fabric that stage bandwidth measured, in Gb/s.
+    """The bandwidth between the pods of a fabric, as measured by stage bandwidth, in Gb/s.
 
-    :ivar measured: measurements that gave a figure; of those that did not, see the stage
+    :ivar measured: number of measurements that gave a figure; the stage reports the others
     """
 
     ONCE = ("fabric",)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What may happen to a node, asked for by whoever starts a run: a survey of AWX, a schedule. The intent stays what says
-it, and must refer to the question."""
+"""The check of ``rdma_disruption``, with which an AWX survey or a schedule sets the allowed disruption of the nodes at
+the start of a run. It has an effect only if the intent refers to this variable.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +18,22 @@ WORDS: tuple[str, ...] = typing.get_args(Disruption)
 
 
 def reference(variable: str, otherwise: str) -> str:
-    """Return the expression that an intent has in place of a value that a run may be asked for: AWX leaves an answer
-    that was not given out, or empty.
+    """Return the Jinja expression that an intent uses for a value that the start of a run may override. The default
+    also replaces an empty text, since AWX leaves an unanswered question unset or empty. Example::
 
-    >>> reference("rdma_disruption", "reboot")
-    "{{ rdma_disruption | default('reboot', true) }}"
+        >>> reference("rdma_disruption", "reboot")
+        "{{ rdma_disruption | default('reboot', true) }}"
     """
     return f"{{{{ {variable} | default('{otherwise}', true) }}}}"
 
 
 def check_override(asked: typing.Any, cluster: typing.Any) -> None:
-    """Refuse a run whose intent allows other things than were asked for: a proof with ``none`` must not reboot a node
-    because the intent never looked.
+    """Reject a run whose intent allows another disruption than the start of the run requested. Otherwise a run started
+    with ``none`` could reboot a node because the intent ignores the variable.
 
-    :param asked: value of ``rdma_disruption``; None or empty when nobody asked
-    :param cluster: value of ``rdma_cluster``, of whatever type; stage ``validate`` says what is wrong with it
-    :raises RdmaError: the two differ
+    :param asked: value of ``rdma_disruption``; None or empty if nothing was requested
+    :param cluster: value of ``rdma_cluster``, of any type; stage ``validate`` reports errors in it
+    :raises RdmaError: the intent and ``asked`` differ, or ``asked`` is not a valid value
     """
     if asked is None or asked == "":
         return

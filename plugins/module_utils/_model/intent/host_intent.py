@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the intent asks of the hosts beside the network (rows S3.3, S3.4): locked memory, kernel arguments, how the
-kubelet places pods, a way for NICs to reach the memory of GPUs."""
+"""The host settings of the intent that are not part of the network: locked memory, kernel arguments, pod placement by
+the kubelet, and access of NICs to GPU memory.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +12,13 @@ import typing
 
 @dataclasses.dataclass(frozen=True)
 class Memlock:
-    """The memory that a container may lock; RDMA registers what it locks.
+    """The limit of memory that a container may lock. RDMA locks the memory that it registers.
 
-    :ivar by: who sets it: a MachineConfig for CRI-O (OpenShift), or a drop-in of containerd's unit on each node
-    :ivar limit_gib: in GiB; None only beside ``unlimited``
+    :ivar by: how the limit is set: by a MachineConfig for CRI-O (OpenShift), or by a drop-in of containerd's unit on
+        each node
+    :ivar limit_gib: in GiB; None only with ``unlimited``
     :ivar unlimited: no limit at all: a container can then lock all memory of its node
-    :ivar proof_mib: what a pod that is not root registers to prove it, in MiB
+    :ivar proof_mib: amount of memory that a non-root pod registers as proof, in MiB
     """
 
     by: typing.Literal["machine_config", "containerd"]
@@ -26,7 +28,7 @@ class Memlock:
 
     @property
     def limit_bytes(self) -> typing.Optional[int]:
-        """None is no limit."""
+        """Return the limit in bytes, or None for no limit."""
         return None if self.unlimited or self.limit_gib is None else self.limit_gib << 30
 
     @property
@@ -36,13 +38,14 @@ class Memlock:
 
 @dataclasses.dataclass(frozen=True)
 class Kubelet:
-    """The settings by which the kubelet places pods: GPUs, NICs and CPUs of a pod on one NUMA node, else GPUDirect RDMA
-    crosses the socket. None leaves what the kubelet has.
+    """The kubelet settings that place GPUs, NICs and CPUs of a pod on one NUMA node. Otherwise GPUDirect RDMA crosses
+    the socket. None leaves the kubelet's setting unchanged.
 
-    :ivar topology_manager_scope: of what the policy holds: of each container, or of the whole pod
-    :ivar cpu_manager_policy: static gives CPUs of its own to a container of a Guaranteed pod that asks for whole ones
-    :ivar reserved_system_cpus: for the system alone, as the kernel writes them: 0-1,32
-    :ivar pool_labels: of the MachineConfigPools; empty: the label that OpenShift gives its own pool of the role
+    :ivar topology_manager_scope: whether the policy applies to each container or to the whole pod
+    :ivar cpu_manager_policy: static gives exclusive CPUs to a container of a Guaranteed pod that requests whole CPUs
+    :ivar reserved_system_cpus: CPUs reserved for the system, in the kernel's list format: 0-1,32
+    :ivar pool_labels: labels of the MachineConfigPools; empty for the label that OpenShift gives its own pool of the
+        role
     """
 
     topology_manager_policy: typing.Optional[
@@ -56,13 +59,16 @@ class Kubelet:
 
 @dataclasses.dataclass(frozen=True)
 class HostNeeds:
-    """:ivar memlock: None leaves what the runtime has
-    :ivar kernel_arguments: of the nodes, by a MachineConfig, or by their own boot loader before the roll of stage
-        platform
-    :ivar kubelet: None leaves what the kubelet has
-    :ivar machine_role: of these objects: worker, or the name of the nodes' own MachineConfigPool
-    :ivar gpudirect: how NICs reach the memory of GPUs: DMA-BUF, nvidia-peermem, the better one of what each node can
-        do, or not at all
+    """The host settings of the intent that are not part of the network.
+
+    :ivar memlock: limit of locked memory; None leaves the setting of the container runtime unchanged
+    :ivar kernel_arguments: kernel arguments of the nodes, set by a MachineConfig, or in the boot loader of each node
+        before the roll of stage platform
+    :ivar kubelet: kubelet settings; None leaves them unchanged
+    :ivar machine_role: role of the MachineConfig and KubeletConfig objects: worker, or the name of the nodes' own
+        MachineConfigPool
+    :ivar gpudirect: required access of NICs to GPU memory: ``dma_buf``, ``peermem``, ``auto`` for the better one that
+        each node supports, or ``none``
     """
 
     memlock: typing.Optional[Memlock] = None
@@ -73,5 +79,5 @@ class HostNeeds:
 
     @property
     def machine_memlock(self) -> typing.Optional[Memlock]:
-        """Return the limit that a MachineConfig sets; None where none does."""
+        """Return the memory limit if a MachineConfig sets it, else None."""
         return self.memlock if self.memlock is not None and self.memlock.by == "machine_config" else None

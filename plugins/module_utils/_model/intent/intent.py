@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the user wants: the schema of ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``.
+"""The intent of the user: the schema of ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``.
 
-The field types are the schema (see load.py); meaning that spans fields is checked in _check/validate/check.py.
+The field types are the schema (see load.py). Rules across fields are checked in _check/validate/check.py.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Profile = typing.Literal[
 class Select:
     """The selectors of the HCAs or NICs of a node that belong to the fabric.
 
-    :ivar subnet_manager: ``any`` alone, or the GUIDs (0x...) of the subnet managers of the fabric, of which the port
-        must see one. InfiniBand only
-    :ivar hcas_per_node: how many physical functions each node must have on this fabric
+    :ivar subnet_manager: ``any`` alone, or the GUIDs (0x...) of the fabric's subnet managers, of which the port must
+        report one. InfiniBand only
+    :ivar hcas_per_node: required number of physical functions per node on this fabric
     :ivar pci: PCI addresses, 0000:3c:00.0
     :ivar netdev: names of the PFs' netdevs
     :ivar vendor: PCI vendor id, four hex digits
@@ -56,10 +56,11 @@ VF_SETTINGS = ("vlan", "vlan_qos", "trust", "spoof_check", "min_tx_rate", "max_t
 
 @dataclasses.dataclass(frozen=True)
 class PodSecurity:
-    """The level of Pod Security that the namespace of the jobs gets. Without it the namespace keeps its own.
+    """The Pod Security level for the namespace of the jobs. If it is not given, the namespace keeps its level.
 
     :ivar enforce: the level: value of the label pod-security.kubernetes.io/enforce
-    :ivar reason: why, printed in the report: with ``privileged``, who may make pods there is root on the nodes
+    :ivar reason: reason, printed in the report. With ``privileged``, a user who can create pods there is root on the
+        nodes
     """
 
     enforce: typing.Literal["privileged", "baseline", "restricted"]
@@ -68,19 +69,19 @@ class PodSecurity:
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """The attachment that pods name in their annotation.
+    """The network attachment that pods name in their annotation.
 
-    :ivar name: of the SriovNetwork, MacvlanNetwork..., and so of the NetworkAttachmentDefinition; empty for the pod
-        network only
-    :ivar namespace: of the jobs' pods; pods that measure have a namespace of their own
-    :ivar pod_security: level that the namespace gets; None leaves it as it is
-    :ivar link_state: of the VF; None leaves the operator's default
-    :ivar meta_plugins: chained CNI plugins, as the CNI reads them
-    :ivar mode: of macvlan; None is "bridge"
+    :ivar name: name of the SriovNetwork, MacvlanNetwork and so on, and of the NetworkAttachmentDefinition; empty for
+        the pod network only
+    :ivar namespace: namespace of the jobs' pods; the measuring pods have a separate namespace
+    :ivar pod_security: Pod Security level of the namespace; None leaves it unchanged
+    :ivar link_state: link state of the VF; None for the operator's default
+    :ivar meta_plugins: chained CNI plugins, in the format of the CNI configuration
+    :ivar mode: macvlan mode; None is "bridge"
     :ivar vlan: VLAN id of the VF on Ethernet, and ``vlan_qos`` its priority
-    :ivar trust: the VF may set its own address and promiscuous mode; None leaves the driver's default, as with
+    :ivar trust: whether the VF may set its own address and promiscuous mode; None for the driver's default, as with
         ``spoof_check``
-    :ivar min_tx_rate: of the VF, in Mb/s, like ``max_tx_rate``; 0 is no limit
+    :ivar min_tx_rate: rate of the VF in Mb/s, like ``max_tx_rate``; 0 is no limit
     """
 
     namespace: str
@@ -98,17 +99,18 @@ class Network:
 
     @property
     def vf_settings(self) -> dict[str, typing.Union[int, bool]]:
-        """Return the settings of the CNI plugin for a VF that a pod takes, by name; what the intent leaves to the
-        driver is not in it."""
+        """Return the settings that the CNI plugin applies to a pod's VF, by name. Settings that the intent leaves to
+        the driver are omitted.
+        """
         return {name: getattr(self, name) for name in VF_SETTINGS if getattr(self, name) is not None}
 
 
 @dataclasses.dataclass(frozen=True)
 class Route:
-    """A route in the pods, keys as CNI names them.
+    """A route in the pods. The field names are those of CNI.
 
-    :ivar dst: network that it leads to
-    :ivar gw: address on the range; None takes the gateway
+    :ivar dst: destination network
+    :ivar gw: gateway address in the range; None for the default gateway of the range
     """
 
     dst: str
@@ -117,15 +119,15 @@ class Route:
 
 @dataclasses.dataclass(frozen=True)
 class NvIpamPool:
-    """The pool of nv-ipam out of which each node gets its share.
+    """The nv-ipam pool from which each node gets a share.
 
-    :ivar name: of the IPPool or CIDRPool
-    :ivar kind: shares are blocks of addresses (IPPool), or networks of their own (CIDRPool)
-    :ivar namespace: that nv-ipam watches (its flag --ippools-namespace)
-    :ivar per_node_block_size: addresses of a node's block; IPPool only
-    :ivar per_node_network_prefix: length of the prefix of a node's network; CIDRPool only, and needed there
-    :ivar gateway_index: of the gateway in each node's network, 1 is the first host; CIDRPool only
-    :ivar create: make the pool; else it must be there
+    :ivar name: name of the IPPool or CIDRPool
+    :ivar kind: shares are blocks of addresses (IPPool), or separate networks (CIDRPool)
+    :ivar namespace: namespace that nv-ipam watches (its flag --ippools-namespace)
+    :ivar per_node_block_size: number of addresses per node; IPPool only
+    :ivar per_node_network_prefix: prefix length of a node's network; CIDRPool only, and required there
+    :ivar gateway_index: index of the gateway in each node's network, 1 is the first host; CIDRPool only
+    :ivar create: whether to create the pool; otherwise it must exist
     """
 
     name: str
@@ -139,10 +141,10 @@ class NvIpamPool:
 
 @dataclasses.dataclass(frozen=True)
 class Ipam:
-    """Addresses of the pods on this network; ranges as whereabouts and nv-ipam read them.
+    """The addresses of the pods on this network. Ranges have the format of whereabouts and nv-ipam.
 
     :ivar range_start: whereabouts only, like range_end
-    :ivar pool: nv-ipam only, and needed there
+    :ivar pool: nv-ipam only, and required there
     """
 
     type: typing.Literal["whereabouts", "nv-ipam"]
@@ -157,13 +159,14 @@ class Ipam:
 
 @dataclasses.dataclass(frozen=True)
 class LineRate:
-    """The floor of the measured average.
+    """The floor of the measured average bandwidth.
 
-    :ivar fraction: of the slowest of what link and PCIe can do, and the VF's share of them
-    :ivar fleet_fraction: of the best pair of the same rail whose links can do the same
-    :ivar expected_gbps: rate that each link of the fabric shall have, in Gb/s; None takes what both of its ends can do
-    :ivar floor_gbps: an absolute floor in Gb/s instead of ``fraction``; needs a reason
-    :ivar reason: why an absolute or a low floor, printed in the report
+    :ivar fraction: share of the slowest of the link rate, the PCIe rate and the VF's share of them
+    :ivar fleet_fraction: share of the best pair on the same rail whose links have the same capability
+    :ivar expected_gbps: required rate of each link of the fabric, in Gb/s; None for the highest rate that both of its
+        ends support
+    :ivar floor_gbps: an absolute floor in Gb/s instead of ``fraction``; requires a reason
+    :ivar reason: reason for an absolute or a low floor, printed in the report
     """
 
     fraction: float = 0.92
@@ -175,25 +178,24 @@ class LineRate:
 
 @dataclasses.dataclass(frozen=True)
 class Pods:
-    """The pods that measure. They are in the namespace linerate-measure, which comes and goes with a measurement,
-    unless an admin has prepared it.
+    """The measuring pods. They run in the namespace linerate-measure, which is created and deleted with each
+    measurement, unless an administrator has prepared it.
 
-    :ivar image: has rping, ib_write_bw and rdma (iproute2)
-    :ivar image_pull_policy: of Kubernetes
+    :ivar image: image that contains rping, ib_write_bw and rdma (iproute2)
+    :ivar image_pull_policy: pull policy of Kubernetes
     :ivar runtime_class: RuntimeClass that gives access to RDMA devices where the device plugin does not mount them
     :ivar mount_infiniband: mount the host's /dev/infiniband, where the device plugin does not
-    :ivar connection: how perftest connects: over rdma_cm (needed by iWARP), or over TCP
+    :ivar connection: how perftest connects: by rdma_cm (needed by iWARP), or by TCP
     :ivar message_bytes: message size in bytes
-    :ivar queue_pairs: of ib_write_bw, at once; None: as many as the rate of the ports takes
-    :ivar iterations: of ib_write_bw; None measures for ``seconds``
+    :ivar queue_pairs: number of concurrent queue pairs of ib_write_bw; None derives it from the rate of the ports
+    :ivar iterations: iterations of ib_write_bw; None measures for ``seconds``
     :ivar seconds: duration of one measurement
     :ivar limit_seconds: hard limit of one command
     :ivar cpu: request and limit, as Kubernetes writes it
     :ivar memory: request and limit, as Kubernetes writes it
-    :ivar tolerations: of the pods, as Kubernetes reads them; for taints such as nvidia.com/gpu
-    :ivar service_account: in the namespace that an admin has prepared; None takes one that comes and goes with a
-        measurement
-    :ivar image_pull_secrets: names of secrets in the namespace that an admin has prepared
+    :ivar tolerations: tolerations of the pods in the format of Kubernetes, for taints such as nvidia.com/gpu
+    :ivar service_account: account in the namespace that an administrator has prepared; None for a temporary one
+    :ivar image_pull_secrets: names of secrets in the namespace that an administrator has prepared
     """
 
     image: str = "nvcr.io/nvidia/doca/doca:3.1.0-full-rt-host"
@@ -215,19 +217,20 @@ class Pods:
 
 @dataclasses.dataclass(frozen=True)
 class Bandwidth:
-    """The settings that choose the pairs to measure.
+    """The settings that select the pairs to measure.
 
-    :ivar rounds: so many of disjoint pairs; or all, so that everybody meets everybody, or as many as fit a stage; or
-        those that use each link of the fabric in both directions, and then suspects alone (auto). None means all for a
-        few nodes, and auto for more
-    :ivar rails: rails of a node at the same time, as training uses them, or one by one
-    :ivar directions: of a pair: only one of them, one after the other, or at the same time (ib_write_bw -b)
-    :ivar sweep: measure all message sizes as well, for the report
-    :ivar latency: each port is in one pair at least whose latency is measured after the rounds
-    :ivar most_latency_us: that the median of such a pair may take, in us; None: the pairs are compared alone
-    :ivar latency_ratio: times the median of the pairs, from which on one is named
-    :ivar layers: which pairs are measured layer by layer as well, from the cable up to the pod. None means the suspects
-        where the run has observers, by which alone the host can be measured, and else none
+    :ivar rounds: number of rounds of disjoint pairs; or ``all``: every node with every other node, or as many as fit
+        into the stage; or ``auto``: rounds that use each link of the fabric in both directions, and then suspects
+        alone. None means all for a few nodes, and auto for more
+    :ivar rails: whether the rails of a node run at the same time, as in training, or one after the other
+    :ivar directions: directions of a pair: only one, one after the other, or both at the same time (ib_write_bw -b)
+    :ivar sweep: whether to measure all message sizes as well, for the report
+    :ivar latency: whether to measure latency after the rounds, with each port in at least one pair
+    :ivar most_latency_us: highest allowed median of such a pair, in us; None: the pairs are compared with each other
+        only
+    :ivar latency_ratio: multiple of the median of all pairs from which on a pair is reported
+    :ivar layers: pairs that are also measured layer by layer, from the cable up to the pod. None means the suspects if
+        the run has observers, which are needed to measure the host, and else none
     """
 
     rounds: typing.Optional[typing.Union[int, typing.Literal["all", "auto"]]] = None
@@ -278,20 +281,20 @@ class Fabric:
 
     @property
     def pool(self) -> typing.Optional[NvIpamPool]:
-        """Return the pool of nv-ipam; None with whereabouts, and without addresses of the fabric's own."""
+        """Return the nv-ipam pool. Return None with whereabouts, and if the fabric has no addresses of its own."""
         return self.ipam.pool if self.ipam else None
 
 
 @dataclasses.dataclass(frozen=True)
 class DrainPool:
-    """A SriovNetworkPoolConfig of the nodes that take part.
+    """The SriovNetworkPoolConfig of the selected nodes.
 
-    A number of nodes and no percentage, which the operator rounds down: 25% of 3 nodes are none, and no node ever gets
-    its turn.
+    It has a number of nodes instead of a percentage, because the operator rounds down: 25% of 3 nodes is 0, and no node
+    would ever be drained.
 
-    :ivar max_unavailable: nodes that may be drained at the same time
-    :ivar rdma_mode: of the nodes' RDMA devices and network namespaces; None leaves it to the operator. A change reboots
-        the nodes
+    :ivar max_unavailable: number of nodes that may be drained at the same time
+    :ivar rdma_mode: mode of the nodes' RDMA devices and network namespaces; None leaves it to the operator. A change
+        reboots the nodes
     """
 
     max_unavailable: int
@@ -300,10 +303,11 @@ class DrainPool:
 
 @dataclasses.dataclass(frozen=True)
 class DrainOptions:
-    """The pods that a drain of the collection may evict, by the options of ``kubectl drain`` of the same name.
+    """The pods that a drain by the collection may evict. The options are those of ``kubectl drain`` with the same
+    names.
 
-    :ivar delete_empty_dir_data: pods with a volume of the kind emptyDir, whose data is lost
-    :ivar force: pods that no controller makes again
+    :ivar delete_empty_dir_data: whether to evict pods with an emptyDir volume, whose data is lost
+    :ivar force: whether to evict pods without a controller, which are not recreated
     """
 
     delete_empty_dir_data: bool = False
@@ -312,13 +316,13 @@ class DrainOptions:
 
 @dataclasses.dataclass(frozen=True)
 class NetworkOperator:
-    """NVIDIA's network operator, and what its one NicClusterPolicy must have beside the fabrics' own parts.
+    """NVIDIA's network operator, and the parts of its single NicClusterPolicy that do not belong to a fabric.
 
     :ivar version: release whose images the policy names
-    :ivar repository: of the images
+    :ivar repository: repository of the images
     :ivar ofed_driver: version of the image doca-driver; None leaves the nodes' own driver
-    :ivar nv_ipam: run nv-ipam
-    :ivar nic_feature_discovery: label the nodes with what their NICs are
+    :ivar nv_ipam: whether to run nv-ipam
+    :ivar nic_feature_discovery: whether to label the nodes with the properties of their NICs
     """
 
     version: str = "v26.4.1"
@@ -332,10 +336,10 @@ class NetworkOperator:
 class Training:
     """The properties that the log of a job must prove.
 
-    :ivar fabric: whose HCAs it uses; None are those of all fabrics
-    :ivar ranks: of the whole job; None takes what the log says
-    :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
-    :ivar library: whose lines prove the network: NCCL or RCCL, or UCX, by which NIXL sends
+    :ivar fabric: fabric whose HCAs the job uses; None for all fabrics
+    :ivar ranks: number of ranks of the whole job; None for the number in the log
+    :ivar gpu_direct: whether each channel over the network must use GPUDirect RDMA
+    :ivar library: library whose log lines prove the network: NCCL or RCCL (``nccl``), or UCX, which NIXL uses
     """
 
     fabric: typing.Optional[str] = None
@@ -352,27 +356,27 @@ Disruption = typing.Literal["none", "drain", "reboot"]
 class ClusterIntent:
     """The settings that all fabrics share.
 
-    :ivar node_selector: label of the nodes that take part
-    :ivar nodes_expected: number of nodes that the inventory must have; None takes those that it has
-    :ivar operator_namespace: of the SR-IOV network operator; None is where it is seen
-    :ivar resource_prefix: of the device plugin's resources
+    :ivar node_selector: label of the nodes that the collection manages
+    :ivar nodes_expected: required number of nodes in the inventory; None accepts any number
+    :ivar operator_namespace: namespace of the SR-IOV network operator; None detects it
+    :ivar resource_prefix: prefix of the device plugin's resources
     :ivar wait_seconds: limit of the wait for the network
-    :ivar node_pool: in which turns, and with which RDMA mode, the operator works on the nodes; None leaves its default:
-        one node at a time
-    :ivar disruption: the most that may happen to a node; what needs more is refused before anything is applied
-    :ivar drain: what a drain of the collection may take
-    :ivar pause_health_checks: pause the MachineHealthChecks and NodeHealthChecks of nodes that are about to be reset,
-        until they are back. Otherwise such a node is not reset
-    :ivar network_operator: NVIDIA's, for profiles that need it
-    :ivar host: what jobs need of the nodes beside the network
-    :ivar bios: what is asked of the BIOS of each node; its BMC must be known for that
-    :ivar firmware: what the firmware of the HCAs shall be set to beside what each fabric needs
-    :ivar tuning: what is expected of the nodes under the network
-    :ivar mirror: of a disconnected site: registry and path below which each image and chart has its own name, or what
-        takes the place of each source
+    :ivar node_pool: how many nodes the operator drains at a time, and their RDMA mode; None keeps the operator's
+        default of one node at a time
+    :ivar disruption: worst allowed effect on a node; a plan that exceeds it is refused before anything is applied
+    :ivar drain: pods that a drain by the collection may evict
+    :ivar pause_health_checks: whether to pause the MachineHealthChecks and NodeHealthChecks of nodes until their reset
+        is complete. Otherwise a node with such a check is not reset
+    :ivar network_operator: settings of NVIDIA's network operator, for profiles that need it
+    :ivar host: host settings that jobs need
+    :ivar bios: required BIOS settings of each node; they need access to its BMC
+    :ivar firmware: required firmware settings of the HCAs, in addition to those of each fabric
+    :ivar tuning: expected tuning of the hosts
+    :ivar mirror: mirror of a disconnected site: registry and path below which each image and chart keeps its own name,
+        or a replacement for each source
     :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
-    :ivar training: what a job's log must prove; None when no job is asked for
-    :ivar collectives: what collectives must reach over the network; None when none is to be run
+    :ivar training: properties that a job's log must prove; None if no job is checked
+    :ivar collectives: required performance of collectives; None if none are run
     """
 
     node_selector: dict[str, str] = dataclasses.field(
@@ -399,7 +403,7 @@ class ClusterIntent:
 
 @dataclasses.dataclass(frozen=True)
 class Intent:
-    """All of it, as one value."""
+    """The complete intent."""
 
     fabrics: tuple[Fabric, ...]
     waivers: tuple[Waiver, ...] = ()

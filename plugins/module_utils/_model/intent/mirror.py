@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The mirror of a disconnected site (``rdma_cluster.mirror``): the one place that says under which name it has an image
-or a chart.
+"""The mirror of a disconnected site (``rdma_cluster.mirror``): the names that images and charts have on it.
 
-Two layouts: that of ``skopeo sync --scoped``, which keeps the registry's host below one place, and that of
+Two layouts are supported: that of ``skopeo sync --scoped``, which keeps the registry's host below one path, and that of
 ``oc-mirror`` and of ImageDigestMirrorSets, in which a source is replaced.
 """
 
@@ -19,8 +18,8 @@ _DOCKER = "docker.io/"
 
 
 def on_mirror(name: str, mirror: Mirror) -> str:
-    """Return the name that an image, or a folder of images, has on a mirror. What names no registry, is on the mirror
-    already, or has none, keeps its name.
+    """Return the name of an image, or of a folder of images, on a mirror. Return the name unchanged if it has no
+    registry, is already on the mirror, or has no mirror.
 
     :param name: ``registry/path``, with a tag, a digest or neither
     """
@@ -52,14 +51,14 @@ State = typing.Literal["there", "missing", "refused", "silent"]
 
 @dataclasses.dataclass(frozen=True)
 class MirrorAnswer:
-    """The registry's answer for one image or chart.
+    """The answer of the mirror's registry about one image or chart.
 
-    :ivar source: its own name
-    :ivar place: its name there, by which nodes or Helm pull it
-    :ivar needed_by: what pulls it
-    :ivar put: commands that put it there, in their order
-    :ivar said: of what is not there: the registry's words, or why there are none. Never a secret
-    :ivar by_system: each tag that begins so was looked for
+    :ivar source: original name
+    :ivar place: name on the mirror, from which nodes or Helm pull it
+    :ivar needed_by: components that pull it: an operator, the pods of a fabric, a variable
+    :ivar put: commands that copy it to the mirror, in order
+    :ivar said: for a missing image, the registry's message, or why there is no answer. Never a secret
+    :ivar by_system: whether any tag that begins with this one and a hyphen was accepted
     """
 
     source: str
@@ -73,10 +72,10 @@ class MirrorAnswer:
 
 @dataclasses.dataclass(frozen=True)
 class MirrorFacts:
-    """Answer of images_info that has asked the mirror.
+    """The answers of the mirror's registry about all images and charts of a run (images_info).
 
-    :ivar unlisted: what a run would pull and nobody could ask for, each with the cause and the next step
-    :ivar elsewhere: images that a chart names in a way that its values do not change, each with its operator
+    :ivar unlisted: pulls of a run that could not be queried, each with cause and next step
+    :ivar elsewhere: images whose name is fixed in a chart and not changed by its values, each with its operator
     """
 
     answers: tuple[MirrorAnswer, ...] = ()
@@ -85,5 +84,5 @@ class MirrorFacts:
 
     @property
     def complete(self) -> bool:
-        """Return whether all that a run would pull is proven to be there."""
+        """Return whether the mirror is proven to have everything that a run would pull."""
         return not self.unlisted and not self.elsewhere and all(answer.state == "there" for answer in self.answers)

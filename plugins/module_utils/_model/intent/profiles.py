@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The profiles, one row each: what every stage must know of them, so that no stage asks for a profile by its name.
+"""The table of the profiles of a fabric, one row each, with the properties that stages use. Stages use these properties
+instead of comparing profile names.
 
-How a profile's objects are written is in _render/network/network.py (RENDERERS), what may stand against them in
+The renderers of a profile are in _render/network/network.py (RENDERERS), its rules in
 _check/network/lint/plain_network.py (RULES).
 """
 
@@ -41,18 +42,18 @@ SHARING_PODS = 63
 
 @dataclasses.dataclass(frozen=True)
 class Traits:
-    """One profile.
+    """The properties of one profile.
 
-    :ivar kinds: what it is to a job, with RDMA and without: what networks are compared by
-    :ivar link: link layer of its HCAs; None: InfiniBand where ``select.subnet_manager`` is given, else Ethernet
-    :ivar members: HCAs of the nodes belong to it
-    :ivar functions: the SR-IOV network operator makes virtual functions for it
-    :ivar shared: many pods share one interface of the node, which ``select.netdev`` names
-    :ivar resource: whether its pods ask for a resource of a device plugin
-    :ivar prefix: of that resource; empty: ``rdma_cluster.resource_prefix``
-    :ivar rdma: its pods get an RDMA device, unless the fabric says ``rdma: false``
-    :ivar keys: keys of the fabric and its network that mean something to it, beside those that all have
-    :ivar predicates: what must hold before it is ready, in this order (_analysis/readiness/sriov.py)
+    :ivar kinds: kind of the network for a job, with RDMA and without, for comparisons of networks
+    :ivar link: link layer of its HCAs; None: InfiniBand if ``select.subnet_manager`` is set, else Ethernet
+    :ivar members: whether HCAs of the nodes belong to the fabric; they do not for the pod network
+    :ivar functions: whether the SR-IOV network operator creates virtual functions for it
+    :ivar shared: whether many pods share one interface of the node, which ``select.netdev`` names
+    :ivar resource: whether its pods request a resource of a device plugin
+    :ivar prefix: prefix of that resource; empty for ``rdma_cluster.resource_prefix``
+    :ivar rdma: whether its pods get an RDMA device, unless the fabric has ``rdma: false``
+    :ivar keys: keys of the fabric and its network that apply to this profile, in addition to those of all profiles
+    :ivar predicates: conditions for readiness, in this order (_analysis/readiness/sriov.py)
     """
 
     kinds: tuple[Kind, Kind]
@@ -128,12 +129,12 @@ _TOGETHER = tuple(
 
 
 def find_traits(fabric: Fabric) -> Traits:
-    """Return the row of the fabric's profile."""
+    """Return the properties of the fabric's profile."""
     return PROFILES[fabric.profile]
 
 
 def is_infiniband(fabric: Fabric) -> bool:
-    """Return whether a subnet manager decides on the members of this fabric."""
+    """Return whether the fabric is InfiniBand, where the subnet manager determines its members."""
     link = find_traits(fabric).link
     return link == "InfiniBand" or (link is None and bool(fabric.select.subnet_manager))
 
@@ -145,34 +146,38 @@ def may_share(one: Fabric, other: Fabric) -> bool:
 
 
 def owns_rdma(fabric: Fabric) -> bool:
-    """Return whether its HCAs, and the functions of them that pods get, have RDMA devices of their own."""
+    """Return whether each HCA of the fabric has its own RDMA device, and so has each function that a pod gets."""
     return find_traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
 
 
 def isolates_rdma(fabric: Fabric) -> bool:
-    """Return whether the plugin rdma brings the RDMA device into the pod, and nobody else then sees it."""
+    """Return whether the CNI plugin ``rdma`` moves the RDMA device into the pod, so that no other pod can access it."""
     return any(plugin.get("type") == "rdma" for plugin in fabric.network.meta_plugins)
 
 
 def carries_rdma(fabric: Fabric) -> bool:
-    """Return whether its pods get RDMA devices."""
+    """Return whether the pods of the fabric get RDMA devices."""
     return owns_rdma(fabric) or (find_traits(fabric).rdma and isolates_rdma(fabric))
 
 
 def moves(fabric: Fabric) -> bool:
-    """Return whether a pod gets an interface of the node as a whole, which the node then has not."""
+    """Return whether a pod of the fabric gets a whole physical interface of the node. The node does not have the
+    interface while the pod runs.
+    """
     its = find_traits(fabric)
     return its.members and not its.functions and not its.shared
 
 
 def find_kind(fabric: Fabric) -> Kind:
-    """Return the kind of devices that a job gets of it."""
+    """Return the kind of network that a job gets from the fabric."""
     with_rdma, without = find_traits(fabric).kinds
     return with_rdma if carries_rdma(fabric) else without
 
 
 def attachment_kind(fabric: Fabric) -> str:
-    """Return the kind of the object from which pods get their interface; empty where they need none."""
+    """Return the kind of Kubernetes object that provides the pods' interface to the fabric. Return an empty text if the
+    pods need none.
+    """
     if fabric.profile == "rdma_shared":
         return IPOIB if is_infiniband(fabric) else MACVLAN
     if fabric.profile == "host_device":
@@ -182,12 +187,14 @@ def attachment_kind(fabric: Fabric) -> str:
 
 
 def attachment_name(fabric: Fabric) -> str:
-    """Return the name for the annotation of pods, namespace/name; empty where they need none."""
+    """Return the value for the pods' network annotation, namespace/name. Return an empty text if the pods need none."""
     return f"{fabric.network.namespace}/{fabric.network.name}" if attachment_kind(fabric) else ""
 
 
 def resource_of(fabric: Fabric, cluster: ClusterIntent) -> str:
-    """Return the extended resource that its pods ask for, openshift.io/mlx_compute; empty when none."""
+    """Return the extended resource that the pods request, such as openshift.io/mlx_compute, or an empty text if there
+    is none.
+    """
     return (
         f"{find_traits(fabric).prefix or cluster.resource_prefix}/{fabric.resource_name}"
         if fabric.resource_name
@@ -196,7 +203,9 @@ def resource_of(fabric: Fabric, cluster: ClusterIntent) -> str:
 
 
 def count_pods_on_a_node(fabric: Fabric) -> int:
-    """Pods of one node that can be on the network at the same time, and so addresses that they take."""
+    """Return the maximum number of pods of one node on the network at the same time. It is also the number of their
+    addresses.
+    """
     if find_traits(fabric).functions:
         return fabric.select.hcas_per_node * fabric.virtual_functions
     if find_traits(fabric).shared:
@@ -205,12 +214,12 @@ def count_pods_on_a_node(fabric: Fabric) -> int:
 
 
 def list_rails(fabric: Fabric) -> range:
-    """Return its rails, one for each HCA of a node; the pod network is one as well."""
+    """Return the rail numbers of the fabric, one for each HCA of a node. The pod network has one rail."""
     return range(max(1, fabric.select.hcas_per_node))
 
 
 def definitions(fabric: Fabric) -> tuple[str, ...]:
-    """Return the names of the custom resource definitions of which its objects are."""
+    """Return the names of the custom resource definitions that the fabric's objects need."""
     kinds = [attachment_kind(fabric)] if attachment_kind(fabric) else []
     kinds += (
         ["SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovOperatorConfig"]
@@ -226,7 +235,9 @@ def definitions(fabric: Fabric) -> tuple[str, ...]:
 
 
 def reporting(fabric: Fabric) -> tuple[str, ...]:
-    """Return the kind and name of the objects whose status says whether NVIDIA's network operator is done with them."""
+    """Return the kind and name of the objects whose status shows the progress of NVIDIA's network operator, one text
+    each: the NicClusterPolicy and the network. Return an empty tuple if the fabric does not need the operator.
+    """
     return (
         (f"NicClusterPolicy {NIC_POLICY}", f"{attachment_kind(fabric)} {fabric.network.name}")
         if needs_nic_policy(fabric)
@@ -235,5 +246,7 @@ def reporting(fabric: Fabric) -> tuple[str, ...]:
 
 
 def needs_nic_policy(fabric: Fabric) -> bool:
-    """Return whether NVIDIA's network operator must run something on the nodes for it."""
+    """Return whether the fabric needs NVIDIA's network operator, which runs the components of a NicClusterPolicy on the
+    nodes.
+    """
     return attachment_kind(fabric) in (MACVLAN, IPOIB, HOST_DEVICE)

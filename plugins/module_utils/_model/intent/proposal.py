@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An intent that was concluded from what there is: values, each with the reason for it, and what was left out. Made by
-_plan/propose.py."""
+"""A proposed intent, derived from the observed state of the nodes and the cluster. It has values, each with its reason,
+and lists what is not included. Created by _plan/propose/propose.py.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ PLACEHOLDER = "FILL_IN"
 
 @dataclasses.dataclass(frozen=True)
 class Value:
-    """A value that was concluded; a tuple is a list.
+    """A value of the proposed intent that was derived from observations. A tuple represents a list.
 
-    :ivar why: from what
-    :ivar asked: the variable by which whoever starts a run may say another one; empty for none
+    :ivar why: observation from which the value was derived
+    :ivar asked: variable that overrides the value when a run is started; empty for none
     """
 
     value: typing.Union[Scalar, tuple[Scalar, ...]]
@@ -29,10 +30,10 @@ class Value:
 
 @dataclasses.dataclass(frozen=True)
 class Blank:
-    """A value that nothing shows.
+    """A value of the proposed intent that cannot be derived, so that the user must enter it.
 
-    :ivar hint: what to write
-    :ivar why: why it is not known
+    :ivar hint: instruction for the user what to enter
+    :ivar why: why the value is not known
     """
 
     hint: str
@@ -40,13 +41,13 @@ class Blank:
 
     @property
     def text(self) -> str:
-        """Return the placeholder in the file until the user fills it in."""
+        """Return the placeholder that the file contains until the user replaces it."""
         return f"{PLACEHOLDER}: {self.hint}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Section:
-    """A mapping."""
+    """A mapping in the proposed intent, with the reason for it."""
 
     entries: tuple[tuple[str, Entry], ...]
     why: str
@@ -54,7 +55,7 @@ class Section:
 
 @dataclasses.dataclass(frozen=True)
 class Sections:
-    """A list of mappings."""
+    """A list of mappings in the proposed intent, with the reason for it."""
 
     items: tuple[Section, ...]
     why: str
@@ -65,10 +66,10 @@ Entry = typing.Union[Value, Blank, Section, Sections]
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut:
-    """An HCA or node that takes no part in the proposal.
+    """An HCA or node that is not part of the proposal.
 
-    :ivar what: an HCA, a model or a node, for a reader
-    :ivar why: the reason, and what to do if it shall take part
+    :ivar what: the HCA, model or node, for messages
+    :ivar why: the reason, and how to include it
     """
 
     what: str
@@ -77,10 +78,10 @@ class LeftOut:
 
 @dataclasses.dataclass(frozen=True)
 class Proposal:
-    """The proposed intent.
+    """The proposed intent, the HCAs and nodes that it leaves out, and notes.
 
-    :ivar fabrics: none where nothing could be proposed
-    :ivar notes: what a reader should know beside the values
+    :ivar fabrics: empty if no fabric could be proposed
+    :ivar notes: further information for the user
     """
 
     fabrics: Sections
@@ -90,12 +91,14 @@ class Proposal:
 
     @property
     def variables(self) -> Section:
-        """Return the two variables of the intent."""
+        """Return the proposed intent as one mapping with the variables ``rdma_fabrics`` and ``rdma_cluster``."""
         return Section((("rdma_fabrics", self.fabrics), ("rdma_cluster", self.cluster)), "")
 
 
 def make_data(entry: Entry) -> typing.Any:
-    """Return the plain data that Ansible makes of it where a run is asked nothing."""
+    """Return a part of the proposed intent as plain data. A value that a variable can override is returned as proposed;
+    a value to be entered is its placeholder.
+    """
     if isinstance(entry, Section):
         return {key: make_data(item) for key, item in entry.entries}
     if isinstance(entry, Sections):
@@ -106,7 +109,11 @@ def make_data(entry: Entry) -> typing.Any:
 
 
 def leaves(entry: Entry, path: str = "") -> typing.Iterator[tuple[str, typing.Union[Value, Blank]]]:
-    """Yield all values with their paths, as the user would write them."""
+    """Yield each value of a part of the proposed intent, with its path in the notation of the user.
+
+    :param entry: the part
+    :param path: path of the part
+    """
     if isinstance(entry, Section):
         for key, item in entry.entries:
             yield from leaves(item, f"{path}.{key}" if path else key)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Training jobs: what the user wants of one (``rdma_job``), and what is in one that somebody wrote, whatever its
-kind."""
+"""Training jobs: the job that the collection renders (``rdma_job``), an existing job of any kind as read from a file or
+the cluster, and the cluster objects that jobs need.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from ..kubernetes.objects import ClusterNode
 
 @dataclasses.dataclass(frozen=True)
 class Mount:
-    """Something of the job's namespace that its pods see as a folder.
+    """A volume of the job's namespace that its pods mount.
 
-    :ivar name: of the PersistentVolumeClaim or ConfigMap
-    :ivar path: where it is mounted
+    :ivar name: name of the PersistentVolumeClaim or ConfigMap
+    :ivar path: mount path
     """
 
     name: str
@@ -26,30 +27,31 @@ class Mount:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The training job that is rendered.
+    """The training job to render.
 
-    :ivar kind: PyTorchJob (training operator v1), or TrainJob (Kubeflow Trainer v2) with a TrainingRuntime of its own
-    :ivar name: of the job; the operators make host names of it
-    :ivar nodes: how many nodes; one pod each
-    :ivar gpus_per_node: GPUs and processes of a pod
-    :ivar image: has the training program, torchrun and sh
-    :ivar command: what each pod starts: torchrun finds the other pods by the operator's PET_ variables
+    :ivar kind: PyTorchJob (training operator v1), or TrainJob (Kubeflow Trainer v2) with its own TrainingRuntime
+    :ivar name: name of the job; the operators derive host names from it
+    :ivar nodes: number of nodes, with one pod each
+    :ivar gpus_per_node: number of GPUs and processes of a pod
+    :ivar image: image that contains the training program, torchrun and sh
+    :ivar command: command of each pod: torchrun finds the other pods by the operator's PET_ variables
     :ivar cpu: request and limit, as Kubernetes writes it
     :ivar memory: request and limit, as Kubernetes writes it
-    :ivar fabric: name of the fabric; None takes the pod network, which is the baseline of a comparison and nothing to
-        train on
-    :ivar namespace: of the job; None takes that of the fabric's network
-    :ivar interfaces: attachments of a pod to the fabric; None takes one for each HCA of a node
+    :ivar fabric: name of the fabric; None for the pod network, which is the baseline of a comparison and not suitable
+        for training
+    :ivar namespace: namespace of the job; None for that of the fabric's network
+    :ivar interfaces: number of attachments of a pod to the fabric; None for one per HCA of a node
     :ivar shared_memory: size of /dev/shm, as Kubernetes writes it
     :ivar claim: a PersistentVolumeClaim that all pods mount, so it needs ReadWriteMany
-    :ivar config: a ConfigMap that all pods mount, with the configuration of the training
-    :ivar nic_map: a ConfigMap out of which pods take their addresses; see docs/job.md
+    :ivar config: a ConfigMap with the configuration of the training, which all pods mount
+    :ivar nic_map: a ConfigMap from which pods read their addresses; see docs/job.md
     :ivar queue: LocalQueue of Kueue
     :ivar topology_file: NCCL_TOPO_FILE, a path in the image
     :ivar environment: further variables of the container
     :ivar gpu_resource: extended resource of the GPUs
-    :ivar tolerations: of the pods, as Kubernetes reads them
-    :ivar service_account: whose rights admit IPC_LOCK, where the namespace's default account has none (OpenShift)
+    :ivar tolerations: tolerations of the pods, in the format of Kubernetes
+    :ivar service_account: account that is allowed to use IPC_LOCK, if the namespace's default account is not
+        (OpenShift)
     :ivar image_pull_secrets: names of secrets in the job's namespace
     """
 
@@ -84,8 +86,8 @@ class Job:
 class Variable:
     """An environment variable of a container.
 
-    :ivar value: None where another object holds it (valueFrom)
-    :ivar place: where in the object it is set
+    :ivar value: None if another object contains it (valueFrom)
+    :ivar place: path in the object where it is set
     """
 
     name: str
@@ -95,12 +97,12 @@ class Variable:
 
 @dataclasses.dataclass(frozen=True)
 class Replaced:
-    """Resources of a container that another object replaced as a whole.
+    """The resources that a container requested before another object replaced them as a whole.
 
-    :ivar limits: that it had
-    :ivar by: key of the object that replaced them, as a reader would write it: TrainJob train
+    :ivar limits: limits before the replacement
+    :ivar by: key of the object that replaced them, in the notation of the user: TrainJob train
         spec.trainer.resourcesPerNode
-    :ivar of: the object that had them: ClusterTrainingRuntime torch-rdma
+    :ivar of: object that contained them: ClusterTrainingRuntime torch-rdma
     """
 
     limits: dict[str, str]
@@ -112,14 +114,14 @@ class Replaced:
 class PodContainer:
     """A container of a pod template.
 
-    :ivar environment: of env, and NAME=value of NCCL's variables in command and args
-    :ivar sources: ConfigMaps and Secrets that it takes its whole environment from (envFrom)
-    :ivar requests: as the API server defaults them: what has no request takes the limit
-    :ivar mounts: path: name of the volume
-    :ivar user: runAsUser of the container, else of the pod; None where neither says
-    :ivar replaced: its resources before another object replaced them; None where none did
-    :ivar device_claims: claims of its pod that it takes (resources.claims)
-    :ivar claimed: what the devices of these are
+    :ivar environment: variables of env, and NAME=value settings of NCCL in command and args
+    :ivar sources: ConfigMaps and Secrets that provide its whole environment (envFrom)
+    :ivar requests: requests with the defaults of the API server: a missing request is equal to the limit
+    :ivar mounts: name of the volume by mount path
+    :ivar user: runAsUser of the container, else of the pod; None if neither is set
+    :ivar replaced: its resources before another object replaced them; None if they were not replaced
+    :ivar device_claims: claims of its pod that it uses (resources.claims)
+    :ivar claimed: use of the devices of these claims
     """
 
     name: str
@@ -142,8 +144,8 @@ class PodContainer:
 class NetworkRequest:
     """One element of the annotation k8s.v1.cni.cncf.io/networks.
 
-    :ivar interface: that the pod gets; net1, net2 ... by their order where the annotation names none [multus]
-    :ivar default_route: it asks for the pod's default route
+    :ivar interface: name of the pod's interface; net1, net2 ... by position if the annotation has no name [multus]
+    :ivar default_route: whether it requests the pod's default route
     """
 
     namespace: str
@@ -160,14 +162,14 @@ class NetworkRequest:
 class PodTemplate:
     """The template of the pods of a job.
 
-    :ivar path: in the object, as a reader would write it: ``spec.pytorchReplicaSpecs.Worker``
-    :ivar count: pods that are made of it
+    :ivar path: path in the object, in the notation of the user: ``spec.pytorchReplicaSpecs.Worker``
+    :ivar count: number of pods created from it
     :ivar init_containers: containers that run before the others (initContainers)
-    :ivar volumes: names of all
-    :ivar memory_volumes: volumes in memory, each with its size limit, empty where it has none
+    :ivar volumes: names of all volumes
+    :ivar memory_volumes: size limit of each volume in memory, by name; empty if it has none
     :ivar claims: PersistentVolumeClaims that it mounts
     :ivar host_paths: files and folders of the node that it mounts
-    :ivar account: service account; empty for the namespace's own
+    :ivar account: service account; empty for the namespace's default account
     :ivar device_claims: its claims of devices (resourceClaims)
     """
 
@@ -187,10 +189,10 @@ class PodTemplate:
 
 @dataclasses.dataclass(frozen=True)
 class JobWorkload:
-    """A job as somebody wrote it, or as it is in the cluster.
+    """An existing job, from a file or from the cluster, with the templates of its pods.
 
-    :ivar queue: LocalQueue of Kueue that it asks for; empty where it asks for none
-    :ivar lost: why its pods will not find each other; empty where nothing is known against it
+    :ivar queue: LocalQueue of Kueue that it requests; empty for none
+    :ivar lost: why its pods will not find each other; empty if no reason is known
     """
 
     kind: str
@@ -213,11 +215,12 @@ ENFORCE = "pod-security.kubernetes.io/enforce"
 
 @dataclasses.dataclass(frozen=True)
 class JobObjects:
-    """Objects that jobs name. Those of tenants are any number, and no others are kept.
+    """The names of objects that jobs reference. Other objects of these kinds are dropped, since tenants may have any
+    number of them.
 
     :ivar attachments: namespace/name of NetworkAttachmentDefinitions
     :ivar claims: kind and namespace/name of ResourceClaims and ResourceClaimTemplates
-    :ivar resources: extended resources that their containers ask for
+    :ivar resources: extended resources that their containers request
     """
 
     attachments: frozenset[str] = frozenset()
@@ -230,10 +233,10 @@ class JobAttachment:
     """A NetworkAttachmentDefinition.
 
     :ivar name: namespace/name
-    :ivar kinds: types of its CNI plugins, in their order
-    :ivar resource: extended resource that a pod must ask for; empty where it needs none
-    :ivar default_route: its addresses bring a default route
-    :ivar problem: why its configuration is not known; empty where it is
+    :ivar kinds: types of its CNI plugins, in order
+    :ivar resource: extended resource that a pod must request; empty for none
+    :ivar default_route: whether its addresses include a default route
+    :ivar problem: why its configuration is not known; empty if it is known
     """
 
     name: str
@@ -245,7 +248,7 @@ class JobAttachment:
 
 @dataclasses.dataclass(frozen=True)
 class VolumeClaim:
-    """A PersistentVolumeClaim: namespace/name, accessModes, status.phase."""
+    """A PersistentVolumeClaim. name: namespace/name; modes: accessModes; phase: status.phase."""
 
     name: str
     modes: tuple[str, ...]
@@ -256,8 +259,8 @@ class VolumeClaim:
 class PodDevices:
     """The devices of a running pod, as multus reports them.
 
-    :ivar interfaces: of its secondary networks
-    :ivar devices: RDMA devices of those (device-info); empty where it says nothing of them
+    :ivar interfaces: interfaces of its secondary networks
+    :ivar devices: RDMA devices of these interfaces (device-info); empty if not reported
     """
 
     name: str
@@ -267,20 +270,21 @@ class PodDevices:
 
 @dataclasses.dataclass(frozen=True)
 class JobSurroundings:
-    """The state of the cluster and its nodes around a job.
+    """The state of the cluster and its nodes with which a job is compared.
 
-    :ivar attachments: that the jobs name
-    :ivar offered: resources that the jobs ask for, and that attachments need which they do not name
-    :ivar others: by kind namespace/name of some of the objects that they do not name, for words that are alike
-    :ivar pods: of the job, where it runs
-    :ivar devices: names of the HCAs of each node (node_info), where they were asked for
-    :ivar enforced: level of Pod Security that each namespace of a job enforces; empty where its label says none
-    :ivar device_claims: ResourceClaims and ResourceClaimTemplates that the jobs name; None where the cluster does not
-        know the kinds or refuses them
-    :ivar device_classes: of the cluster; None as above
+    :ivar attachments: attachments that the jobs reference
+    :ivar offered: extended resources that the jobs request, and that belong to attachments which the jobs do not
+        reference
+    :ivar others: by kind, namespace/name of some other objects, for hints about similar names
+    :ivar pods: pods of the job, if it runs
+    :ivar devices: names of the HCAs of each node (node_info), if they were read
+    :ivar enforced: Pod Security level that each namespace of a job enforces; empty if its label is not set
+    :ivar device_claims: ResourceClaims and ResourceClaimTemplates that the jobs reference; None if the cluster does not
+        serve or does not allow reading these kinds
+    :ivar device_classes: DeviceClasses of the cluster; None as above
     :ivar device_slices: ResourceSlices of the cluster; None as above
-    :ivar device_errors: objects of these kinds that are not of their form, and are left out
-    :ivar errors: what could not be read; what is not in the rest is not known then
+    :ivar device_errors: invalid objects of these kinds, which are left out
+    :ivar errors: failed reads; what they would have returned is unknown, not absent
     """
 
     nodes: tuple[ClusterNode, ...] = ()

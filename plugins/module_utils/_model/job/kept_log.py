@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NCCL's log of a run of nccl-tests as facts keep it: what many processes and ranks have alike is there once.
+"""The NCCL log of an nccl-tests run in the compact form of facts. Properties that many processes and ranks share are
+stored once.
 
-Of 8,192 ranks each goes one of a few ways, and a run of 1,024 nodes has 15 logs of them: rank by rank they are more
-than a fact may hold.
+A run of 1,024 nodes has 15 logs with 8,192 ranks each, in which the ranks have only a few different sets of routes.
+Stored rank by rank, these logs would exceed the size limit of a fact.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ MOST_PROBLEMS, MOST_VERSIONS = 100, 20
 
 @dataclasses.dataclass(frozen=True)
 class KeptProcess:
-    """A process.
+    """A process of the log, with the properties that differ between processes.
 
-    :ivar kind: number of what it has alike with others
+    :ivar kind: index of the properties that it shares with other processes
     """
 
     host: str
@@ -38,10 +39,10 @@ class KeptProcess:
 
 @dataclasses.dataclass(frozen=True)
 class KeptRank:
-    """A rank of a communicator.
+    """A rank of a communicator, with the properties that differ between ranks.
 
-    :ivar process: its number
-    :ivar kind: number of what it has alike with others
+    :ivar process: index of its process
+    :ivar kind: index of the properties that it shares with other ranks
     """
 
     rank: int
@@ -53,7 +54,7 @@ class KeptRank:
 
 @dataclasses.dataclass(frozen=True)
 class KeptCommunicator:
-    """Ranks that talk with each other, as in :class:`NcclCommunicator`."""
+    """The compact form of an :class:`NcclCommunicator`: ranks that communicate with each other."""
 
     name: str
     size: typing.Optional[Ranks]
@@ -62,11 +63,11 @@ class KeptCommunicator:
 
 @dataclasses.dataclass(frozen=True)
 class KeptLog:
-    """A log.
+    """An NCCL log in compact form. Each distinct set of properties (kind) of processes and ranks is stored once.
 
-    :ivar shared: all of it but its communicators; its processes are the kinds of processes, without host, number and
-        address
-    :ivar rank_kinds: kinds of ranks, without number, process and GPU; a proxy is counted from the rank on
+    :ivar shared: the log without its communicators; its processes are the kinds of processes, without host, process id
+        and address
+    :ivar rank_kinds: kinds of ranks, without rank number, process and GPU; a proxy is stored relative to the rank
     """
 
     shared: NcclLog = dataclasses.field(default_factory=NcclLog)
@@ -76,7 +77,9 @@ class KeptLog:
 
     @property
     def size(self) -> int:
-        """Return how many parts the whole log has, which a check looks at one by one."""
+        """Return the number of items in the restored log: processes, ranks, and the devices, variables, routes and
+        channels in them. It limits the time of a check.
+        """
         of_processes = [
             1 + len(item.devices) + len(item.environment) + len(item.choices) for item in self.shared.processes
         ]
@@ -91,7 +94,7 @@ class KeptLog:
 
     @property
     def most_channels(self) -> int:
-        """Return the channels of the kind of ranks that has most: a check goes through each of them."""
+        """Return the largest number of channels of a kind of ranks. A check iterates over each channel."""
         return max((item.channels or 0 for item in self.rank_kinds), default=0)
 
     def count_ranks(self) -> dict[str, int]:
@@ -104,7 +107,7 @@ class KeptLog:
         return found
 
     def restore(self) -> NcclLog:
-        """Return the whole log. What names a number that is not there is left out, so that it is not known."""
+        """Return the whole log. Entries with an invalid index are left out, so that they count as unknown."""
         processes: list[NcclProcess] = []
         for item in self.processes:
             alike = _find_item(self.shared.processes, item.kind)
@@ -141,14 +144,14 @@ def _move_proxies(routes: tuple[NcclRoute, ...], ranks: int) -> tuple[NcclRoute,
 
 
 class _Kinds(typing.Generic[T]):
-    """Numbers things that are alike."""
+    """A numbering of items: equal items get the same index."""
 
     def __init__(self) -> None:
         self.found: list[T] = []
         self._numbers: dict[str, int] = {}
 
     def number(self, item: T) -> int:
-        """Return the number of a thing."""
+        """Return the index of an item. An unknown item is added to ``found``."""
         number = self._numbers.setdefault(repr(item), len(self.found))
         if number == len(self.found):
             self.found.append(item)
@@ -156,11 +159,11 @@ class _Kinds(typing.Generic[T]):
 
 
 def keep_log(log: NcclLog, gpus: int) -> KeptLog:
-    """Return a log of several pods as facts keep it, without the pods that tell more than their GPUs explain: nothing
-    of these is then proven.
+    """Return the log of several pods in compact form. If a pod has more log data than a pod with that many GPUs can
+    have, its processes and ranks are left out, so that nothing is proven about that pod.
 
-    :param log: of pods whose hosts are apart, each with lines of its own host alone
-    :param gpus: of a pod, each with a process
+    :param log: log of pods with distinct host names, each with lines of its own host only
+    :param gpus: number of GPUs of a pod, with one process each
     """
     processes = [
         dataclasses.replace(item, files=()) if len(item.files) == 1 and not item.beside else item
@@ -201,8 +204,9 @@ def keep_log(log: NcclLog, gpus: int) -> KeptLog:
 
 
 def _cut(log: NcclLog) -> NcclLog:
-    """Return a log with its first warnings and versions. Those of known kinds go before others; what is left out is
-    told by its number."""
+    """Return a log with at most ``MOST_PROBLEMS`` warnings and ``MOST_VERSIONS`` versions, and without UCX endpoints.
+    Warnings of known kinds are kept first. The number of removed warnings is added to ``untold``.
+    """
     more = max(0, len(log.problems) - MOST_PROBLEMS)
     problems = sorted(log.problems, key=lambda item: not item.kind)[:MOST_PROBLEMS] if more else log.problems
     return dataclasses.replace(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a log of NCCL shows of a job, and the pods that it ran in."""
+"""The content of an NCCL log of a job, and the pods in which the job ran."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ Ranks = typing.Annotated[int, RANKS]
 
 @dataclasses.dataclass(frozen=True)
 class NcclDevice:
-    """A network device that a process of the job opened. That it is listed proves nothing: only channels say what is
-    used.
+    """A network device that a process of the job opened. A listed device is not necessarily used. Only channels prove
+    its use.
 
-    :ivar index: in the process's own list; what channels name
-    :ivar name: RDMA device (mlx5_0), or netdev where the network is Socket; of several that NCCL merged into one:
-        mlx5_0+mlx5_1
-    :ivar port: None where the line does not say
+    :ivar index: index in the process's own list, which channels refer to
+    :ivar name: RDMA device (mlx5_0), or netdev if the network is Socket; mlx5_0+mlx5_1 for devices that NCCL merged
+    :ivar port: None if not logged
     :ivar link: IB, RoCE, or empty
-    :ivar rail: NCCL's own number of the rail, 2.30 and later; None where it says none
-    :ivar gpu_direct: whether NCCL can use GPUDirect RDMA with it at all; None where the log does not say (it does with
+    :ivar rail: NCCL's own rail number, 2.30 and later; None if not logged
+    :ivar gpu_direct: whether NCCL can use GPUDirect RDMA with it; None if not logged (it is with
         NCCL_DEBUG_SUBSYS=INIT,NET)
-    :ivar reasons: why GPUDirect RDMA is off, for the device or for a GPU beside it
+    :ivar reasons: why GPUDirect RDMA is off, for the device or for a GPU near it
     """
 
     index: int
@@ -48,14 +47,15 @@ class NcclDevice:
 
 @dataclasses.dataclass(frozen=True)
 class NcclChoice:
-    """The choice of NCCL for a collective of one size, which rank 0 writes with NCCL_DEBUG_SUBSYS=TUNING. Older
-    releases write numbers, and no channels.
+    """The choice of NCCL for a collective of one size, which rank 0 logs with NCCL_DEBUG_SUBSYS=TUNING. Older releases
+    log numbers, and no channels.
 
-    :ivar function: AllReduce, AllGather, ReduceScatter, Broadcast or Reduce; empty where the version does not say
-    :ivar size_bytes: of the buffer of one rank: of AllGather and ReduceScatter a part of what nccl-tests counts
+    :ivar function: AllReduce, AllGather, ReduceScatter, Broadcast or Reduce; empty if not logged
+    :ivar size_bytes: size of the buffer of one rank. For AllGather and ReduceScatter this is a part of the size that
+        nccl-tests prints
     :ivar algorithm: RING, TREE, NVLS, NVLS_TREE, COLLNET_DIRECT, COLLNET_CHAIN or PAT, as NCCL writes it
     :ivar protocol: LL, LL128 or SIMPLE
-    :ivar channels: over which it runs; None where the version does not say
+    :ivar channels: number of channels; None if not logged
     """
 
     function: str
@@ -69,22 +69,20 @@ class NcclChoice:
 class NcclProcess:
     """A process of the job.
 
-    :ivar host: as NCCL writes it: the host name up to its first dot; in a pod the pod's
-    :ivar version: empty where the log does not say
-    :ivar network: that it chose: IB, Socket or a plugin's name; empty where the log does not say
-    :ivar oob_interface: of the connections before and beside the data; empty where the log does not say
-    :ivar oob_address: of that interface
-    :ivar dma_buf: the kernel and the driver give GPU memory to HCAs without nvidia-peermem; None where the log does not
-        say
-    :ivar without_ib: why it could not take InfiniBand or RoCE; empty where the log does not say
-    :ivar devices: of the network that it chose
-    :ivar environment: variables that NCCL says it read
-    :ivar choices: what it chose for each collective and size
-    :ivar mtus: of its queue pairs, in bytes, as NCCL writes them with NCCL_DEBUG_SUBSYS=NET
-    :ivar gid_indexes: of its queue pairs on RoCE, likewise
-    :ivar files: that have lines of it, 20 at most; empty where all ranks are in one file
-    :ivar beside: other hosts of which these files have lines, 20 at most: where several files are given, each is of one
-        pod
+    :ivar host: host name up to its first dot, as NCCL logs it; in a pod that of the pod
+    :ivar version: empty if not logged
+    :ivar network: network that the process uses: IB, Socket or a plugin's name; empty if not logged
+    :ivar oob_interface: interface for out-of-band connections; empty if not logged
+    :ivar oob_address: address of that interface
+    :ivar dma_buf: whether kernel and driver give HCAs access to GPU memory without nvidia-peermem; None if not logged
+    :ivar without_ib: why it could not use InfiniBand or RoCE; empty if not logged
+    :ivar devices: devices of that network
+    :ivar environment: variables that NCCL reports as read
+    :ivar choices: choices for each collective and size
+    :ivar mtus: MTUs of its queue pairs, in bytes, logged with NCCL_DEBUG_SUBSYS=NET
+    :ivar gid_indexes: GID indexes of its queue pairs on RoCE, logged likewise
+    :ivar files: files that have its lines, 20 at most; empty if all ranks are in one file
+    :ivar beside: other hosts with lines in these files, 20 at most. If several files are given, each must be of one pod
     """
 
     host: str
@@ -106,18 +104,18 @@ class NcclProcess:
 
 @dataclasses.dataclass(frozen=True)
 class NcclRoute:
-    """Connections of one rank that go the same way.
+    """The connections of one rank that use the same transport, device and direction.
 
     :ivar transport: NET, P2P, SHM or COLLNET
-    :ivar via: of NET and COLLNET the network (IB, Socket, a plugin's name); of P2P and SHM how (CUMEM, IPC, MNNVL,
-        direct pointer, direct ...)
-    :ivar direction: send, receive, or empty: of P2P and SHM only the sending rank writes a line
-    :ivar device: index of the network device; None of P2P and SHM
-    :ivar gpu_direct: the HCA reads and writes the GPU's memory itself (GDRDMA); None of P2P and SHM
-    :ivar connection: 0 of collectives, 1 of send and receive; None where the version does not say
-    :ivar proxy: rank of the GPU through which it goes (PXN); None without one
+    :ivar via: for NET and COLLNET the network (IB, Socket, a plugin's name); for P2P and SHM the method (CUMEM, IPC,
+        MNNVL, direct pointer, direct ...)
+    :ivar direction: send, receive, or empty: for P2P and SHM only the sending rank logs a line
+    :ivar device: index of the network device; None for P2P and SHM
+    :ivar gpu_direct: whether the HCA accesses GPU memory directly (GDRDMA); None for P2P and SHM
+    :ivar connection: 0 for collectives, 1 for send and receive; None if not logged
+    :ivar proxy: rank of the GPU through which the data goes (PXN); None without one
     :ivar channels: numbers of the channels
-    :ivar lines: connections
+    :ivar lines: number of connections
     """
 
     transport: typing.Literal["NET", "P2P", "SHM", "COLLNET"]
@@ -143,18 +141,17 @@ class NcclRank:
     """One rank of a communicator.
 
     :ivar rank: number in the communicator
-    :ivar gpu: CUDA device; None where the rank never said who it is
-    :ivar bus_id: of the GPU, hexadecimal
-    :ivar complete: it said that its initialisation is complete
-    :ivar channels: of collectives; None where the log does not say
-    :ivar point_to_point_channels: of send and receive; None where the log does not say
-    :ivar trees: trees that it is in; None where the log does not say
-    :ivar rings: of the communicator, which rank 0 writes; None elsewhere
-    :ivar nodes: of the communicator; None where the version does not say
-    :ivar routes: the ways that its channels go
-    :ivar unseen: channels of collectives on which no outgoing connection of this rank is in the log
-    :ivar unanswered: channels on which another rank says that the network connects it with this one, and this one says
-        nothing of it
+    :ivar gpu: CUDA device; None if the rank did not log its identity
+    :ivar bus_id: PCI bus id of the GPU, hexadecimal
+    :ivar complete: whether it logged that its initialization is complete
+    :ivar channels: number of channels for collectives; None if not logged
+    :ivar point_to_point_channels: number of channels for send and receive; None if not logged
+    :ivar trees: number of trees that it is in; None if not logged
+    :ivar rings: number of rings of the communicator, logged by rank 0; None for other ranks
+    :ivar nodes: number of nodes of the communicator; None if not logged
+    :ivar routes: paths of its channels
+    :ivar unseen: channels of collectives for which the log has no outgoing connection of this rank
+    :ivar unanswered: channels on which another rank logs a network connection with this rank, and this rank logs none
     """
 
     rank: int
@@ -175,11 +172,12 @@ class NcclRank:
 
 @dataclasses.dataclass(frozen=True)
 class NcclCommunicator:
-    """Ranks that talk with each other.
+    """Ranks that communicate with each other.
 
-    :ivar name: its commId; before 2.16, which has none, how many ranks it has
-    :ivar size: ranks that it has; None of ranks that never said who they are, so that their communicator is not known
-    :ivar ranks: those that are in the log
+    :ivar name: its commId; before 2.16, which has none, its number of ranks
+    :ivar size: number of its ranks; None for ranks that did not log their identity, so that their communicator is not
+        known
+    :ivar ranks: ranks that are in the log
     """
 
     name: str
@@ -189,14 +187,14 @@ class NcclCommunicator:
 
 @dataclasses.dataclass(frozen=True)
 class NcclProblem:
-    """A warning or an error, with all that are alike.
+    """A warning or an error in the log. Equal ones are counted together.
 
-    :ivar kind: a known one (see _parse/job/nccl_problem.py), or empty
-    :ivar text: the first of them
-    :ivar place: file and line of NCCL's source; empty of other programs
-    :ivar hosts: at most 20
-    :ivar count: how many are alike
-    :ivar line: number of the first one's line
+    :ivar kind: a known kind (see _parse/job/nccl_problem.py), or empty
+    :ivar text: text of the first one
+    :ivar place: file and line of NCCL's source; empty for other programs
+    :ivar hosts: hosts that logged it, at most 20
+    :ivar count: number of equal ones
+    :ivar line: line number of the first one in the log
     """
 
     kind: str
@@ -209,10 +207,10 @@ class NcclProblem:
 
 @dataclasses.dataclass(frozen=True)
 class NcclLeftOut:
-    """A source of lines of which nothing counts: a file, or a host where all ranks are in one file.
+    """A source whose lines are ignored: a file, or a host if all ranks are in one file.
 
     :ivar source: name of the file or the host
-    :ivar hosts: of which the file has lines, 20 at most
+    :ivar hosts: hosts with lines in the file, 20 at most
     :ivar why: the reason
     """
 
@@ -252,18 +250,18 @@ class NcclLog:
 
     @property
     def library(self) -> str:
-        """RCCL where AMD's library wrote it, whose older versions say ``2.18.6+hip6.0``; else NCCL."""
+        """Return RCCL if AMD's library wrote the log, whose older versions print ``2.18.6+hip6.0``, else NCCL."""
         return "RCCL" if any(version.startswith("RCCL ") or "+hip" in version for version in self.versions) else "NCCL"
 
 
 @dataclasses.dataclass(frozen=True)
 class PodFunction:
-    """A virtual function, or another device of the network, that a pod got.
+    """A virtual function, or another network device, of a pod.
 
     :ivar network: attachment, namespace/name
-    :ivar interface: in the pod
-    :ivar pci: PCI address; None where multus does not say
-    :ivar rdma_device: None where multus does not say
+    :ivar interface: interface in the pod
+    :ivar pci: PCI address; None if multus does not report it
+    :ivar rdma_device: None if multus does not report it
     """
 
     network: Namespaced
@@ -277,9 +275,9 @@ class TrainingPod:
     """A pod of the job.
 
     :ivar host: host name, as NCCL writes it
-    :ivar functions: what it got; None when its annotation could not be read, then ``error`` says why
-    :ivar job: that the pod is of: the name by which its operator marks it, or the uid of its controller; empty without
-        one, and where the user named labels
+    :ivar functions: its network devices; None if its annotation could not be read, with the reason in ``error``
+    :ivar job: job to which the pod belongs: the name in its operator's label, or the uid of its controller; empty
+        without one, and if the user selected pods by labels
     """
 
     ONCE = ("name",)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a program of nccl-tests or rccl-tests printed. Sizes in bytes, times in microseconds (us), bandwidths in
-gigabytes per second (GB/s, decimal)."""
+"""The output of a program of nccl-tests or rccl-tests. Sizes in bytes, times in microseconds (us), bandwidths in
+gigabytes per second (GB/s, decimal).
+"""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ class NcclTestRank:
     """A rank, as the test lists it before it begins.
 
     :ivar rank: number in the whole test
-    :ivar group: of NCCL_TESTS_SPLIT; 0 without one, and of a version that knows none
+    :ivar group: group of NCCL_TESTS_SPLIT; 0 without one, and for versions that do not print it
     :ivar gpu: CUDA or HIP device of the process
-    :ivar bus_id: of the GPU, as it is printed: 0000:1b:00 or 0x1b
+    :ivar bus_id: PCI bus id of the GPU, as printed: 0000:1b:00 or 0x1b
     """
 
     rank: int
@@ -30,14 +31,14 @@ class NcclTestRank:
 
 @dataclasses.dataclass(frozen=True)
 class NcclTestFigure:
-    """Figures of one size, in place or out of place.
+    """The time and the bandwidths of a test for one message size, in place or out of place.
 
-    :ivar time_us: of one collective; with option -C what the CPU took to start it
-    :ivar algorithm_gbs: bytes by time
-    :ivar bus_gbs: that times the factor of the collective
-    :ivar wrong: values that are wrong; None where they were not checked (N/A), or the version prints no number of them
-    :ivar largest_error: what versions before 2.13 print instead: the largest difference
-    :ivar p99_us: time that 99 of 100 iterations keep, of the slowest process; None without option -I
+    :ivar time_us: time of one collective; with option -C the CPU time to start it
+    :ivar algorithm_gbs: bytes divided by time
+    :ivar bus_gbs: that value times the factor of the collective
+    :ivar wrong: number of wrong values; None if they were not checked (N/A), or the version does not print the number
+    :ivar largest_error: largest difference, which versions before 2.13 print instead
+    :ivar p99_us: 99th percentile of the iteration time, of the slowest process; None without option -I
     """
 
     time_us: float
@@ -50,14 +51,14 @@ class NcclTestFigure:
 
 @dataclasses.dataclass(frozen=True)
 class NcclTestRow:
-    """A row of the table.
+    """A row of the table that nccl-tests prints: the figures for one message size.
 
-    :ivar count: elements
-    :ivar type: of an element
-    :ivar operation: of a reduction; empty where the test has none
-    :ivar root: rank; None where the collective has none
-    :ivar out_of_place: None where the test leaves it out
-    :ivar in_place: None where the test leaves it out
+    :ivar count: number of elements
+    :ivar type: type of an element
+    :ivar operation: reduction operation; empty if the test has none
+    :ivar root: root rank; None if the collective has none
+    :ivar out_of_place: None if the test omits it
+    :ivar in_place: None if the test omits it
     """
 
     size_bytes: int
@@ -70,7 +71,7 @@ class NcclTestRow:
 
     @property
     def figures(self) -> tuple[NcclTestFigure, ...]:
-        """Return those that there are, out of place first."""
+        """Return the figures that the row has, out of place first."""
         return tuple(figure for figure in (self.out_of_place, self.in_place) if figure is not None)
 
 
@@ -78,9 +79,9 @@ class NcclTestRow:
 class NcclTestTransport:
     """The transport of a run, and whether the log proves it.
 
-    :ivar proven: the log shows each channel of each rank of the test, and none of them uses TCP
-    :ivar transports: of the channels that the log shows: NET/IB/GDRDMA, NET/Socket, P2P/CUMEM, SHM/direct
-    :ivar reasons: why it is not proven
+    :ivar proven: whether the log shows each channel of each rank of the test, and none of them uses TCP
+    :ivar transports: transports of the logged channels: NET/IB/GDRDMA, NET/Socket, P2P/CUMEM, SHM/direct
+    :ivar reasons: why the transport is not proven
     """
 
     proven: bool

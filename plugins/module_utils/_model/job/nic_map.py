@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The NIC map: which address each host interface has in the pod that gets it (row S2.2). One line each: ``<node>:<host
-netdev>:<pod interface>:<ip>``."""
+"""The NIC map: the address of each host interface in the pod that gets it. One line each: ``<node>:<host netdev>:<pod
+interface>:<ip>``.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from ..boundary.kubernetes import Subdomain
 
 @dataclasses.dataclass(frozen=True)
 class NicLine:
-    """One line.
+    """One line of the NIC map.
 
-    :ivar netdev: of the node
-    :ivar interface: of the pod
+    :ivar netdev: interface of the node
+    :ivar interface: interface of the pod
     :ivar address: IPv4 or IPv6, in the short form
     """
 
@@ -33,9 +34,9 @@ class NicLine:
 
 @dataclasses.dataclass(frozen=True)
 class NicMap:
-    """All lines.
+    """A NIC map: its valid lines and its invalid ones.
 
-    :ivar broken: lines that are none: number, text, what is wrong
+    :ivar broken: invalid lines: line number, text, error
     """
 
     lines: tuple[NicLine, ...]

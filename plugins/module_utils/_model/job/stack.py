@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The stack beside a training job: operators, queues of Kueue, storage. Filled by _parse/job/stack.py, judged by
-_check/job/stack.py."""
+"""The software that a training job depends on: operators, queues of Kueue, storage. Created by _parse/job/stack.py,
+judged by _check/job/stack.py.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ class Controller:
     """A Deployment that runs one of the operators.
 
     :ivar operator: its name in the table of _model/operators/operators.py
-    :ivar version: of its labels, its ClusterServiceVersion, or its image's tag; empty where none says it
-    :ivar origin: who installed it: helm, olm, nvidia-network-operator (as a part of it), or unknown: by hand
-    :ivar release: of Helm; empty where it is of none
+    :ivar version: version from its labels, its ClusterServiceVersion, or its image's tag; empty if not known
+    :ivar origin: how it was installed: helm, olm, nvidia-network-operator (as a part of it), or unknown
+    :ivar release: Helm release; empty for none
     """
 
     operator: str
@@ -32,8 +33,9 @@ class Controller:
 
 @dataclasses.dataclass(frozen=True)
 class PolicyState:
-    """The state of an object that configures an operator, such as a ClusterPolicy or a NicClusterPolicy:
-    status.state."""
+    """The state (status.state) of an object that configures an operator, such as a ClusterPolicy or a
+    NicClusterPolicy.
+    """
 
     kind: str
     name: str
@@ -45,7 +47,7 @@ class LocalQueue:
     """A LocalQueue of Kueue.
 
     :ivar name: namespace/name
-    :ivar inactive: why it is not active; empty where it is
+    :ivar inactive: why it is not active; empty if it is active
     """
 
     name: str
@@ -57,9 +59,9 @@ class LocalQueue:
 class ClusterQueue:
     """A ClusterQueue of Kueue.
 
-    :ivar groups: of each resource group its flavors, each with its quotas as Kubernetes writes them
-    :ivar cohort: from which it may borrow; empty where it is alone
-    :ivar namespaces: whose jobs it takes; None takes those of none
+    :ivar groups: flavors of each resource group, each with its quotas in the format of Kubernetes
+    :ivar cohort: cohort from which it may borrow; empty for none
+    :ivar namespaces: selector of the namespaces whose jobs it accepts; None accepts no namespace
     """
 
     name: str
@@ -71,9 +73,9 @@ class ClusterQueue:
 
 @dataclasses.dataclass(frozen=True)
 class StorageClass:
-    """A StorageClass.
+    """A StorageClass, by which volumes of a job are created.
 
-    :ivar shared: a volume of it is in the cluster that many nodes can write (ReadWriteMany)
+    :ivar shared: whether the cluster has a volume of it that many nodes can write (ReadWriteMany)
     """
 
     name: str
@@ -84,11 +86,11 @@ class StorageClass:
 
 @dataclasses.dataclass(frozen=True)
 class Stack:
-    """All of it.
+    """The software in the cluster that a training job depends on: operators, queues of Kueue and storage.
 
-    :ivar frameworks: kinds of jobs that Kueue manages, of its configuration; None where that was not read
+    :ivar frameworks: kinds of jobs that Kueue manages, by its configuration; None if that was not read
     :ivar namespaces: labels of the jobs' namespaces
-    :ivar errors: what could not be read; what is not in the rest is not known then
+    :ivar errors: failed reads; what they would have returned is unknown, not absent
     """
 
     controllers: tuple[Controller, ...] = ()
@@ -102,10 +104,10 @@ class Stack:
 
 
 def has_rights(account: str, bindings: typing.Collection[typing.Container[str]]) -> bool:
-    """Return whether an admin gave a ServiceAccount rights in the whole cluster. A tenant can make a workload of any
-    name and any image, without them.
+    """Return whether an administrator gave a ServiceAccount cluster-wide rights. Without this check, a tenant could
+    imitate an operator, since a tenant can create a workload of any name with any image.
 
-    :param bindings: accounts of each ClusterRoleBinding. Where there is none, the cluster has no RBAC, or it was not
-        read: then each account counts
+    :param bindings: accounts of each ClusterRoleBinding. If it is empty, the cluster has no RBAC or the bindings were
+        not read, and each account is accepted
     """
     return not bindings or any(account in accounts for accounts in bindings)

@@ -31,12 +31,12 @@ _DATAGRAMS = ("ud_verbs", "ud_mlx5", "ud", "ud_x")
 
 @dataclasses.dataclass(frozen=True)
 class UcxEndpoint:
-    """Connections of a host that are made of the same transports.
+    """Connections of a host that use the same transports.
 
-    :ivar host: that wrote the line
-    :ivar scope: of the peer; empty where the version does not say
+    :ivar host: host that wrote the line
+    :ivar scope: location of the peer; empty if not logged
     :ivar lanes: transports and their devices
-    :ivar count: lines
+    :ivar count: number of lines
     """
 
     host: Host
@@ -46,17 +46,17 @@ class UcxEndpoint:
 
     @property
     def over_network(self) -> bool:
-        """Tell whether its peer is on another host, by what it says, or else by its transports."""
+        """Return whether the peer is on another host, according to its scope or else its transports."""
         return self.scope == "inter-node" or (not self.scope and bool(self.rdma or self.tcp))
 
     @property
     def tcp(self) -> tuple[str, ...]:
-        """Return its lanes over TCP."""
+        """Return the lanes that use TCP."""
         return tuple(lane for lane in self.lanes if lane.partition("/")[0] in _TCP)
 
     @property
     def rdma(self) -> tuple[str, ...]:
-        """Return its lanes over RDMA."""
+        """Return the lanes that use RDMA."""
         return tuple(lane for lane in self.lanes if lane not in self.tcp and not lane.startswith(_LOCAL))
 
     @property
@@ -71,5 +71,5 @@ class UcxEndpoint:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Return its RDMA devices, without their ports."""
+        """Return the RDMA devices of the lanes, without their ports."""
         return tuple(dict.fromkeys(lane.partition("/")[2].partition(":")[0] for lane in self.rdma))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Addresses that the cluster uses already. Filled by _parse/kubernetes/ipam.py, read by _analysis/addresses/in_use.py.
+"""Addresses that are already in use in the cluster. Created by _parse/kubernetes/ipam.py, read by
+_analysis/addresses/in_use.py.
 
-Networks and addresses are text, as the API server shows them.
+Networks and addresses are text, as the API server reports them.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from ..boundary.words import Word
 
 @dataclasses.dataclass(frozen=True)
 class UsedNetwork:
-    """A network that somebody uses.
+    """A network that is in use.
 
     :ivar network: in CIDR form; a single address with /32 or /128
-    :ivar owner: whose it is, for a reader: ``node worker-1``, ``ServiceCIDR kubernetes``; of an attachment its
+    :ivar owner: object that uses it, for messages: ``node worker-1``, ``ServiceCIDR kubernetes``; for an attachment its
         namespace/name
-    :ivar ipam: of an attachment: who gives its addresses out
+    :ivar ipam: for an attachment, its IPAM plugin
     """
 
     kind: typing.Literal["pods", "services", "node", "attachment"]
@@ -33,7 +34,7 @@ class UsedNetwork:
 
 @dataclasses.dataclass(frozen=True)
 class AddressLease:
-    """An address that whereabouts keeps for a pod (IPPool, whereabouts.cni.cncf.io/v1alpha1).
+    """An address that whereabouts reserves for a pod (IPPool, whereabouts.cni.cncf.io/v1alpha1).
 
     :ivar pod: namespace/name
     """
@@ -44,10 +45,10 @@ class AddressLease:
 
 @dataclasses.dataclass(frozen=True)
 class SharedPool:
-    """A pool of nv-ipam (nv-ipam.nvidia.com/v1alpha1).
+    """A pool of nv-ipam (nv-ipam.nvidia.com/v1alpha1), of which each node gets a share.
 
     :ivar share: perNodeBlockSize of an IPPool, perNodeNetworkPrefix of a CIDRPool
-    :ivar nodes: that have a share
+    :ivar nodes: nodes that have a share
     """
 
     kind: Word
@@ -60,9 +61,9 @@ class SharedPool:
 
 @dataclasses.dataclass(frozen=True)
 class UnreadNode:
-    """A node whose addresses can't be told.
+    """A node whose addresses are invalid or could not be read.
 
-    :ivar why: which of them, and what they are not
+    :ivar why: the invalid text and its required format, or why the object was not read
     """
 
     node: Subdomain
@@ -71,15 +72,16 @@ class UnreadNode:
 
 @dataclasses.dataclass(frozen=True)
 class AddressFacts:
-    """Answer of address_info.
+    """The addresses that are in use in the cluster (address_info).
 
-    :ivar taken: of pods only the networks of nodes and cluster, and the pods inside of what was asked about
-    :ivar pods: addresses of pods that were compared
-    :ivar leaks: of whereabouts, for pods that are not there
-    :ivar pools: of nv-ipam
-    :ivar unclear: attachments whose addresses can't be told, each with the reason
-    :ivar errors: what the API server did not let us read
-    :ivar unread: nodes that show something else than addresses of nodes
+    :ivar taken: networks in use. Pod networks are those of nodes and cluster, and the addresses of pods inside the
+        requested networks
+    :ivar pods: number of pod addresses that were compared
+    :ivar leaks: whereabouts reservations for pods that do not exist
+    :ivar pools: pools of nv-ipam
+    :ivar unclear: attachments whose addresses are not known, each with the reason
+    :ivar errors: reads that the API server refused
+    :ivar unread: nodes whose addresses are invalid or could not be read
     """
 
     taken: tuple[UsedNetwork, ...] = ()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who admits the pods that measure, where the cluster asks for it: OpenShift, by SecurityContextConstraints."""
+"""Names of the objects that allow the measuring pods to run. Only OpenShift needs them, for its
+SecurityContextConstraints.
+"""
 
 from __future__ import annotations
 

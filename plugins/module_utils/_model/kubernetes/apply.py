@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What became of the objects that were to be applied, and what an earlier intent left."""
+"""The results of applying objects, and objects that an earlier intent left."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ TAKEN = ("created", "changed", "unchanged")
 
 @dataclasses.dataclass(frozen=True)
 class AppliedObject:
-    """The outcome of one object that was to be applied.
+    """The result of applying or deleting one Kubernetes object.
 
-    :ivar fabric: which the object belongs to; empty for what fabrics share
-    :ivar action: created, changed, unchanged, deleted, absent or refused; unjudged in check mode, when what the object
-        needs would be made first
+    :ivar fabric: fabric to which the object belongs; empty for an object that fabrics share
+    :ivar action: created, changed, unchanged, deleted, absent or refused; unjudged in check mode, if it depends on an
+        object that would be created first
     :ivar refusal: text of the API server or its webhook
-    :ivar reason: of the API's Status: Forbidden, Invalid, NotFound..., or one of the collection's own
-    :ivar warnings: that the API server sent along
+    :ivar reason: reason of the API's Status: Forbidden, Invalid, NotFound..., or one of the collection's own
+    :ivar warnings: warnings of the API server
     """
 
     kind: str
@@ -36,9 +36,9 @@ class AppliedObject:
 
 @dataclasses.dataclass(frozen=True)
 class Leftovers:
-    """Objects with the collection's label that are not among those which were to be applied.
+    """Objects with the collection's label that the current intent does not contain.
 
-    :ivar errors: what could not be listed, and why
+    :ivar errors: kinds that could not be listed, with the reason
     """
 
     objects: tuple[AppliedObject, ...] = ()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What keeps a cluster's API server alive while nodes are reset, and what would remediate a node that is away. Filled
-by _parse/kubernetes."""
+"""Components that keep the API server available while nodes are reset, and health checks that would remediate a node
+that is down. Created by _parse/kubernetes.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from .disruption import LabelSelector
 
 @dataclasses.dataclass(frozen=True)
 class EtcdMember:
-    """A static pod of etcd.
+    """A static pod of etcd, which is a member of the etcd cluster of the control plane.
 
-    :ivar node: that it runs on
-    :ivar ready: by its condition Ready
+    :ivar node: node on which it runs
+    :ivar ready: its condition Ready
     """
 
     node: str
@@ -27,7 +28,7 @@ class EtcdMember:
 class Machine:
     """A Machine of OpenShift or of Cluster API.
 
-    :ivar node: name of its node; empty while it has none
+    :ivar node: name of its node; empty if it has none yet
     """
 
     namespace: str
@@ -38,15 +39,15 @@ class Machine:
 
 @dataclasses.dataclass(frozen=True)
 class HealthCheck:
-    """A MachineHealthCheck or a NodeHealthCheck, which remediates nodes that are not Ready for a while: it reboots,
-    powers off or reprovisions them.
+    """A MachineHealthCheck or a NodeHealthCheck. It remediates nodes that are not Ready for a while: it reboots, powers
+    off or reprovisions them.
 
-    :ivar kind: as the API server's access names it, such as ``MachineHealthCheck.machine.openshift.io``
+    :ivar kind: kind with its API group, such as ``MachineHealthCheck.machine.openshift.io``
     :ivar namespace: empty for a NodeHealthCheck
-    :ivar selector: of Machines, or of nodes; None takes all
-    :ivar nodes: names of the nodes that it watches; None where that can't be told: it may be each
-    :ivar paused: by whomever
-    :ivar ours: the collection has paused it, in this run or in one that was stopped
+    :ivar selector: selector of Machines or nodes; None selects all
+    :ivar nodes: names of the nodes that it watches; None if unknown, so that it may watch any node
+    :ivar paused: whether it is paused, by any component
+    :ivar ours: whether the collection paused it, in this run or in an interrupted one
     """
 
     kind: str
@@ -61,5 +62,5 @@ class HealthCheck:
         return f"{self.kind.partition('.')[0]} {self.namespace + '/' if self.namespace else ''}{self.name}"
 
     def watches(self, node: str) -> bool:
-        """Return whether it watches a node, or may."""
+        """Return whether it watches a node. Return True also if its nodes are not known."""
         return self.nodes is None or node in self.nodes

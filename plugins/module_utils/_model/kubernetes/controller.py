@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The means of the controller for the stages that ask the API server. Filled by _ansible/controller.py, judged by
-_check/validate/controller.py."""
+"""The software and API access of the controller for the stages that use the API server. Created by
+_ansible/controller.py, judged by _check/validate/controller.py.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +14,11 @@ from .rights import RightsFacts
 
 @dataclasses.dataclass(frozen=True)
 class HelmFacts:
-    """:ivar binary: as it was named
-    :ivar version: as it says, without the v; empty where it says none
-    :ivar error: why it says none
+    """The Helm binary of the controller, with its version or the reason why the version is not known.
+
+    :ivar binary: name or path as configured
+    :ivar version: its version, without the v; empty if it was not printed
+    :ivar error: why it was not printed
     """
 
     binary: str
@@ -25,18 +28,18 @@ class HelmFacts:
 
 @dataclasses.dataclass(frozen=True)
 class ControllerFacts:
-    """Answer of controller_info.
+    """The software and the API access of the controller, as the module controller_info found them.
 
-    :ivar python: that modules on localhost run with
-    :ivar stages: of this invocation that ask the API server, in their order
-    :ivar library: version of the Python library kubernetes; empty where it is not there
-    :ivar where: what leads to the API server, without a secret
-    :ivar named: whether anything names an API server: the environment, a variable, a kubeconfig that is there
-    :ivar server: version of the API server; empty where it gave no answer
-    :ivar error: why it gave none, and ``remedy``, what to do
-    :ivar rights: what the user may do; None where nobody could ask
-    :ivar rights_error: why nobody could
-    :ivar helm: None where it is not needed
+    :ivar python: interpreter of modules on localhost
+    :ivar stages: stages of this invocation that use the API server, in order
+    :ivar library: version of the Python library kubernetes; empty if it is not installed
+    :ivar where: origin of the API server's address and credentials, without a secret
+    :ivar named: whether an API server is configured: by the environment, a variable, or an existing kubeconfig
+    :ivar server: version of the API server; empty if it did not answer
+    :ivar error: why the API server did not answer; ``remedy`` is what to do about it
+    :ivar rights: rights of the user; None if they could not be queried
+    :ivar rights_error: why they could not be queried
+    :ivar helm: None if Helm is not needed
     """
 
     python: str

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Devices that pods get by claims (Dynamic Resource Allocation), as far as a job tells them: what is asked for, and of
-which class.
+"""Devices that pods get by claims (Dynamic Resource Allocation): the requests of a job, device classes, and the devices
+in the cluster.
 
 [k8s.io/api v0.37 resource/v1]
 """
@@ -49,11 +49,11 @@ MOST_OF_NODE = 2048
 
 @dataclasses.dataclass(frozen=True)
 class PodClaim:
-    """A claim of a pod (resourceClaims of its template).
+    """An entry of ``resourceClaims`` in a pod template: a claim that the containers of the pod may use.
 
-    :ivar name: by which its containers take it
+    :ivar name: name by which its containers refer to it
     :ivar of: name of the ResourceClaim or ResourceClaimTemplate
-    :ivar template: it is of a template, of which each pod gets a claim of its own
+    :ivar template: whether it names a template, from which each pod gets a separate claim
     """
 
     name: Label
@@ -67,10 +67,10 @@ class PodClaim:
 
 @dataclasses.dataclass(frozen=True)
 class TakenClaim:
-    """A claim of its pod that a container takes (resources.claims).
+    """An entry of ``resources.claims`` of a container: a claim of its pod that the container uses.
 
-    :ivar name: of the claim in the pod
-    :ivar request: of which alone the container gets the devices; empty: of all
+    :ivar name: name of the claim in the pod
+    :ivar request: request whose devices the container gets; empty for all requests
     """
 
     name: Label
@@ -79,11 +79,11 @@ class TakenClaim:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceWay:
-    """One way to meet a request.
+    """One alternative of a device request: a number of devices of a class.
 
-    :ivar count: devices that it needs at least; 1 where it takes all that a node has
-    :ivar selectors: in CEL, beside those of its class
-    :ivar tolerates: it takes some devices with a taint
+    :ivar count: minimum number of devices; 1 if it requests all devices of a node
+    :ivar selectors: CEL selectors, in addition to those of its class
+    :ivar tolerates: whether it accepts devices with some taint
     """
 
     device_class: Subdomain
@@ -94,9 +94,9 @@ class DeviceWay:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceRequest:
-    """A request of a claim.
+    """A request for devices in a claim, with one or several alternatives.
 
-    :ivar ways: that meet it; the first that can counts
+    :ivar ways: alternatives in order of preference; the first that can be satisfied is used
     """
 
     name: Label
@@ -107,17 +107,18 @@ class DeviceRequest:
         return tuple(way.device_class for way in self.ways)
 
     def is_named(self, name: str) -> bool:
-        """Tell whether a container that takes a request by this name gets devices of it. One of its ways may be named
-        behind a slash."""
+        """Return whether a container that names a request in ``resources.claims`` gets devices of this request. The
+        name may include an alternative after a slash. An empty name means every request.
+        """
         return not name or name.partition("/")[0] == self.name
 
 
 @dataclasses.dataclass(frozen=True)
 class DeviceMatch:
-    """A constraint of a claim: all its devices have one value of an attribute.
+    """A constraint of a claim: the devices of its requests must have the same value of an attribute.
 
-    :ivar attribute: with its domain
-    :ivar requests: whose devices are meant; none: all
+    :ivar attribute: attribute with its domain
+    :ivar requests: requests to whose devices it applies; empty for all
     """
 
     attribute: LabelKey
@@ -126,11 +127,11 @@ class DeviceMatch:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceClaim:
-    """A ResourceClaim, or what a ResourceClaimTemplate or a ComputeDomain makes.
+    """A ResourceClaim, or the claim that a ResourceClaimTemplate or a ComputeDomain creates.
 
     :ivar name: namespace/name
     :ivar matches: constraints
-    :ivar nodes: that must take part, of a ComputeDomain; 0 where any number may
+    :ivar nodes: required number of nodes of a ComputeDomain; 0 for any number
     """
 
     name: Namespaced
@@ -142,11 +143,11 @@ class DeviceClaim:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceClass:
-    """A DeviceClass.
+    """A DeviceClass: a kind of devices that requests name.
 
-    :ivar drivers: that its selectors ask for
-    :ivar resource: extended resource that it serves to pods without a claim; empty where it serves none
-    :ivar selectors: in CEL
+    :ivar drivers: drivers that its selectors name
+    :ivar resource: extended resource by which pods get its devices without a claim; empty for none
+    :ivar selectors: CEL selectors
     """
 
     name: Subdomain
@@ -157,11 +158,11 @@ class DeviceClass:
 
 @dataclasses.dataclass(frozen=True)
 class SliceDevice:
-    """A device of a slice.
+    """A device of a ResourceSlice.
 
-    :ivar attributes: by domain and name; None: a value that is not compared here, such as a version or a list. None in
-        place of all: they are not known
-    :ivar tainted: it is for pods alone that tolerate its taint
+    :ivar attributes: values by domain and name; a value is None if it is not compared, such as a version or a list.
+        None instead of a mapping: not known
+    :ivar tainted: whether only pods that tolerate its taint can use it
     """
 
     attributes: typing.Optional[dict[str, typing.Union[str, int, bool, None]]] = None
@@ -172,10 +173,10 @@ class SliceDevice:
 class DeviceSlice:
     """A ResourceSlice: a part of the devices that a driver offers.
 
-    :ivar generation: of its pool; slices of earlier ones are on their way out
-    :ivar node: that has them; empty where it is not said by a name
-    :ivar devices: how many
-    :ivar members: the devices; none where nothing but their number is known
+    :ivar generation: generation of its pool; slices of earlier generations are obsolete
+    :ivar node: node that has the devices; empty if the slice does not name a node
+    :ivar devices: number of devices
+    :ivar members: the devices; empty if only their number is known
     """
 
     driver: Subdomain
@@ -188,11 +189,12 @@ class DeviceSlice:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceClaims:
-    """The claims and classes of devices: of the job's own file, and of the cluster.
+    """The device claims and DeviceClasses from the job's own file and from the cluster, and the ResourceSlices of the
+    cluster.
 
-    :ivar unread: no cluster was asked for all of them, or it did not let us read them
-    :ivar slices: of the cluster
-    :ivar errors: objects of the cluster that are not of their form, and are left out
+    :ivar unread: whether some of them were not queried, or could not be read
+    :ivar slices: slices of the cluster
+    :ivar errors: invalid objects of the cluster, which are left out
     """
 
     claims: tuple[DeviceClaim, ...] = ()
@@ -202,37 +204,46 @@ class DeviceClaims:
     errors: tuple[str, ...] = ()
 
     def find(self, namespace: str, claim: PodClaim) -> typing.Optional[DeviceClaim]:
-        """Return the claim of a pod; None where it is not known."""
+        """Return the claim that a pod refers to, or None if it is not known."""
         return self._by_name.get((f"{namespace}/{claim.of}", claim.template))
 
     @functools.cached_property
     def _by_name(self) -> dict[tuple[str, bool], DeviceClaim]:
-        """Claims by name; of two of one name the first."""
+        """Return an index of the claims by name and kind. If two claims have the same name and kind, it has the
+        first.
+        """
         return {(item.name, item.template): item for item in reversed(self.claims)}
 
     def driver_of(self, name: str) -> str:
-        """Return the driver of whose devices a class is; empty where its selectors don't name exactly one."""
+        """Return the driver of a class's devices. Return an empty text if its selectors do not name exactly one
+        driver.
+        """
         drivers = self._drivers_of(name)
         return drivers[0] if len(drivers) == 1 else ""
 
     def count_devices(self, driver: str) -> int:
-        """Return how many devices of a driver one node has at most, with those of which it is not said by a name who
-        has them."""
+        """Return the largest number of a driver's devices that one node can use, including devices without a node name.
+        A node that reports more than ``MOST_OF_NODE`` is ignored.
+        """
         return self.count_shared(driver) + max(
             (count for count in self.devices_of(driver).values() if count <= MOST_OF_NODE), default=0
         )
 
     def count_shared(self, driver: str) -> int:
-        """Return how many devices of a driver are of no node by name."""
+        """Return the number of a driver's devices that are not assigned to a node by name."""
         return self._counted.get(driver, {}).get("", 0)
 
     def devices_of(self, driver: str) -> dict[str, int]:
-        """Return how many devices of a driver each node says that it has. More than ``MOST_OF_NODE`` no machine has."""
+        """Return the number of a driver's devices by node, as reported. A number above ``MOST_OF_NODE`` is not
+        plausible.
+        """
         return {node: count for node, count in self._counted.get(driver, {}).items() if node}
 
     @functools.cached_property
     def members(self) -> dict[tuple[str, str], list[SliceDevice]]:
-        """Return the devices by driver and node; the node is empty where it is not said by a name."""
+        """Return the devices by driver and node. The node is empty for slices without a node name. Devices of which
+        only the number is known have no attributes.
+        """
         found: dict[tuple[str, str], list[SliceDevice]] = {}
         for item in self._newest:
             devices = item.members or (SliceDevice(),) * min(item.devices, MOST_OF_NODE + 1)
@@ -241,10 +252,10 @@ class DeviceClaims:
 
     @functools.cached_property
     def _newest(self) -> tuple[DeviceSlice, ...]:
-        """Slices of the newest generation of each pool.
+        """Return the slices of the newest generation of each pool.
 
-        A node may write slices of its own name alone, and none of them is about the pool of another one, whatever it
-        calls its pool.
+        Pools are separated by node: a node can write slices for its own name only, so it cannot replace the pool of
+        another node by using its pool name.
         """
         newest: dict[tuple[str, str, str], int] = {}
         for item in self.slices:
@@ -254,7 +265,7 @@ class DeviceClaims:
 
     @functools.cached_property
     def _counted(self) -> dict[str, dict[str, int]]:
-        """Devices by driver and node."""
+        """Return the number of devices by driver and node."""
         counted: dict[str, dict[str, int]] = {}
         for item in self._newest:
             by_node = counted.setdefault(item.driver, {})
@@ -262,10 +273,12 @@ class DeviceClaims:
         return counted
 
     def use_of(self, name: str) -> Use:
-        """Return what the devices of a class are: by the driver that it selects, else by its name."""
+        """Return the use of the devices of a DeviceClass: network, gpu, channel, other or unknown. It is derived from
+        the driver that the class selects, else from the name of the class.
+        """
         uses = {DRIVERS[driver] for driver in self._drivers_of(name) if driver in DRIVERS}
         return uses.pop() if len(uses) == 1 else CLASSES.get(name, "unknown")
 
     def _drivers_of(self, name: str) -> tuple[str, ...]:
-        """Return the drivers that the selectors of a class name; none where the class is not known."""
+        """Return the drivers that the selectors of a class name. Return an empty tuple if the class is not known."""
         return next((item.drivers for item in self.classes if item.name == name), ())

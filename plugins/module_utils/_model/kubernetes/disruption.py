@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What decides whether a node is drained or rebooted, and what keeps it from it; and the plan that is made of it.
+"""The objects that determine whether a node is drained or rebooted and what blocks that, and the resulting plan.
 
-Filled by _parse/kubernetes (core, sriov_operator, machine_config), judged by _analysis/disruption/sriov.py and
+Created by _parse/kubernetes (core, sriov_operator, machine_config), judged by _analysis/disruption/sriov.py and
 _analysis/readiness/sriov.py.
 """
 
@@ -20,7 +20,7 @@ class LabelExpression:
     """The requirement of a selector on one label.
 
     :ivar operator: In, NotIn, Exists or DoesNotExist
-    :ivar values: of the first two
+    :ivar values: values for In and NotIn
     """
 
     key: str
@@ -30,7 +30,7 @@ class LabelExpression:
 
 @dataclasses.dataclass(frozen=True)
 class LabelSelector:
-    """A selector of the API (metav1.LabelSelector); without requirements it takes everything."""
+    """A selector of the API (metav1.LabelSelector). Without requirements it selects everything."""
 
     labels: dict[str, str] = dataclasses.field(default_factory=dict)
     expressions: tuple[LabelExpression, ...] = ()
@@ -38,11 +38,11 @@ class LabelSelector:
 
 @dataclasses.dataclass(frozen=True)
 class NodePool:
-    """A SriovNetworkPoolConfig: nodes that the operator drains in turn.
+    """A SriovNetworkPoolConfig: a group of nodes with a limit of concurrent drains.
 
-    :ivar max_unavailable: as it is written, ``2`` or ``25%``; None: all at once
+    :ivar max_unavailable: as written, ``2`` or ``25%``; None for no limit
     :ivar rdma_mode: shared, exclusive, or empty
-    :ivar offload: it only names a pool for OVS hardware offload and is none for drains
+    :ivar offload: whether it configures only OVS hardware offload, so that it does not limit drains
     """
 
     name: ObjectName
@@ -56,16 +56,16 @@ class NodePool:
 class MachinePool:
     """A MachineConfigPool of OpenShift.
 
-    :ivar selector: None takes no node
-    :ivar labels: its own, by which KubeletConfigs select it
-    :ivar config_selector: of its MachineConfigs, by their labels; None takes none
-    :ivar max_unavailable: as it is written, ``2`` or ``25%``; None is 1
-    :ivar paused_by_operator: the SR-IOV operator has paused it for a drain of its own, and will let it go on
-    :ivar paused_by_us: the collection has paused it, in a run that was stopped before it let it go on
-    :ivar sources: names of the MachineConfigs that its wanted one is made of
-    :ivar wanted_config: MachineConfig that its nodes should have; current_config: that all of them have
-    :ivar conditions: type to status (True, False, Unknown)
-    :ivar message: of the condition that says that it is degraded
+    :ivar selector: None selects no node
+    :ivar labels: its own labels, by which KubeletConfigs select it
+    :ivar config_selector: selector of its MachineConfigs by label; None selects none
+    :ivar max_unavailable: as written, ``2`` or ``25%``; None is 1
+    :ivar paused_by_operator: whether the SR-IOV operator paused it for its own drain, and will resume it
+    :ivar paused_by_us: whether an interrupted run of the collection paused it and did not resume it
+    :ivar sources: names of the MachineConfigs that its target configuration is rendered from
+    :ivar wanted_config: target MachineConfig of its nodes; current_config: the one that all of them have
+    :ivar conditions: status (True, False, Unknown) by condition type
+    :ivar message: message of the condition that reports it as degraded
     """
 
     ONCE = ("name",)
@@ -90,11 +90,11 @@ class MachinePool:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorSettings:
-    """SriovOperatorConfig ``default``.
+    """The SriovOperatorConfig ``default``: how the SR-IOV network operator works on the nodes.
 
-    :ivar disable_drain: nodes are neither cordoned nor drained, and none waits for another
+    :ivar disable_drain: nodes are neither cordoned nor drained, and do not wait for each other
     :ivar mode: daemon or systemd
-    :ivar disabled_plugins: of the config daemon
+    :ivar disabled_plugins: disabled plugins of the config daemon
     """
 
     disable_drain: bool = False
@@ -104,10 +104,10 @@ class OperatorSettings:
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """A PodDisruptionBudget.
+    """A PodDisruptionBudget, which limits the evictions of the pods that it selects.
 
-    :ivar allowed: evictions that it allows now
-    :ivar selector: None takes no pod
+    :ivar allowed: number of evictions that it allows now
+    :ivar selector: None selects no pod
     """
 
     name: ObjectName
@@ -118,19 +118,20 @@ class Budget:
 
 @dataclasses.dataclass(frozen=True)
 class ClusterPod:
-    """A pod, as far as a drain cares.
+    """A pod, with the properties that a drain depends on.
 
     :ivar requests: names of the resources that its containers request
-    :ivar owner: kind of its controller; empty when nothing would make it again
-    :ivar mirror: the kubelet runs it from a file
-    :ivar ended: Succeeded or Failed
-    :ivar uid: another pod of the same name has another one
-    :ivar empty_dir: it has a volume of the kind emptyDir, which ends with it
-    :ivar of_run: a run of the collection made it, and makes it again where it needs it
-    :ivar controller: uid of its controller; empty when it has none
-    :ivar tolerates_cordon: the scheduler puts it on a cordoned node as well
-    :ivar any_budget: each PodDisruptionBudget of its namespace may select it: it has more labels than are kept
-    :ivar unread: it is too large to be read: its metadata and its node alone are known
+    :ivar owner: kind of its controller; empty if it would not be recreated
+    :ivar mirror: whether the kubelet runs it from a file
+    :ivar ended: whether it is Succeeded or Failed
+    :ivar uid: differs for another pod of the same name
+    :ivar empty_dir: whether it has an emptyDir volume, which is lost with it
+    :ivar of_run: whether a run of the collection created it, and recreates it if needed
+    :ivar controller: uid of its controller; empty if it has none
+    :ivar tolerates_cordon: whether the scheduler places it on a cordoned node as well
+    :ivar any_budget: whether any PodDisruptionBudget of its namespace may select it, since it has more labels than are
+        kept
+    :ivar unread: whether it was too large to be read, so that only its metadata and node are known
     """
 
     name: Subdomain
@@ -155,15 +156,16 @@ Action = typing.Literal["nothing", "configure", "drain", "reboot", "unknown"]
 
 @dataclasses.dataclass(frozen=True)
 class NodePlan:
-    """The operator's planned actions on one node.
+    """The action that the SR-IOV operator will take on one node, with its consequences for pods.
 
-    :ivar action: configure: virtual functions are made where none are, and nobody notices; drain; reboot; unknown
-    :ivar reasons: why; for unknown what is not known
-    :ivar pods: namespace/name of the pods that it takes from the node
-    :ivar lost: those of them that nothing makes again
-    :ivar blockers: what will keep the drain from its end
-    :ivar pool: SriovNetworkPoolConfig that the node takes its turn in; empty for the operator's default
-    :ivar rolled_by: MachineConfigPool that drains and reboots it, whatever the operator does; empty for none
+    :ivar action: configure: creates the first virtual functions of a device, without effect on pods; drain; reboot;
+        unknown
+    :ivar reasons: reasons for the action; for unknown, the missing information
+    :ivar pods: namespace/name of the pods that it evicts from the node
+    :ivar lost: those of them that are not recreated
+    :ivar blockers: reasons why the drain cannot complete
+    :ivar pool: SriovNetworkPoolConfig of the node; empty for the operator's default
+    :ivar rolled_by: MachineConfigPool that drains and reboots it, independent of the operator; empty for none
     :ivar listed: whether the inventory has it
     """
 
@@ -180,15 +182,15 @@ class NodePlan:
 
 @dataclasses.dataclass(frozen=True)
 class PoolPlan:
-    """The order in which the nodes of one pool take turns.
+    """The order in which the nodes of one pool are drained or rebooted.
 
     :ivar name: empty for the operator's default pool
-    :ivar machines: it is a MachineConfigPool
-    :ivar nodes: that are drained or rebooted
-    :ivar at_once: how many may be at the same time; None: no limit
-    :ivar waves: how many turns that makes; None when it never ends
-    :ivar limit: where at_once comes from, in words
-    :ivar blockers: what keeps all its nodes
+    :ivar machines: whether it is a MachineConfigPool
+    :ivar nodes: nodes to drain or reboot
+    :ivar at_once: maximum number of nodes at the same time; None for no limit
+    :ivar waves: number of waves; None if it never completes
+    :ivar limit: origin of at_once, in words
+    :ivar blockers: reasons that block all its nodes
     """
 
     name: str
@@ -202,11 +204,11 @@ class PoolPlan:
 
 @dataclasses.dataclass(frozen=True)
 class DisruptionPlan:
-    """Answer of sriov_plan.
+    """The planned drains and reboots of all nodes and pools (sriov_plan).
 
     :ivar drains: whether the operator drains at all (not disableDrain)
-    :ivar unread: kinds that could not be read, and why; a kind that the server does not serve is none of them
-    :ivar closed: why nodes may not go down now, whoever takes them down, each with what to do
+    :ivar unread: kinds that could not be read, with the reason; a kind that the server does not serve is not included
+    :ivar closed: reasons why no component may take nodes down now, each with a remedy
     :ivar pauses: health checks that are paused while MachineConfigPools roll, in words
     """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What hosts and the operators of their machines show of what the intent asks of them (rows S3.3, S3.4)."""
+"""The state of the host settings that the intent requires, on the hosts and in the operators that manage them."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ HOST_KINDS = ("MachineConfig", "KubeletConfig")
 
 @dataclasses.dataclass(frozen=True)
 class MemlockProof:
-    """The result of a pod that is not root, and has no IPC_LOCK, on one node.
+    """The result of the memory registration by a non-root pod without IPC_LOCK, on one node.
 
-    :ivar pod: namespace/name; empty where none was made
+    :ivar pod: namespace/name; empty if none was created
     :ivar user: numeric id that it ran as
-    :ivar soft: limit of locked memory in bytes; -1 is no limit, None is not told
+    :ivar soft: limit of locked memory in bytes; -1 is no limit, None is unknown
     :ivar hard: likewise
-    :ivar device: RDMA device on which it registered
-    :ivar asked: bytes to register
-    :ivar registered: bytes that were registered; 0 when that failed, None when it was not tried
-    :ivar evidence: the line that decided
-    :ivar error: why there is no answer
+    :ivar device: RDMA device on which it registered memory
+    :ivar asked: number of bytes to register
+    :ivar registered: number of registered bytes; 0 if it failed, None if it was not tried
+    :ivar evidence: the decisive line of the output
+    :ivar error: why there is no result
     """
 
     ONCE = ("fabric", "node")
@@ -58,12 +58,12 @@ ObservedText = Observed[str]
 
 @dataclasses.dataclass(frozen=True)
 class ClusterPolicies:
-    """The GPU operator's ClusterPolicies, and what became of the wish for nvidia-peermem.
+    """The GPU operator's ClusterPolicies, and the result of enabling nvidia-peermem.
 
-    :ivar names: there must be one
-    :ivar state: of the first one: ready, notReady, ignored
+    :ivar names: names of the ClusterPolicies; exactly one is expected
+    :ivar state: state of the first one: ready, notReady, ignored
     :ivar rdma: its driver.rdma.enabled
-    :ivar changed: it was switched on now; in check mode, it would be
+    :ivar changed: whether this call enabled it; in check mode, whether it would
     :ivar error: why it could not be read or changed
     """
 
@@ -76,16 +76,17 @@ class ClusterPolicies:
 
 @dataclasses.dataclass(frozen=True)
 class HostConfig:
-    """An object that reboots machines when it is new to their MachineConfigPool: a MachineConfig, or a KubeletConfig,
-    of which OpenShift makes MachineConfigs.
+    """An object that reboots the machines of a MachineConfigPool when it is added or changed: a MachineConfig, or a
+    KubeletConfig, from which OpenShift generates MachineConfigs.
 
-    :ivar kind: one of HOST_KINDS
-    :ivar what: it changes on a node, in words
-    :ivar labels: of a MachineConfig, by which MachineConfigPools select it
-    :ivar selector: of a KubeletConfig, which selects MachineConfigPools by their labels
-    :ivar generated: names of the MachineConfigs that were made of it
-    :ivar refusal: why the operator did not take a KubeletConfig as it is now; empty: it did, None: it has not said
-    :ivar there: the cluster has it, exactly so
+    :ivar kind: MachineConfig or KubeletConfig (HOST_KINDS)
+    :ivar what: change on a node, in words
+    :ivar labels: for a MachineConfig, labels by which MachineConfigPools select it
+    :ivar selector: for a KubeletConfig, selector of MachineConfigPools by label
+    :ivar generated: names of the MachineConfigs generated from it
+    :ivar refusal: why the operator rejected the current KubeletConfig; empty if it accepted it, None if it has not
+        reported
+    :ivar there: whether the cluster has it with exactly this content
     """
 
     kind: str
@@ -100,12 +101,12 @@ class HostConfig:
 
 @dataclasses.dataclass(frozen=True)
 class KubeletStatus:
-    """The KubeletConfigs of the cluster, and who takes them.
+    """The KubeletConfigs of the cluster, and the pools that use them.
 
-    :ivar wanted: those that the intent asks for
-    :ivar others: those of somebody else
-    :ivar error: why it could not be read
-    :ivar reached: pools of which all nodes of the inventory have what the pool wants
+    :ivar wanted: KubeletConfigs that the intent requires
+    :ivar others: other KubeletConfigs
+    :ivar error: why they could not be read
+    :ivar reached: pools of which all inventory nodes have the pool's target configuration
     """
 
     wanted: tuple[HostConfig, ...] = ()
@@ -117,12 +118,12 @@ class KubeletStatus:
 
 @dataclasses.dataclass(frozen=True)
 class Roll:
-    """The progress of one MachineConfigPool with what is new to it.
+    """The progress of one MachineConfigPool in bringing its machines to a new configuration.
 
-    :ivar rolls: how often it gave its nodes another configuration, once being what was planned
-    :ivar config: that all of its nodes have now
-    :ivar error: why it did not come to its end
-    :ivar others: nodes that are not of the inventory and have not got it, where all that are have
+    :ivar rolls: number of configurations given to its nodes; 1 is as planned
+    :ivar config: its target configuration
+    :ivar error: why it did not complete
+    :ivar others: nodes outside of the inventory without the configuration, if all inventory nodes have it
     """
 
     pool: str

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From where nodes may pull images, as OpenShift's cluster configuration says. Filled by _parse/kubernetes/images.py,
-read by _check/operators/images.py."""
+"""The rules for pulling images on the nodes, from OpenShift's cluster configuration. Created by
+_parse/kubernetes/images.py, read by _check/operators/images.py.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +15,19 @@ _DIGEST = re.compile(r".+@sha256:[0-9a-f]{64}")
 
 
 def by_digest(image: str) -> bool:
-    """Return whether the name of an image has a digest: what a tag names may differ from node to node, and from day to
-    day."""
+    """Return whether the name of an image has a digest. The image behind a tag may differ from node to node and change
+    over time.
+    """
     return _DIGEST.fullmatch(image) is not None
 
 
 @dataclasses.dataclass(frozen=True)
 class ImageReference:
-    """The name of an image, in full as far as its text says it.
+    """The parsed name of an image.
 
-    :ivar repository: with the registry's host in front; without one where the text names none
-    :ivar host: of the registry, with its port; empty: the node searches its registries for the name
-    :ivar version: digest, which counts where there is a tag as well; else the tag
+    :ivar repository: repository with the registry's host; without one if the name has none
+    :ivar host: host of the registry, with its port; empty: the node searches its configured registries
+    :ivar version: digest, which takes precedence over a tag; else the tag
     """
 
     repository: str
@@ -35,19 +37,19 @@ class ImageReference:
 
     @property
     def identity(self) -> str:
-        """Return the whole name, as a list of registries may hold it."""
+        """Return the whole name, in the form of an entry in a list of registries."""
         return f"{self.repository}{'@' if self.form == 'digest' else ':'}{self.version}"
 
 
 @dataclasses.dataclass(frozen=True)
 class MirrorRule:
-    """One source and its mirrors.
+    """A source of images and the mirrors from which nodes pull instead.
 
-    :ivar owner: kind and name of the object that has it
-    :ivar form: of the names that the rule is for
+    :ivar owner: kind and name of the object that defines it
+    :ivar form: form of image names to which the rule applies: with a tag or with a digest
     :ivar source: host, namespace or repository; ``*.example.com`` is each host below that domain
-    :ivar mirrors: what takes the source's place in the name, the one to try first in front
-    :ivar never: the source itself may not be contacted, whatever the form of the name (NeverContactSource)
+    :ivar mirrors: replacements of the source in the name, in the order in which they are tried
+    :ivar never: whether the source itself must not be contacted, for any form of the name (NeverContactSource)
     """
 
     owner: str
@@ -59,11 +61,12 @@ class MirrorRule:
 
 @dataclasses.dataclass(frozen=True)
 class RegistrySources:
-    """Lists of hosts, namespaces, repositories and ``*.example.com``.
+    """The lists that restrict from where nodes may pull images. Items are hosts, namespaces, repositories and
+    ``*.example.com``.
 
-    :ivar allowed: nothing else may be pulled; empty: everything may
-    :ivar blocked: may not be pulled
-    :ivar insecure: may be pulled without a certificate that the node trusts
+    :ivar allowed: the only sources from which images may be pulled; empty: all are allowed
+    :ivar blocked: sources from which images may not be pulled
+    :ivar insecure: sources that do not need a certificate trusted by the node
     """
 
     allowed: tuple[str, ...] = ()
@@ -73,12 +76,11 @@ class RegistrySources:
 
 @dataclasses.dataclass(frozen=True)
 class ImageFacts:
-    """The rules and lists by which the cluster pulls images. A cluster that does not serve these kinds has no rule and
-    no list.
+    """The mirror rules and registry lists by which the nodes of the cluster pull images. They are empty for a cluster
+    that does not serve these kinds.
 
-    :ivar named: images beside those of the fabrics, each by the variable that names it; an empty one is the default of
-        its pods
-    :ivar errors: what the API server did not let us read
+    :ivar named: images other than those of the fabrics, by variable; an empty one is the default of its pods
+    :ivar errors: reads that the API server refused
     """
 
     rules: tuple[MirrorRule, ...] = ()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A node of the cluster as an inventory wants it."""
+"""A node of the cluster as a host of the Ansible inventory, and the check that no two nodes claim the same address."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MOST_RIVALS = 4
 
 @dataclasses.dataclass(frozen=True)
 class InventoryNode:
-    """A node, with what of its own words was taken.
+    """A node of the cluster for the Ansible inventory, with validated texts.
 
-    :ivar address: internal IP address; empty where the node tells none, or tells what is none (see ``error``)
-    :ivar groups: what it is and where it stands, by the first part of the group's name (``os``, ``model``, ``pool``,
-        ``zone``, ``leaf``)
-    :ivar error: which of the texts of the node were refused, and what they must be; empty when none was. The node must
-        not be reached by ssh then
-    :ivar claimed: all addresses that the kubelet writes, internal and external
+    :ivar address: internal IP address; empty if missing or invalid (see ``error``)
+    :ivar groups: properties and location of the node, by the first part of the group's name (``os``, ``model``,
+        ``pool``, ``zone``, ``leaf``)
+    :ivar error: rejected texts of the node and their required format; empty if all are valid. With an error the node
+        must not be reached by ssh
+    :ivar claimed: all addresses in the node's status, internal and external
     """
 
     name: Subdomain
@@ -39,9 +39,9 @@ class InventoryNode:
 
 @dataclasses.dataclass(frozen=True)
 class Inventory:
-    """The nodes of a cluster.
+    """The nodes of a cluster for the Ansible inventory.
 
-    :ivar refused: why what the API server listed as a node is none, one text for each
+    :ivar refused: why an object that the API server listed is not a valid node, one text for each
     """
 
     nodes: tuple[InventoryNode, ...]
@@ -49,13 +49,13 @@ class Inventory:
 
 
 def refuse_shared_addresses(found: Inventory, everyone: typing.Iterable[InventoryNode]) -> Inventory:
-    """Take the address from each node that claims the one of another node: by ssh, the tasks of one node would run on
-    the other.
+    """Return the inventory with an error instead of the address for each node whose address another node claims. By
+    ssh, tasks for one node would run on the other.
 
-    Which of them is right, the API server does not know: the kubelet of each has written it. But one that claims
-    addresses of many nodes beside its own takes theirs from none of them.
+    The API server cannot decide which claim is right, since the kubelet of each node wrote it. A node that claims
+    addresses of more than ``_MOST_RIVALS`` others is not trusted: of its claims only its internal address counts.
 
-    :param everyone: all nodes of the cluster, also those outside of the inventory
+    :param everyone: all nodes of the cluster, including those outside of the inventory
     """
     owners: dict[str, list[str]] = {}
     known = {node.name: node for node in everyone}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The namespace in which pods measure. It is none of the jobs' namespaces: whoever may make pods in those gets no right
-from what a measurement needs."""
+"""The namespace of the measuring pods. It is separate from the namespaces of the jobs, so that users who can create
+pods there do not gain the permissions that a measurement needs.
+"""
 
 from __future__ import annotations
 
@@ -60,10 +61,10 @@ REFUSALS: dict[str, tuple[str, str]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
-    """The reason why no pod measures on a fabric.
+    """The reason why no measuring pod is started on a fabric.
 
-    :ivar cause: key of REFUSALS
-    :ivar text: what was seen
+    :ivar cause: key of REFUSALS, the table of causes and remedies
+    :ivar text: the observation
     """
 
     cause: str
@@ -71,5 +72,5 @@ class Refusal:
 
     @property
     def told(self) -> str:
-        """Return what was seen, and what to do."""
+        """Return the observation and the remedy as one text."""
         return f"{self.text} {REFUSALS[self.cause][1]}"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One plan for all that reboots nodes: what differs on each node, what that needs, in which waves, and what became of
-it."""
+"""The plan for all changes that reboot nodes: the differences between each node and its desired state, the required
+actions, the waves (groups of nodes that are processed together), and the outcomes.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +28,11 @@ OutcomeState = typing.Literal["nothing", "planned", "done", "failed", "blocked",
 
 @dataclasses.dataclass(frozen=True)
 class NodeDifference:
-    """A difference between a node and its desired state.
+    """A setting of a node that differs from its desired value.
 
-    :ivar source: what it is of: ``BIOS``, ``kernel argument``
-    :ivar now: in words, as wanted is
-    :ivar how: what is done about it, in words
+    :ivar source: kind of the setting: ``BIOS``, ``kernel argument``
+    :ivar now: current value in words, like wanted
+    :ivar how: planned action, in words
     """
 
     source: str
@@ -46,22 +47,23 @@ class NodeDifference:
 
     @property
     def identity(self) -> str:
-        """Return the same in each run that wants the same, whatever the node has now."""
+        """Return a hash of the desired setting. It is equal in all runs with the same desired setting, independent of
+        the current value.
+        """
         return hashlib.sha256("\0".join((self.source, self.key, self.wanted)).encode()).hexdigest()[:16]
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeDifferences:
-    """The report of a source on one node.
+    """The settings of one kind, such as BIOS settings, in which a node differs from its desired state.
 
-    :ivar refusals: why something that differs can't be set, each with what to do
-    :ivar error: why it is not known what differs
-    :ivar blind: why something can't be seen that may differ; it counts only for a node that was reset, and has to show
-        what came of it
-    :ivar unset: what differs and is not set, so that a reset would not help; it counts only for a node that was reset
-        for it
-    :ivar notes: what else happens to the node, or is left alone, in words
-    :ivar boots: ids of the boots in which that was seen; empty where it holds of now
+    :ivar refusals: why a difference cannot be corrected, each with a remedy
+    :ivar error: why the differences are not known
+    :ivar blind: why some settings cannot be observed; relevant only for a node that was reset and must prove the result
+    :ivar unset: differences whose value is not stored, so that a reset would not help; relevant only for a node that
+        was reset for them
+    :ivar notes: further effects on the node, or settings that are left unchanged, in words
+    :ivar boots: ids of the boots in which the differences were observed; empty if they apply to the current one
     """
 
     differences: tuple[NodeDifference, ...] = ()
@@ -88,13 +90,13 @@ class NodeDifferences:
 
 @dataclasses.dataclass(frozen=True)
 class Mark:
-    """The note of a roll at a node, so that the next run continues where one was killed.
+    """The record that a roll leaves on a node, so that the next run continues after an interruption.
 
-    :ivar differences: identities of what it is about
+    :ivar differences: identities of the differences to correct
     :ivar boot: id of the boot before the reset
-    :ivar cordoned: by the roll, so that it is the roll that uncordons it
-    :ivar reset: a reset was ordered, or is about to be. Whether it came, the id of the boot tells
-    :ivar pool: MachineConfigPool whose roll is to reboot it; empty where its BMC is
+    :ivar cordoned: whether the roll cordoned the node, and so must uncordon it
+    :ivar reset: whether a reset was ordered, or is about to be. The boot id shows whether it took place
+    :ivar pool: MachineConfigPool whose roll reboots it; empty if its BMC does
     """
 
     differences: tuple[str, ...] = ()
@@ -106,17 +108,17 @@ class Mark:
 
 @dataclasses.dataclass(frozen=True)
 class NodeStep:
-    """The planned step of one node, and its reason.
+    """The planned step of the roll for one node: its action, the differences that it corrects, and its effects on pods.
 
-    :ivar pods: namespace/name of those that the drain takes from the node
-    :ivar lost: those of them that nothing makes again
-    :ivar blockers: why it is not done now, each with what to do
-    :ivar wave: its number from 1; 0 where it has no turn
-    :ivar untaken: differences for which the node was reset already; it is not reset again for them
-    :ivar pool: MachineConfigPool whose roll reboots it, in place of its BMC; empty where none does
-    :ivar reasons: what else the roll of a pool is for, in words
-    :ivar also: MachineConfigPool whose roll reboots it as well, after what is done here; empty where none does
-    :ivar notes: what else happens to the node, or is left alone, in words
+    :ivar pods: namespace/name of the pods that the drain evicts from the node
+    :ivar lost: those of them that are not recreated
+    :ivar blockers: why the step is not done now, each with a remedy
+    :ivar wave: number of its wave (nodes that are processed together) from 1; 0 for none
+    :ivar untaken: differences that remain after an earlier reset; the node is not reset again for them
+    :ivar pool: MachineConfigPool whose roll reboots it, instead of its BMC; empty for none
+    :ivar reasons: other reasons for the roll of the pool, in words
+    :ivar also: MachineConfigPool whose roll reboots it again after this step; empty for none
+    :ivar notes: further effects on the node, or settings that are left unchanged, in words
     """
 
     node: str
@@ -135,25 +137,31 @@ class NodeStep:
 
     @property
     def is_due(self) -> bool:
-        """Return whether the roll changes the node."""
+        """Return whether this roll works on the node: nothing blocks the step, and there is a change to make or an
+        earlier one to finish.
+        """
         return not self.blockers and (
             self.phase != "begin" or (self.action in ("set", "reboot", "power_cycle") and not self.untaken)
         )
 
     @property
     def goes(self) -> bool:
-        """Return whether the node is away for a while."""
+        """Return whether this roll resets the node, or waits for its earlier reset, so that the node is unavailable for
+        a while.
+        """
         return self.is_due and self.action in ("reboot", "power_cycle") and self.phase != "finish"
 
 
 @dataclasses.dataclass(frozen=True)
 class RollPlan:
-    """:ivar at_once: nodes that may be away at the same time
-    :ivar limit: where that is from, in words
-    :ivar refusal: why nothing at all is done, with what to do
-    :ivar rolls: MachineConfigPools that are let go, or were by a run that ended, and reboot their nodes
-    :ivar most: nodes that may be away at the same time, with those that are away already
-    :ivar shape: what the resets mean for a cluster that has no control-plane node to spare, in words
+    """The plan of a roll: the step of each node, and how many nodes are reset at the same time.
+
+    :ivar at_once: maximum number of nodes that this roll may take down at the same time
+    :ivar limit: origin of that number, in words
+    :ivar refusal: why nothing at all is done, with a remedy
+    :ivar rolls: MachineConfigPools that are resumed, or were by an earlier run, and reboot their nodes
+    :ivar most: maximum number of nodes that may be down at the same time, including those that are down already
+    :ivar shape: consequences of the resets for a cluster without a spare control-plane node, in words
     :ivar pauses: health checks that would remediate a node of the plan, and are paused meanwhile
     """
 
@@ -168,22 +176,24 @@ class RollPlan:
 
     @property
     def rides(self) -> tuple[NodeStep, ...]:
-        """Return the nodes that the roll of their MachineConfigPool reboots, all of them with one roll."""
+        """Return the due steps of nodes that are rebooted by the roll of their MachineConfigPool instead of by their
+        BMC. One roll of a pool serves all its steps.
+        """
         return tuple(step for step in self.steps if step.pool and step.is_due)
 
     @property
     def waves(self) -> tuple[tuple[NodeStep, ...], ...]:
-        """Return the waves: the nodes of one wave are done together."""
+        """Return the waves in order. The nodes of one wave are processed together."""
         numbers = sorted({step.wave for step in self.steps if step.wave})
         return tuple(tuple(step for step in self.steps if step.wave == number) for number in numbers)
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeOutcome:
-    """The outcome of one node.
+    """The result of a roll for one node.
 
-    :ivar why: of any state but done and nothing
-    :ivar did: what was done, in words
+    :ivar why: reason of any state but done and nothing
+    :ivar did: performed actions, in words
     """
 
     node: str
@@ -195,15 +205,15 @@ class NodeOutcome:
 
     @property
     def was_reset(self) -> bool:
-        """Return whether the node was reset, so that what it had before must be there again."""
+        """Return whether the node was reset, so that its previous state must be verified."""
         return self.state == "unproven" or any(word.startswith("reset") for word in self.did)
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeRoll:
-    """Answer of node_roll.
+    """The plan of a roll and its result for each node (node_roll).
 
-    :ivar error: why it did not end
+    :ivar error: why it did not complete
     :ivar changes: one line for each node that was changed, or would be
     """
 
@@ -214,8 +224,12 @@ class NodeRoll:
 
 
 def proven(before: NodeRoll, later: NodeRoll) -> NodeRoll:
-    """Return a roll, with what a look after its resets has shown of the nodes that nobody had looked at. Of the others
-    nothing changes."""
+    """Return a roll in which each ``unproven`` outcome is replaced by the result of observing the node after its reset.
+    Other outcomes are unchanged.
+
+    :param before: the roll that reset the nodes
+    :param later: the roll that was computed from the observations after the resets
+    """
     found = {outcome.node: outcome for outcome in later.outcomes}
 
     def of(one: NodeOutcome) -> NodeOutcome:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the cluster shows of Kubernetes' own kinds and of multus: nodes, workloads, attachments, commands in pods.
-Filled by _parse/kubernetes."""
+"""Objects of Kubernetes' own kinds and of multus: nodes, workloads, attachments, commands in pods. Created by
+_parse/kubernetes.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +17,12 @@ from ..boundary.words import Image
 class ClusterNode:
     """A Kubernetes node.
 
-    :ivar ready: of its condition Ready; False also for Unknown
-    :ivar allocatable: of the extended resources (those with a domain in the name), in pieces
-    :ivar unread: extended resources whose number can't be read, as the node writes it
-    :ivar machine_config: that OpenShift's daemon has brought it to, with no other one to come; empty while it changes,
-        and where nobody says it
-    :ivar not_ready: why it is not ready, as the condition Ready says it
-    :ivar boot_id: another one after each boot; empty when the kubelet has not said it
+    :ivar ready: status of its condition Ready; False also for Unknown
+    :ivar allocatable: number of each extended resource (resources with a domain in the name)
+    :ivar unread: extended resources whose number is not valid, as the node reports it
+    :ivar machine_config: MachineConfig that OpenShift's daemon has applied; empty while it changes, and if not reported
+    :ivar not_ready: why it is not ready, from the condition Ready
+    :ivar boot_id: id that changes with each boot; empty if the kubelet has not reported it
     """
 
     ONCE = ("name",)
@@ -42,9 +42,9 @@ class ClusterNode:
 class Workload:
     """A Deployment or DaemonSet.
 
-    :ivar wanted: pods that should run
-    :ivar ready: pods that are ready
-    :ivar nodes: of the pods that are ready, for a DaemonSet
+    :ivar wanted: number of pods that should run
+    :ivar ready: number of pods that are ready
+    :ivar nodes: for a DaemonSet, nodes of the ready pods
     """
 
     name: ObjectName
@@ -70,11 +70,11 @@ class Attachment:
 
 @dataclasses.dataclass(frozen=True)
 class CommandResult:
-    """A command that ran in a pod.
+    """The result of a command in a pod, which may have been interrupted.
 
-    :ivar output: of both streams
-    :ivar exit_code: of the command; None when the connection ended before it was known
-    :ivar timed_out: the limit inside (timeout's 124 or 137) or the one outside was reached
+    :ivar output: output of both streams
+    :ivar exit_code: exit code of the command; None if the connection ended first
+    :ivar timed_out: whether the limit in the pod (timeout's 124 or 137) or the one of the caller was reached
     :ivar error: why there is no exit code
     """
 
@@ -88,9 +88,9 @@ class CommandResult:
 
 @dataclasses.dataclass(frozen=True)
 class Container:
-    """The container in which a command runs.
+    """The identity of the container in which a command runs: namespace, pod and name.
 
-    :ivar name: of the container; empty for the only one of its pod
+    :ivar name: name of the container; empty for the only one of its pod
     """
 
     namespace: Label
@@ -103,9 +103,9 @@ class Container:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """A command that ran in a pod to its end, all of whose input and output arrived.
+    """The exit code and the separate outputs of a command that ran in a pod to its end.
 
-    :ivar rc: its exit code; 128 and the number of a signal that ended it
+    :ivar rc: its exit code; 128 plus the number of a signal that ended it
     """
 
     rc: int

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Observers: privileged pods, one a node, through which nodes are seen that nobody can log in to. What is asked for,
-what there is, how each node stands."""
+"""Observers: privileged pods, one per node, that read nodes without ssh access. The classes describe the desired
+observers, their observed state, and the state of each node.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +34,18 @@ Phase = typing.Literal["ready", "waiting", "failed"]
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """The observers that are asked for.
+    """The configuration of the observers to create.
 
-    :ivar image: with its digest, so that all nodes run the same one
-    :ivar run: that owns them; empty: nobody's, so that they stay until somebody removes them
-    :ivar nodes: names; empty: all that ``node_selector`` takes
-    :ivar node_selector: labels that a node must have
+    :ivar image: image with its digest, so that all nodes run the same one
+    :ivar run: run that owns them; empty for none, so that they stay until they are removed explicitly
+    :ivar nodes: names of nodes; empty for all that ``node_selector`` selects
+    :ivar node_selector: required labels of a node
     :ivar pull_secrets: names of Secrets of the namespace
-    :ivar priority_class: empty: that of the cluster
-    :ivar lifetime: seconds after which a container ends itself
-    :ivar resources: of the container, as Kubernetes writes them
+    :ivar priority_class: empty for the default of the cluster
+    :ivar lifetime: seconds after which a container exits
+    :ivar resources: resources of the container, in the format of Kubernetes
     :ivar openshift: whether pods are admitted by SecurityContextConstraints
-    :ivar recursive: whether the API server knows mounts that are read-only with all that is mounted below them
+    :ivar recursive: whether the API server supports recursive read-only mounts
     """
 
     image: str
@@ -63,15 +64,15 @@ class Wanted:
 
 @dataclasses.dataclass(frozen=True)
 class ObserverPod:
-    """A pod of the DaemonSet.
+    """A pod of the DaemonSet of the observers, with its state.
 
-    :ivar node: that it is for, also before it is scheduled
+    :ivar node: its target node, also before it is scheduled
     :ivar phase: as in _parse/kubernetes/pod_state.py; ``suspect`` and ``detail`` likewise
-    :ivar controller: uid of what controls it; empty: nothing does
-    :ivar deleting: it is on its way out, and its controller will make another one
-    :ivar image_id: of the image that runs, as the runtime names it; empty before it does
-    :ivar template: of which template it is
-    :ivar restarts: of its container
+    :ivar controller: uid of its controller; empty for none
+    :ivar deleting: whether it is being deleted, and its controller will create another one
+    :ivar image_id: id of the running image, from the container runtime; empty before it runs
+    :ivar template: hash of the pod template that it was created from
+    :ivar restarts: number of restarts of its container
     """
 
     name: Subdomain
@@ -92,11 +93,11 @@ class ObserverPod:
 class ObserverSet:
     """The DaemonSet of the observers.
 
-    :ivar seen: whether its controller has seen what it asks for now
-    :ivar template: of its pods
-    :ivar node_selector: labels that a node must have
-    :ivar nodes: names that its affinity takes; empty: all
-    :ivar run: that owns it; empty: nobody's
+    :ivar seen: whether its controller has observed the current generation
+    :ivar template: hash of its pod template
+    :ivar node_selector: required labels of a node
+    :ivar nodes: node names in its affinity; empty for all
+    :ivar run: run that owns it; empty for none
     """
 
     name: Subdomain
@@ -108,17 +109,19 @@ class ObserverSet:
     run: str = ""
 
     def controls(self, pod: ObserverPod) -> bool:
-        """Return whether a pod is one of this DaemonSet's, by its uid: whoever makes a pod chooses its labels."""
+        """Return whether a pod belongs to this DaemonSet, by its controller's uid. Labels are not sufficient, since any
+        creator of a pod can choose them.
+        """
         return bool(self.uid) and pod.controller == self.uid
 
 
 @dataclasses.dataclass(frozen=True)
 class ClusterEvent:
-    """A core/v1 Event.
+    """An Event (core/v1) about an object of the cluster.
 
-    :ivar kind: and ``name`` and ``uid``: of the object that it is about
+    :ivar kind: kind of the object that the event is about; ``name`` and ``uid`` are also those of that object
     :ivar warning: whether its type is Warning
-    :ivar time: when it was last seen, as the API server writes it; empty when it does not say
+    :ivar time: time of its last occurrence, as the API server writes it; empty if missing
     """
 
     kind: Word
@@ -132,11 +135,11 @@ class ClusterEvent:
 
 @dataclasses.dataclass(frozen=True)
 class ObserversSeen:
-    """What the API server shows of the observers.
+    """The state of the observers, as the API server reports it.
 
-    :ivar daemon: None when it is not there
-    :ivar nodes: of the cluster, by name
-    :ivar unread: what could not be read, and why
+    :ivar daemon: None if it does not exist
+    :ivar nodes: nodes of the cluster, by name
+    :ivar unread: kinds that could not be read, with the reason
     """
 
     namespace: str
@@ -149,12 +152,12 @@ class ObserversSeen:
 
 @dataclasses.dataclass(frozen=True)
 class Observer:
-    """How a node stands: it has an observer, or why it has none.
+    """The state of the observer on one node: its pod, its phase, and what prevents it from being ready.
 
-    :ivar phase: ``failed``: waiting does not help any more
-    :ivar reason: in a word, see _analysis/controllers/observers.py; empty when it is ready
-    :ivar detail: in the words of who refused it
-    :ivar remedy: an instruction with its command; empty when it is ready
+    :ivar phase: ``failed`` if further waiting does not help
+    :ivar reason: keyword, see _analysis/controllers/observers.py; empty if it is ready
+    :ivar detail: message of the component that refused or failed
+    :ivar remedy: an instruction with its command; empty if it is ready
     """
 
     node: Host
@@ -171,11 +174,11 @@ class Observer:
 
 @dataclasses.dataclass(frozen=True)
 class ObserversFacts:
-    """Answer of the module observers.
+    """The state of the observers after the module observers has created them and waited for them.
 
-    :ivar nodes: each that was asked for
-    :ivar timed_out: the limit was reached while some could still become ready
-    :ivar waited_seconds: how long it took
+    :ivar nodes: state of each requested node
+    :ivar timed_out: whether the time limit was reached while some observers could still become ready
+    :ivar waited_seconds: duration of the wait
     """
 
     namespace: Label

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The powers that a run may need in the cluster: one file of docs/rbac each. Which rights belong to which is in
-_check/operators/rbac.py."""
+"""The sets of rights (powers) that a run may need in the cluster, one for each file of docs/rbac. The single rights of
+each set are in rights_needed.py.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ ROOT, ADMIN = "root on the nodes", "cluster-admin"
 
 @dataclasses.dataclass(frozen=True)
 class Power:
-    """One file.
+    """A set of rights in the cluster that one file of docs/rbac grants.
 
-    :ivar name: of the file, without ``.yml``
-    :ivar what: what a run does with it
-    :ivar when: what of the intent, or which variable, needs it
-    :ivar equals: what it amounts to in the hands of an attacker; empty for less than that
-    :ivar why: why it amounts to that, or what it can do at worst
+    :ivar name: name of the file, without ``.yml``
+    :ivar what: use of the rights by a run
+    :ivar when: part of the intent, or variable, that needs them
+    :ivar equals: what an attacker with these rights could become, such as root on the nodes; empty for less
+    :ivar why: why an attacker could do so, or the worst possible effect
     """
 
     name: str
@@ -195,9 +196,9 @@ NAMES: tuple[str, ...] = tuple(power.name for power in POWERS)
 
 
 def named(names: typing.Collection[str]) -> tuple[Power, ...]:
-    """These powers, in the order of the table.
+    """Return the sets of rights with these names, in the order of the table.
 
-    :raises KeyError: a name is in no row
+    :raises KeyError: a name is not in the table
     """
     unknown = set(names) - set(NAMES)
     if unknown:
@@ -206,5 +207,7 @@ def named(names: typing.Collection[str]) -> tuple[Power, ...]:
 
 
 def command(names: typing.Collection[str]) -> str:
-    """Return the command by which an admin of the cluster grants them: ``kubectl apply -f docs/rbac/look.yml``."""
+    """Return the command by which an administrator of the cluster grants these sets of rights: ``kubectl apply -f
+    docs/rbac/look.yml``.
+    """
     return f"kubectl apply {' '.join(f'-f {power.path}' for power in named(names))}"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run would have pulled: images by the nodes, charts by Helm, packages by OLM. Made by _plan/pulls.py, written
-to files by _render/cluster/pulls.py."""
+"""The images that nodes would pull for a run, the charts for Helm and the packages for OLM. Created by _plan/pulls.py,
+written to files by _render/cluster/pulls.py.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ CATALOGS: dict[str, str] = {
 
 @dataclasses.dataclass(frozen=True)
 class ImageSeen:
-    """An image that an object names.
+    """An image that a Kubernetes object names.
 
-    :ivar by_system: an operator adds the system of the node to the tag, and perhaps its kernel: ``580.95.05`` becomes
-        ``580.95.05-ubuntu24.04``
+    :ivar by_system: whether an operator appends the node's operating system, and possibly its kernel, to the tag:
+        ``580.95.05`` becomes ``580.95.05-ubuntu24.04``
     """
 
     name: str
@@ -33,8 +34,8 @@ class ImageSeen:
 class ImagePull:
     """An image that nodes pull.
 
-    :ivar name: in full, ``registry/path:tag`` or ``registry/path@digest``
-    :ivar needed_by: what starts it: an operator, a fabric's pods, a variable
+    :ivar name: full name, ``registry/path:tag`` or ``registry/path@digest``
+    :ivar needed_by: components that use it: an operator, a fabric's pods, a variable
     :ivar by_system: as in ImageSeen
     """
 
@@ -47,7 +48,7 @@ class ImagePull:
 class ChartPull:
     """A chart that Helm pulls.
 
-    :ivar reference: OCI reference; with ``repository`` its name there
+    :ivar reference: OCI reference, or the chart's name in ``repository``
     """
 
     reference: str
@@ -57,8 +58,8 @@ class ChartPull:
 
     @property
     def image(self) -> str:
-        """Return the name of an OCI chart as registries have it, which take no + in a tag; empty for one of a
-        repository.
+        """Return the name of an OCI chart in its registry, with _ for each + in the tag. Return an empty text for a
+        chart of a repository.
 
         [helm pkg/registry/client.go]
         """
@@ -70,8 +71,8 @@ class PackagePull:
     """A package of OLM, whose images its catalog names.
 
     :ivar catalog: image of its catalog
-    :ivar channel: empty is the catalog's default
-    :ivar version: the one that is asked for; empty is the newest of the channel
+    :ivar channel: empty for the catalog's default
+    :ivar version: requested version; empty for the newest of the channel
     """
 
     package: str
@@ -83,10 +84,10 @@ class PackagePull:
 
 @dataclasses.dataclass(frozen=True)
 class ChartSeen:
-    """The objects that ``helm template`` made of a chart.
+    """The images that a chart would run, from the output of ``helm template``.
 
-    :ivar images: that its objects name
-    :ivar error: why nothing is known
+    :ivar images: images that its objects name
+    :ivar error: why the images are not known
     """
 
     images: tuple[ImageSeen, ...] = ()
@@ -95,11 +96,12 @@ class ChartSeen:
 
 @dataclasses.dataclass(frozen=True)
 class Pulls:
-    """All of it.
+    """All images, charts and packages that a run would pull.
 
-    :ivar notes: what is needed and is not for a run to pull, each with who brings it
-    :ivar unlisted: what a run would pull and is not in the list, each with the cause and the next step: the list is not
-        complete
+    :ivar notes: images, charts and packages that the intent needs and a run does not pull, each with the component that
+        provides it
+    :ivar unlisted: pulls that are missing from the list, each with cause and next step. If there are any, the list is
+        incomplete
     """
 
     images: tuple[ImagePull, ...] = ()

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a registry wants to be asked, and who asks it. Filled by _parse/registry.py."""
+"""The authentication that a registry of images requests, and the user's credentials for it. Created by
+_parse/registry.py.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ import typing
 
 @dataclasses.dataclass(frozen=True)
 class Challenge:
-    """The authentication that a registry requests.
+    """The kind of authentication that a registry requests.
 
     :ivar scheme: basic or bearer
-    :ivar realm: of bearer: address of the token server
+    :ivar realm: for bearer, address of the token server
     """
 
     scheme: typing.Literal["basic", "bearer"]
@@ -25,10 +27,10 @@ class Challenge:
 
 @dataclasses.dataclass(frozen=True)
 class RegistryLogin:
-    """The credentials for one registry. Neither is shown when it is printed.
+    """The credentials for one registry. They are not part of the repr.
 
-    :ivar basic: user and password, as HTTP takes them
-    :ivar token: an identity token, with which a token server gives others
+    :ivar basic: user and password, encoded for HTTP basic authentication
+    :ivar token: an identity token, which a token server exchanges for access tokens
     """
 
     basic: str = dataclasses.field(default="", repr=False)
@@ -39,13 +41,15 @@ Logins = typing.Mapping[str, RegistryLogin]
 
 
 def find_login(name: str, known: Logins) -> typing.Optional[RegistryLogin]:
-    """Of an image without its tag: the longest entry that is its registry, or a path that it is below."""
+    """Return the login for an image name without its tag, or None. The longest entry that equals the name or is a
+    parent path of it is used.
+    """
     fitting = [place for place in known if name == place or name.startswith(f"{place}/")]
     return known[max(fitting, key=len)] if fitting else None
 
 
 def list_secrets(known: Logins) -> set[str]:
-    """Return all that must not be shown: the pairs, their parts, and tokens."""
+    """Return all texts that must not be shown: encoded credentials, passwords and tokens."""
     found: set[str] = set()
     for login in known.values():
         pair = base64.b64decode(login.basic).decode("utf-8", "replace") if login.basic else ""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rights of the user of the kubeconfig. Made by rights_needed.py, asked by _observe/kubernetes/rights.py."""
+"""The rights on the API server that the kubeconfig's user needs or lacks. The list of needed rights is created by
+rights_needed.py and queried by _observe/kubernetes/rights.py.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,14 @@ ANYTHING = "*"
 
 @dataclasses.dataclass(frozen=True)
 class Right:
-    """One thing that the collection does to the API server.
+    """A permission for one kind of request to the API server: a verb on a kind of object.
 
-    :ivar need: the stage that does it; ``teardown``, ``namespaces`` where the collection has to make one, or ``jobs``
-        where it submits one
-    :ivar kind: as _observe/kubernetes/client.py names it
-    :ivar namespace: empty for all of them, and for what has none
-    :ivar name: of the one object; empty for all
-    :ivar power: the row of powers.py that it belongs to
+    :ivar need: stage that needs it; ``teardown``, ``namespaces`` if the collection creates one, or ``jobs`` if it
+        submits one
+    :ivar kind: kind as in _observe/kubernetes/client.py
+    :ivar namespace: empty for all namespaces, and for kinds without one
+    :ivar name: name of the object; empty for all
+    :ivar power: name of its set of rights in powers.py
     """
 
     need: str
@@ -33,9 +35,10 @@ class Right:
 
 @dataclasses.dataclass(frozen=True)
 class Denied:
-    """:ivar text: the right as RBAC names it: ``patch sriovnetworks.sriovnetwork.openshift.io in
-    sriov-network-operator``
-    :ivar power: of the right; empty in facts of an older release
+    """A right that the user needs and does not have.
+
+    :ivar text: the right in RBAC terms: ``patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator``
+    :ivar power: set of rights that contains it; empty in facts of an older release
     """
 
     need: str
@@ -45,9 +48,9 @@ class Denied:
 
 @dataclasses.dataclass(frozen=True)
 class RightsFacts:
-    """Answer of access_info.
+    """The needed rights that the user of the kubeconfig lacks (access_info).
 
-    :ivar asked: how many rights the API server was asked about
+    :ivar asked: number of rights that were queried
     """
 
     asked: int

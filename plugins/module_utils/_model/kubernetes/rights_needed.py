@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rights that a run asks of the API server, by power: the one place for them. The files of docs/rbac are made of
-it, and validate asks for them.
+"""The rights on the API server that a run needs, by set of permissions. The files of docs/rbac are generated from this
+module, and stage validate queries these rights.
 
-A name is given where the collection knows it before it looks. ``create`` has one as well where the object is applied:
+A right has an object name if the collection knows it in advance. ``create`` has a name too if the object is applied:
 the API server knows the name of a server-side apply when it authorizes it [kubernetes
 staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go createAuthorizerAttributes].
 """
@@ -98,8 +98,8 @@ _READ: tuple[tuple[str, str, str], ...] = (
 
 
 def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...]:
-    """Return all that the stages and the teardown do for this intent. What Helm needs to install an operator is not in
-    it: that is nearly everything.
+    """Return all rights that the stages and the teardown need for this intent. The rights for installing operators by
+    Helm are not included, since Helm needs almost all rights.
 
     :param operator: namespace of the SR-IOV network operator
     :param olm: whether OLM is to install operators
@@ -128,8 +128,9 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...
 
 
 def of_observers(namespace: str) -> tuple[Right, ...]:
-    """Return the rights to start and remove observers in a namespace that an admin has prepared, beside looking and the
-    Lease."""
+    """Return the rights to start and remove observers in a namespace that an administrator has prepared. The rights of
+    the sets ``look`` and ``change`` are not included.
+    """
     named = [("DaemonSet", verb) for verb in (*_APPLY, "delete")] + [
         ("ServiceAccount", verb) for verb in (*_APPLY, "delete")
     ]
@@ -149,8 +150,9 @@ def of_observers(namespace: str) -> tuple[Right, ...]:
 
 
 def needed_powers(intent: Intent) -> tuple[powers.Power, ...]:
-    """Return the powers that the stages need for this intent, whatever the cluster is. Those that variables or the
-    cluster decide on are not in it."""
+    """Return the sets of permissions that the stages need for this intent on any cluster. Sets that depend on variables
+    or on the cluster are not included.
+    """
     return powers.named({right.power for right in needed(intent, "")} - {powers.JOBS, powers.NAMESPACES})
 
 
@@ -172,7 +174,9 @@ def _list_read_rights(intent: Intent, operator: str) -> typing.Iterator[Right]:
 
 
 def _look_at_olm() -> typing.Iterator[Right]:
-    """Operators have namespaces of their own, which need not be there yet: all of it is asked for in all of them."""
+    """Yield the rights to read OLM's objects. They apply to all namespaces, since the namespaces of the operators may
+    not exist yet.
+    """
     yield from (Right("operators", verb, kind) for verb in ("list", "watch") for kind in _OLM)
     yield from (Right("operators", "list", kind) for kind in ("EndpointSlice", "PackageManifest"))
     yield Right("teardown", "list", "Operator")
@@ -230,8 +234,9 @@ def _list_namespace_rights(intent: Intent) -> typing.Iterator[Right]:
 
 
 def _list_measuring_rights(intent: Intent) -> typing.Iterator[Right]:
-    """In a namespace that an admin has prepared: a binding would go with a namespace that the run makes and removes. An
-    admin's run makes it."""
+    """Yield the rights for measuring in a namespace that an administrator has prepared. In a namespace that the run
+    creates, a RoleBinding would be deleted with it. Only a run with administrator rights creates the namespace.
+    """
     yield from (Right("bandwidth", verb, "Pod", MEASURING) for verb in ("get", "list", "watch", "create", "delete"))
     # a kubelet may give a pod of its node a finalizer, which is taken off
     yield Right("bandwidth", "patch", "Pod", MEASURING)
@@ -260,7 +265,9 @@ def _list_job_rights(intent: Intent) -> typing.Iterator[Right]:
 
 
 def _list_machine_rights(intent: Intent) -> typing.Iterator[Right]:
-    """MachineConfigs may hold secrets, so that none but our own are read, by name."""
+    """Yield the rights for MachineConfigs and KubeletConfigs. They are limited to the collection's own objects by name,
+    since other MachineConfigs may contain secrets.
+    """
     for kind, name in machine_objects(intent):
         yield from _list_object_rights(kind, name=name)
         # those that take it, which only the cluster knows
@@ -269,7 +276,7 @@ def _list_machine_rights(intent: Intent) -> typing.Iterator[Right]:
 
 
 def machine_objects(intent: Intent) -> typing.Iterator[tuple[str, str]]:
-    """Yield the kind and name of what is rendered for the host; a test holds them to that."""
+    """Yield the kind and name of each MachineConfig and KubeletConfig that the collection creates for the intent."""
     needs = intent.cluster.host
     if needs.machine_memlock is not None:
         yield "MachineConfig", f"99-{needs.machine_role}-linerate-memlock"
@@ -302,7 +309,10 @@ def _list_roll_rights(intent: Intent) -> typing.Iterator[Right]:
 
 
 def _list_pause_rights(intent: Intent, need: str) -> typing.Iterator[Right]:
-    """Health checks of nodes are paused while these reboot."""
+    """Yield the rights to pause MachineHealthChecks and NodeHealthChecks while nodes reboot, if the intent permits it.
+
+    :param need: stage that needs the rights
+    """
     if intent.cluster.pause_health_checks:
         yield from (Right(need, "patch", kind) for kind in _HEALTH_CHECKS)
         yield Right(need, "get", "NodeHealthCheck")
@@ -339,20 +349,25 @@ def _remove_by_olm() -> typing.Iterator[Right]:
 
 
 def _list_operator_namespaces() -> list[str]:
-    """Namespaces that are made for operators of the table."""
+    """Return, sorted, the namespaces that a run creates when it installs operators."""
     return sorted({operator.package.namespace for operator in TABLE if operator.package is not None})
 
 
 def _list_object_rights(
     kind: str, namespace: str = "", name: str = "", need: str = "network"
 ) -> typing.Iterator[Right]:
-    """Return the rights to apply objects, and to remove them."""
+    """Yield the rights to apply objects of a kind in a stage, and to delete them in a teardown.
+
+    :param namespace: empty for all namespaces
+    :param name: name of the object; empty for all
+    :param need: stage that applies the objects
+    """
     yield from (Right(need, verb, kind, namespace, name=name) for verb in _APPLY)
     yield Right("teardown", "delete", kind, namespace, name=name)
 
 
 def _list_namespaces(intent: Intent) -> tuple[str, ...]:
-    """Namespaces of the jobs."""
+    """Return the namespaces of the jobs, in the order of the fabrics."""
 
     def of(fabric: Fabric) -> str:
         return fabric.network.namespace

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How far each node of each fabric is in the wait for the network."""
+"""The progress of each node of each fabric in the wait for the network."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MOST_TEXT = 1500
 
 @dataclasses.dataclass(frozen=True)
 class SyncNode:
-    """The progress of one node of one fabric in the wait.
+    """The state of one node of one fabric while a run waits for the network.
 
     :ivar phase: ready, waiting or failed
-    :ivar detail: what it waits for, or the cause of the failure, or what is there
-    :ivar remedy: of the failure, or of what is suspect about the waiting
+    :ivar detail: the awaited condition, the cause of the failure, or the final state
+    :ivar remedy: remedy of the failure, or of a suspicious delay
     :ivar matched: PCI addresses of the physical functions that the policy selects
-    :ivar allocatable: of the fabric's resource; None when the node does not offer it
+    :ivar allocatable: amount of the fabric's resource that the node offers; None if it does not offer the resource
     """
 
     ONCE = ("fabric", "node")
@@ -42,11 +42,11 @@ class SyncNode:
 
 @dataclasses.dataclass(frozen=True)
 class SyncFacts:
-    """Answer of sriov_sync.
+    """The result of the wait for the network on all nodes (sriov_sync).
 
-    :ivar finished: every node is ready or failed
-    :ivar timed_out: the limit was reached first
-    :ivar waited_seconds: how long it took
+    :ivar finished: whether every node is ready or failed
+    :ivar timed_out: whether the time limit was reached first
+    :ivar waited_seconds: duration of the wait
     """
 
     finished: bool

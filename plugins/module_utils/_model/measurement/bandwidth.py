@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is measured between pods, and the pods themselves. Filled by _run (pods, pairs), read by _check and _report.
+"""The bandwidth and latency measurements between pods, and the measuring pods. Created by _run (pods, pairs), read by
+_check and _report.
 
 PCI addresses are dddd:bb:dd.f in lower case; bandwidth in Gb/s (decimal); times in seconds.
 """
@@ -29,21 +30,21 @@ End = tuple[int, str]
 
 @dataclasses.dataclass(frozen=True)
 class RdmaPod:
-    """A pod of the bandwidth stage, looked at from inside. It has one interface on the fabric, and so stands for one
-    rail of its node.
+    """A measuring pod of stage bandwidth, as seen from inside the pod. It has one interface on the fabric, and so
+    represents one rail of its node.
 
-    :ivar name: of the pod; empty where none was made
+    :ivar name: name of the pod; empty if none was created
     :ivar device: RDMA device on its virtual function; None on a network without RDMA, where TCP is measured
     :ivar address: IP address on the network, from the network-status annotation
     :ivar pci: PCI address of the virtual function
     :ivar physical_function: PCI address of its HCA
-    :ivar rate_gbps: of the device's port, as sysfs shows it; None when it does not
-    :ivar pcie_gbps: speed x width of the function's PCIe link less its encoding, as it runs; None when sysfs does not
-        say
-    :ivar cpus: that the measurement is bound to, those of the HCA's NUMA node; empty when it is not bound
-    :ivar binding: what it is bound to, or why it is not
-    :ivar far_cpus: it may run on none of the CPUs of the HCA's NUMA node
-    :ivar error: why it cannot be used
+    :ivar rate_gbps: rate of the device's port, from sysfs; None if sysfs does not have it
+    :ivar pcie_gbps: current speed x width of the function's PCIe link less its encoding; None if sysfs does not have
+        them
+    :ivar cpus: CPUs to which the measurement is bound, those of the HCA's NUMA node; empty if it is not bound
+    :ivar binding: description of the CPU binding, or why there is none
+    :ivar far_cpus: whether the pod may not run on any CPU of the HCA's NUMA node
+    :ivar error: why the pod cannot be used
     :ivar cause: kind of that error (see _check/bandwidth/causes.py)
     """
 
@@ -70,17 +71,17 @@ class RdmaPod:
 
 @dataclasses.dataclass(frozen=True)
 class SweepRow:
-    """Average in Gb/s of one message size in bytes."""
+    """The average bandwidth in Gb/s for one message size in bytes."""
 
     message_bytes: Bytes
     average_gbps: Gbps
 
 
 class OrderedPair:
-    """A pair of a client and a server.
+    """A pair of a client node and a server node, on one rail or between two rails.
 
-    :ivar rail: of the client
-    :ivar server_rail: where it is another one than the client's; None: it is the same
+    :ivar rail: rail of the client
+    :ivar server_rail: rail of the server if it differs from the client's, else None
     """
 
     rail: int
@@ -98,7 +99,7 @@ class OrderedPair:
 
     @property
     def pair(self) -> frozenset[End]:
-        """Whoever is the client."""
+        """Return both ends of the pair in an order that does not depend on which one is the client."""
         return frozenset((self.client_end, self.server_end))
 
     @property
@@ -115,12 +116,12 @@ QUEUE_PAIRS = ((400.0, 8), (200.0, 4))
 
 @dataclasses.dataclass(frozen=True)
 class Wider:
-    """A pair that was too slow, measured once more with more queue pairs and, where there is room, larger messages.
+    """A repeated measurement of a slow pair, with more queue pairs and, if possible, larger messages.
 
-    :ivar queue_pairs: that were asked for, at once
-    :ivar message_bytes: that were measured; those that were asked for where there is no figure
-    :ivar average_gbps: None when there is no figure
-    :ivar why: there is none; empty where there is
+    :ivar queue_pairs: number of concurrent queue pairs requested
+    :ivar message_bytes: measured message size; the requested one if there is no figure
+    :ivar average_gbps: None if there is no figure
+    :ivar why: why there is no figure; empty if there is one
     """
 
     queue_pairs: Count
@@ -187,13 +188,14 @@ class PairResult(OrderedPair):
 
     @property
     def key(self) -> PairKey:
-        """Return the key by which it is known from run to run."""
+        """Return the key that identifies the pair across runs."""
         return self.fabric, self.rail, self.client, self.server, self.server_end[0]
 
     @property
     def is_comparable(self) -> bool:
-        """Return whether it has a figure by which runs are compared. Whether that figure is valid, the check of the
-        stage decides."""
+        """Return whether the result has an RDMA figure that can be compared across runs. The check of the stage decides
+        whether that figure is valid.
+        """
         return self.transport == "RDMA" and not self.failure and bool(self.average_gbps)
 
 
@@ -207,17 +209,16 @@ LayerName = typing.Literal["pf_host", "vf_host", "vf_pod", "gpu_pod"]
 
 @dataclasses.dataclass(frozen=True)
 class LayerEnd:
-    """One end of a step, at the time of its measurement. All of it may be unknown.
+    """One end of a layer step, at the time of its measurement. Each field may be unknown.
 
     :ivar device: RDMA device that the tool used
-    :ivar function: PCI address of the function that it is on
-    :ivar binding: CPUs that the tool was bound to, or why it was not
-    :ivar near: whether these CPUs are of the HCA's NUMA node; None where that is not known
-    :ivar max_tx_rate: that the physical function has set for this virtual one, in Mb/s; 0 is no limit, None: nothing
-        shows it
+    :ivar function: PCI address of the device's function
+    :ivar binding: CPUs to which the tool was bound, or why it was not bound
+    :ivar near: whether these CPUs belong to the HCA's NUMA node; None if not known
+    :ivar max_tx_rate: limit that the physical function sets for this VF, in Mb/s; 0 is no limit, None is unknown
     :ivar vlan_qos: priority of its VLAN, likewise
-    :ivar throttled: periods in which the kernel held the container back from its CPUs, during the step; None where that
-        is not known
+    :ivar throttled: number of periods in which the kernel throttled the container's CPU during the step; None if not
+        known
     """
 
     node: str
@@ -232,12 +233,13 @@ class LayerEnd:
 
 @dataclasses.dataclass(frozen=True)
 class LayerStep:
-    """A pair measured with one layer more than in the step before.
+    """One step of a measurement layer by layer: a pair measured with one more layer than in the previous step, such as
+    the VF after the PF.
 
-    :ivar average_gbps: None when there is no measurement
-    :ivar why: there is none
-    :ivar absent: there is no such layer here, so that it can't lose anything: pods without virtual functions, or
-        without a GPU
+    :ivar average_gbps: None if there is no measurement
+    :ivar why: why there is no measurement
+    :ivar absent: whether the pods do not have this layer (no virtual functions, or no GPU), so that it cannot cause a
+        loss
     """
 
     layer: LayerName
@@ -254,13 +256,13 @@ class LayerStep:
 
 @dataclasses.dataclass(frozen=True)
 class PairLayers(OrderedPair):
-    """An ordered pair, layer by layer.
+    """The measurements of a pair layer by layer: PF on the host, VF on the host, VF in the pod, GPU memory in the pod.
 
-    :ivar suspect: something spoke against its figure; else all pairs were asked for
-    :ivar steps: from the cable up
-    :ivar why: there are no steps
-    :ivar more_than: queue pairs of the pair's first figure, where each layer was measured with more; None: with as many
-        as the intent has
+    :ivar suspect: whether its figure was suspicious; otherwise all pairs were requested
+    :ivar steps: steps from the cable up
+    :ivar why: why there are no steps
+    :ivar more_than: queue pairs of the pair's first figure if each layer was measured with more; None: with the number
+        of the intent
     """
 
     fabric: str
@@ -276,14 +278,14 @@ class PairLayers(OrderedPair):
 
 @dataclasses.dataclass(frozen=True)
 class CountedPair(OrderedPair):
-    """An ordered pair, measured once more with the counters of the ports on its way, and of the uplinks of both leaves,
-    read before and after.
+    """A repeated measurement of a pair, during which the counters of the ports on its path and of the uplinks of both
+    leaves were read before and after.
 
-    :ivar node: through which they were read
-    :ivar average_gbps: that it carried then; None when there is no measurement
-    :ivar seconds: between the two readings
-    :ivar ports: of each that was asked
-    :ivar why: it was not counted, or not measured then; empty when it was
+    :ivar node: node from which the counters were read
+    :ivar average_gbps: bandwidth during the measurement, in Gb/s; None if there is none
+    :ivar seconds: time between the two readings
+    :ivar ports: growth of the counters of each queried port
+    :ivar why: why the counters or the bandwidth are missing; empty on success
     """
 
     fabric: str
@@ -300,11 +302,11 @@ class CountedPair(OrderedPair):
 
 @dataclasses.dataclass(frozen=True)
 class PairLatency(OrderedPair):
-    """The latency of small messages of an ordered pair, by ib_write_lat.
+    """The latency of small messages of an ordered pair, measured with ib_write_lat.
 
-    :ivar typical_us: the median, in us; None where there is no measurement
-    :ivar p99_us: that 99 % keep
-    :ivar failure: kind of the failure; empty when it worked
+    :ivar typical_us: the median, in us; None if there is no measurement
+    :ivar p99_us: the 99th percentile, in us
+    :ivar failure: kind of the failure; empty on success
     :ivar evidence: the line that showed the failure
     """
 
@@ -322,16 +324,16 @@ class PairLatency(OrderedPair):
 
 @dataclasses.dataclass(frozen=True)
 class CoverPlan:
-    """The links of a fabric that the first rounds use.
+    """The number of link directions of a fabric that the planned rounds use.
 
-    :ivar tests: each in one direction
-    :ivar directions: of the links that these nodes can use, each link in both; where the ways between leaves are not
-        known, of the nodes' cables alone
-    :ivar covered: how many of these a test uses
-    :ivar unused: further directions over which the forwarding tables send nothing from one of these nodes to another
-    :ivar spread: why the ways between leaves are not known; empty where they are
-    :ivar between_rails: tests between two rails of one host
-    :ivar apart: there are several rails, and nothing leads from one to another
+    :ivar tests: number of tests, each in one direction
+    :ivar directions: number of link directions that these nodes can use; if the paths between leaves are not known, of
+        the nodes' cables only
+    :ivar covered: number of these that a test uses
+    :ivar unused: number of further directions to which the forwarding tables send no traffic between these nodes
+    :ivar spread: why the paths between leaves are not known; empty if they are known
+    :ivar between_rails: number of tests between two rails of one host
+    :ivar apart: whether there are several rails without a path between them
     """
 
     tests: int
@@ -345,14 +347,15 @@ class CoverPlan:
 
 @dataclasses.dataclass(frozen=True)
 class RoundPlan:
-    """The rounds of a fabric and their time, as planned before its pods are started.
+    """The number and the duration of a fabric's rounds, as planned before its pods are started. In one round, each node
+    takes part in one pair at most.
 
-    :ivar rounds: of disjoint pairs that are measured
-    :ivar all_rounds: in which everybody would meet everybody
-    :ivar seconds: that they take when all goes well
-    :ivar most_seconds: that they take when each command runs into its limit: the pods live as long
-    :ivar cover: what rounds that shall use each link in both directions use; None where they are rounds of pairs
-    :ivar why: why they are rounds of pairs although each link was to be used; empty where that was not so
+    :ivar rounds: number of rounds of disjoint pairs
+    :ivar all_rounds: number of rounds in which each node would meet every other node
+    :ivar seconds: duration without failures
+    :ivar most_seconds: duration if each command reaches its time limit; the lifetime of the pods
+    :ivar cover: coverage of rounds that use each link in both directions; None for rounds of pairs
+    :ivar why: why there are rounds of pairs although link coverage was requested; empty if it was not
     """
 
     fabric: str
@@ -366,14 +369,14 @@ class RoundPlan:
 
 @dataclasses.dataclass(frozen=True)
 class BandwidthFacts:
-    """Answer of rdma_bandwidth.
+    """The plans, pods and measurements of stage bandwidth (rdma_bandwidth).
 
-    :ivar plans: of each fabric
+    :ivar plans: plan of each fabric
     :ivar leftovers: pods of an interrupted earlier run that were removed first
     :ivar remaining: pods that could not be removed afterwards
-    :ivar layers: the pairs that were measured layer by layer
-    :ivar counted: the pairs that were measured once more with the counters of the ports on their way
-    :ivar latencies: of the pairs whose latency was measured
+    :ivar layers: pairs that were measured layer by layer
+    :ivar counted: pairs that were measured again with the counters of the ports on their path
+    :ivar latencies: pairs whose latency was measured
     """
 
     pods: tuple[RdmaPod, ...]
@@ -388,7 +391,7 @@ class BandwidthFacts:
 
 @dataclasses.dataclass(frozen=True)
 class EarlierPair(OrderedPair):
-    """The figures of an ordered pair in kept runs. figures: averages in Gb/s, the oldest first."""
+    """The bandwidths of a pair in earlier runs. ``figures`` has the averages in Gb/s, the oldest first."""
 
     fabric: str
     rail: Rail
@@ -399,16 +402,16 @@ class EarlierPair(OrderedPair):
 
     @property
     def key(self) -> PairKey:
-        """Return the key of the pair in a run."""
+        """Return the key that identifies the pair across runs."""
         return self.fabric, self.rail, self.client, self.server, self.server_end[0]
 
 
 @dataclasses.dataclass(frozen=True)
 class Earlier:
-    """Kept runs that were asked for the same fabrics.
+    """The bandwidths in those stored earlier runs that have the same fabrics in their intent.
 
-    :ivar runs: their names, the oldest first; those that measured something
-    :ivar unread: those that can't be read, with the reason
+    :ivar runs: names of the runs with a measurement, the oldest first
+    :ivar unread: runs that could not be read, with the reason
     """
 
     runs: tuple[str, ...] = ()

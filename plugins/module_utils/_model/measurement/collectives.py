@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wanted of collectives over a fabric, one run of one of them, and what runs showed. Bandwidths in GB/s, sizes
-in bytes, times in seconds."""
+"""Collectives over a fabric: the requirements, the runs and their results. Bandwidths in GB/s, sizes in bytes, times in
+seconds.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +33,12 @@ MOST_HCAS, MOST_COUNTERS = 256, 64
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedBusbw:
-    """A floor of somebody's own in the place of the one that is derived from the rails.
+    """A user-defined floor that replaces the one derived from the rails.
 
-    :ivar test: of which
+    :ivar test: collective to which it applies
     :ivar gbs: bus bandwidth, in GB/s
-    :ivar reason: why, printed in the report
-    :ivar nodes: of groups of so many nodes alone; None: of all groups of several nodes
+    :ivar reason: reason, printed in the report
+    :ivar nodes: size of the groups to which it applies; None for all groups of several nodes
     """
 
     test: TestName
@@ -50,28 +51,30 @@ class ExpectedBusbw:
 class Collectives:
     """The intent for collectives.
 
-    :ivar image: has the programs of nccl-tests, built with MPI=1, and Open MPI
-    :ivar cpu: of a node's pod, request and limit, as Kubernetes writes it
+    :ivar image: image with the programs of nccl-tests, built with MPI=1, and Open MPI
+    :ivar cpu: CPU request and limit of a node's pod, as Kubernetes writes it
     :ivar memory: likewise
-    :ivar fabric: over which; None is right where there is one alone
-    :ivar leaves: names of the nodes of each leaf or scalable unit, where neither a topology nor LLDP shows them
-    :ivar tests: in this order
-    :ivar gpus_per_node: GPUs and ranks of a node: as many as rails, or a multiple of them
-    :ivar least_bytes: smallest message; the figure of any is held against the floor
+    :ivar fabric: name of the fabric; None if the intent has only one
+    :ivar leaves: names of the nodes of each leaf or scalable unit, if neither a topology nor LLDP shows them
+    :ivar tests: collectives, in this order
+    :ivar gpus_per_node: number of GPUs and ranks of a node: the number of rails or a multiple of it
+    :ivar least_bytes: smallest message; the figure of each size is compared with the floor
     :ivar most_bytes: largest message
-    :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
-    :ivar shared_memory: GPUs of a node may exchange data through the host's memory: there is neither NVLink nor PCIe
-        between them that they may use
-    :ivar latency: small all_reduce of pairs of nodes run as well, and pairs that are slower than the others are named
-    :ivar most_latency_us: that a small all_reduce of two nodes may take, in us; None: the pairs are compared alone
-    :ivar latency_ratio: times the median of the pairs, from which on a pair is named
-    :ivar soak_minutes: that the largest proven group runs without a pause, with the error counters of its HCAs read
-        before and after; 0: it does not
-    :ivar share: of what the rails allow, that a run must reach; None takes that of published runs
-    :ivar expected_busbw: floors of somebody's own
-    :ivar program_folder: of the programs in the image
+    :ivar gpu_direct: whether each channel over the network must use GPUDirect RDMA
+    :ivar shared_memory: whether GPUs of a node may exchange data through host memory, if they can use neither NVLink
+        nor PCIe between them
+    :ivar latency: whether to run small all_reduce tests on pairs of nodes, and report pairs that are slower than the
+        others
+    :ivar most_latency_us: highest allowed time of a small all_reduce of two nodes, in us; None: the pairs are compared
+        with each other only
+    :ivar latency_ratio: multiple of the median of all pairs from which on a pair is reported
+    :ivar soak_minutes: continuous run time of the largest proven group, with the error counters of its HCAs read before
+        and after; 0 for none
+    :ivar share: required share of the bandwidth that the rails allow; None for that of published runs
+    :ivar expected_busbw: user-defined floors
+    :ivar program_folder: folder of the programs in the image
     :ivar gpu_resource: extended resource of the GPUs
-    :ivar seconds: after which a run is ended
+    :ivar seconds: time limit of a run
     """
 
     image: str
@@ -98,15 +101,15 @@ class Collectives:
 
 @dataclasses.dataclass(frozen=True)
 class CollectiveRun:
-    """One run.
+    """A planned run of one collective of nccl-tests on a group of nodes.
 
-    :ivar name: of the run, in the names of its objects
-    :ivar nodes: that take part, as Kubernetes names them
-    :ivar by_rail: the GPUs of one rail of all nodes make a group each, all at the same time (NCCL_TESTS_SPLIT)
-    :ivar gpu: the only GPU of each node, by its number; None: all of them
-    :ivar variables: beside those of each run
-    :ivar small: messages of 8 bytes, with the time of each iteration
-    :ivar iterations: of the largest message alone, for a soak; None: as many as a test has
+    :ivar name: name of the run, part of the names of its objects
+    :ivar nodes: Kubernetes names of its nodes
+    :ivar by_rail: whether the GPUs of one rail of all nodes form a group each, all at the same time (NCCL_TESTS_SPLIT)
+    :ivar gpu: number of the only GPU of each node; None for all of them
+    :ivar variables: environment variables in addition to those of each run
+    :ivar small: whether it sends messages of 8 bytes and prints the time of each iteration
+    :ivar iterations: iterations of the largest message alone, for a soak; None for the default
     """
 
     name: str
@@ -121,10 +124,10 @@ class CollectiveRun:
 
 @dataclasses.dataclass(frozen=True)
 class CollectiveHca:
-    """An HCA, or a function of one, that a pod got.
+    """An HCA, or a function of one, in a pod.
 
     :ivar device: RDMA device, as the pod sees it
-    :ivar numa_node: None where sysfs names none
+    :ivar numa_node: None if sysfs does not have it
     """
 
     device: RdmaDevice
@@ -134,11 +137,11 @@ class CollectiveHca:
 
 @dataclasses.dataclass(frozen=True)
 class CollectivePod:
-    """The pod of a node.
+    """The pod of a node in which collectives run, with its HCAs.
 
     :ivar host: its host name up to the first dot, as NCCL writes it
-    :ivar hcas: that it got, each with its rail
-    :ivar error: why it can't be used
+    :ivar hcas: its HCAs, each with its rail
+    :ivar error: why it cannot be used
     :ivar cause: kind of that error
     """
 
@@ -182,18 +185,19 @@ class HcaErrors:
 
 @dataclasses.dataclass(frozen=True)
 class RanTest:
-    """A test that was made: of a group over all rails, of one rail of a halving, or of a group with one thing changed.
+    """A completed test of a collective on a group of nodes. If a group failed, it may be a trial: of one half of the
+    group (halving), or of the same group with one changed setting.
 
-    :ivar kind: of the group, or of the trial of a halving
-    :ivar rail: the only one; None: all rails
-    :ivar change: name of the one thing that it changes; empty of all others
-    :ivar seconds: from its start to its last log
-    :ivar failure: kind of what ended it; empty where it ended by itself
-    :ivar evidence: the line that shows that
-    :ivar command: that started its ranks, and how it ended
-    :ivar figures: that the program printed; None where it printed none
-    :ivar log: of NCCL, of all ranks whose log could be read
-    :ivar errors: of a soak, by HCA
+    :ivar kind: kind of the group, or of the trial of a halving
+    :ivar rail: the only rail; None for all rails
+    :ivar change: name of the changed setting; empty for none
+    :ivar seconds: time from its start to its last log line
+    :ivar failure: kind of failure that ended it; empty if it ended normally
+    :ivar evidence: the line that shows the failure
+    :ivar command: command that started its ranks, and its exit status
+    :ivar figures: figures that the program printed; None if it printed none
+    :ivar log: NCCL log of all ranks whose log could be read
+    :ivar errors: error counters during a soak, by HCA
     """
 
     test: TestName
@@ -211,7 +215,7 @@ class RanTest:
 
     @property
     def key(self) -> TestKey:
-        """Return by which a test is found again in its climb."""
+        """Return the key that identifies the test within its run: collective, kind, nodes, rail and change."""
         return self.test, self.kind, self.nodes, self.rail, self.change
 
 
@@ -244,12 +248,13 @@ StepKey = tuple[str, str, int]
 
 @dataclasses.dataclass(frozen=True)
 class StepFigures:
-    """The bus bandwidths of the proven groups of one step of a collective, in GB/s.
+    """The worst, median and best bus bandwidth of a collective, in GB/s, over all groups of nodes of the same kind and
+    size. Only groups whose transport is proven count.
 
-    :ivar fabric: over which
-    :ivar kind: of the step
-    :ivar nodes: of each group
-    :ivar groups: that are proven
+    :ivar fabric: name of the fabric
+    :ivar kind: kind of the groups
+    :ivar nodes: number of nodes of each group
+    :ivar groups: number of proven groups
     """
 
     ONCE = ("fabric", "test", "kind", "nodes")
@@ -265,13 +270,15 @@ class StepFigures:
 
     @property
     def key(self) -> StepKey:
-        """Return by which the step is found again in another run."""
+        """Return the key that identifies the step across runs."""
         return self.test, self.kind, self.nodes
 
 
 @dataclasses.dataclass(frozen=True)
 class EarlierStep:
-    """The medians of one step of a collective in kept runs, in GB/s, the oldest first."""
+    """The median bus bandwidths of a collective in earlier runs, for one kind and size of groups, in GB/s, the oldest
+    first.
+    """
 
     ONCE = ("test", "kind", "nodes")
 
@@ -282,16 +289,16 @@ class EarlierStep:
 
     @property
     def key(self) -> StepKey:
-        """Return by which the step is found again in another run."""
+        """Return the key that identifies the step across runs."""
         return self.test, self.kind, self.nodes
 
 
 @dataclasses.dataclass(frozen=True)
 class EarlierCollectives:
-    """Kept runs that were asked for the same collectives over the same fabrics.
+    """The bus bandwidths in those stored earlier runs that have the same collectives and fabrics in their intent.
 
-    :ivar runs: their names, the oldest first; those that proved something
-    :ivar unread: those that can't be read, with the reason
+    :ivar runs: names of the runs with a proven group, the oldest first
+    :ivar unread: runs that could not be read, with the reason
     """
 
     runs: tuple[str, ...] = ()

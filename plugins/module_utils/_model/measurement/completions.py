@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Statuses of work completions: how a queue pair reports that a transfer failed. perftest, rping and NCCL print the
-number, newer ones its text as well.
+"""Statuses of work completions, by which a queue pair reports a failed transfer. perftest, rping and NCCL print the
+number, newer versions also the text.
 
 Numbers and texts: ``enum ibv_wc_status`` and ``ibv_wc_status_str`` of libibverbs (rdma-core, verbs.h and verbs.c).
 """
@@ -44,7 +44,7 @@ Side = typing.Literal["local", "remote", "path", "device", "earlier"]
 
 
 class CompletionStatus(typing.NamedTuple):
-    """A status; ``text`` is that of ``ibv_wc_status_str``."""
+    """A work completion status. ``text`` is that of ``ibv_wc_status_str``."""
 
     kind: Kind
     text: str
@@ -88,5 +88,5 @@ FLUSHED = 5
 
 
 def find_first_cause(statuses: typing.Iterable[int]) -> typing.Optional[int]:
-    """Return the first status that is not a consequence of another one; None without a known one."""
+    """Return the first known status that is not the consequence of another one (FLUSHED), or None."""
     return next((status for status in statuses if status in STATUSES and status != FLUSHED), None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who pings whom with ibping, and what came back. Times in seconds."""
+"""The schedule and the results of pings with ibping. Times in seconds."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ PINGS = Bound("destinations of a node", 1 << 20)
 
 @dataclasses.dataclass(frozen=True)
 class Ping:
-    """One ibping run, client side: from a port of this node to a LID.
+    """The result of one ibping client run, from a port of this node to a LID.
 
-    :ivar transmitted: packets
-    :ivar received: packets; its own exit code and round-trip times say nothing (they are wrong in every version)
-    :ivar resent: how often a packet was sent again because nothing had come back in time: a loss that ``received``
-        hides
-    :ivar late: how often a packet of an earlier, shorter run to the same destination was sent again; in this run, which
-        was made for that reason, all went well
-    :ivar error: why nothing was measured; then the counts are 0 and mean nothing
+    :ivar transmitted: number of packets sent
+    :ivar received: number of packets answered. The exit code and the round-trip times of ibping are wrong in every
+        version and not used
+    :ivar resent: number of retransmissions after a timeout: losses that ``received`` hides
+    :ivar late: number of retransmissions in an earlier, shorter run to the same destination. This run repeats it, and
+        had no loss
+    :ivar error: why nothing was measured; then the counts are 0 and invalid
     """
 
     rdma_device: RdmaDevice
@@ -43,19 +43,20 @@ class Ping:
 
     @property
     def lost(self) -> int:
-        """Messages without an answer: each packet that was given up, and each that was sent again. More answers than
-        packets make up for none."""
+        """Return the number of messages without an answer: each packet without an answer, and each retransmission.
+        Surplus answers do not compensate for lost ones.
+        """
         return max(0, self.transmitted - self.received) + self.resent
 
     @property
     def sent(self) -> int:
-        """Messages, those that were sent again too."""
+        """Return the number of messages sent, including retransmissions."""
         return self.transmitted + self.resent
 
 
 @dataclasses.dataclass(frozen=True)
 class PingServer:
-    """An ibping server on a port of this node. error: why it does not serve."""
+    """An ibping server on a port of this node. ``error`` states why it does not run."""
 
     rdma_device: RdmaDevice
     port: PortNumber
@@ -64,7 +65,7 @@ class PingServer:
 
 @dataclasses.dataclass(frozen=True)
 class PortName:
-    """A port of a node by its RDMA device, as the modules take it: mlx5_0, 1."""
+    """A port of a node, in the form of the modules' options: RDMA device mlx5_0, port 1."""
 
     device: RdmaDevice
     port: PortNumber
@@ -72,7 +73,7 @@ class PortName:
 
 @dataclasses.dataclass(frozen=True)
 class PingTask:
-    """The pings of one port of a node, as the module ibping takes it."""
+    """The destinations (LIDs) that one port of a node pings, in the form of the module ibping's options."""
 
     device: RdmaDevice
     port: PortNumber
@@ -81,7 +82,7 @@ class PingTask:
 
 @dataclasses.dataclass(frozen=True)
 class PingPlan:
-    """The plan of one node in stage reachability."""
+    """The ping servers and clients of one node in stage reachability."""
 
     servers: typing.Annotated[tuple[PortName, ...], SERVERS] = ()
     clients: typing.Annotated[tuple[PingTask, ...], NODE_PORTS] = ()
@@ -89,13 +90,13 @@ class PingPlan:
 
 @dataclasses.dataclass(frozen=True)
 class PingSchedule:
-    """The plans of all nodes in stage reachability, and their time.
+    """The plans of all nodes in stage reachability, and their duration.
 
-    :ivar nodes: by node, for each node that was asked
-    :ivar pairs: directions between two ports
-    :ivar seconds: when nothing is lost, roughly
-    :ivar most_seconds: when as much is lost as can be, with the servers' start
-    :ivar lifetime: seconds after which the servers end by themselves
+    :ivar nodes: plan of each node
+    :ivar pairs: number of pings from one port to another; both directions between two ports count
+    :ivar seconds: approximate duration without losses
+    :ivar most_seconds: duration with the highest possible losses, including the start of the servers
+    :ivar lifetime: seconds after which the servers exit
     """
 
     nodes: dict[str, PingPlan]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Settings of the BIOS that decide on SR-IOV and on the speed of RDMA, as the BMC of a node tells them."""
+"""BIOS settings that affect SR-IOV and the speed of RDMA, as the BMC of a node reports them."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ JOBS = Bound("jobs of a BMC", 4096)
 
 @dataclasses.dataclass(frozen=True)
 class BiosIntent:
-    """The BIOS settings that the intent asks of each node, by key. None, or nothing, leaves a setting as it is.
+    """The BIOS settings that the intent requires on each node, by key. None, or an empty tuple, leaves a setting
+    unchanged.
 
-    :ivar numa_per_socket: NUMA nodes
+    :ivar numa_per_socket: number of NUMA nodes
     :ivar max_read_request: bytes
-    :ivar profile: words of the BIOS, of which any is right: vendors have words of their own
+    :ivar profile: accepted profile names of the BIOS, which differ between vendors
     """
 
     sriov: typing.Optional[bool] = None
@@ -65,10 +66,10 @@ STATES: tuple[State, ...] = typing.get_args(State)
 
 @dataclasses.dataclass(frozen=True)
 class BiosValue:
-    """A value that an attribute may take.
+    """An allowed value of an attribute.
 
-    :ivar value: as the BMC tells the current one, and as it is written
-    :ivar label: its other name in the registry; the same where there is but one
+    :ivar value: in the form in which the BMC reports and accepts it
+    :ivar label: display name in the registry; equal to ``value`` if there is only one name
     """
 
     value: str
@@ -79,13 +80,13 @@ class BiosValue:
 class BiosAttribute:
     """One attribute of a BIOS.
 
-    :ivar name: in the resource Bios
-    :ivar current: text, number or truth value; None where the BIOS does not tell it
-    :ivar display_name: in the registry; empty where it was found by its name, without a registry
-    :ivar pending: value that waits for a reset; None when none does, so also when it is the current one
-    :ivar allowed: empty where the registry does not say
-    :ivar read_only: why it can't be written now; empty when it can, or nobody says that it can't
-    :ivar reset_required: whether a new value waits for a reset; None where the registry does not say
+    :ivar name: name in the resource Bios
+    :ivar current: text, number or boolean; None if the BIOS does not report it
+    :ivar display_name: display name in the registry; empty if the attribute was found by its name, without a registry
+    :ivar pending: value that a reset would apply; None for none, also if it equals the current one
+    :ivar allowed: empty if the registry does not list the values
+    :ivar read_only: why it cannot be written now; empty if it is not known to be read-only
+    :ivar reset_required: whether a new value requires a reset; None if the registry does not define it
     """
 
     name: str
@@ -99,9 +100,9 @@ class BiosAttribute:
 
 @dataclasses.dataclass(frozen=True)
 class BiosSetting:
-    """The attributes behind one key; several where a BIOS has several, such as one for each root port.
+    """The attributes of one key. A BIOS may have several, such as one for each root port.
 
-    :ivar looked_for: display names (as patterns) or names, whichever were compared
+    :ivar looked_for: display names (as patterns) or attribute names that were searched for
     """
 
     key: Key
@@ -111,7 +112,7 @@ class BiosSetting:
 
 @dataclasses.dataclass(frozen=True)
 class BiosJob:
-    """A job of the BMC that waits to write BIOS attributes. While there is one, others are refused.
+    """A pending job of the BMC that writes BIOS attributes. While it exists, the BMC refuses other jobs.
 
     :ivar state: as the BMC names it: Scheduled, Running...
     """
@@ -125,19 +126,19 @@ class BiosJob:
 class NodeBios:
     """The BIOS of a node, as its BMC reports it.
 
-    :ivar version: of the BIOS; empty where the BMC does not tell it, as vendor and model
-    :ivar registry: path of the attribute registry that the display names are from; empty without one
-    :ivar registry_error: why there is none
-    :ivar settings_uri: resource that takes new values; empty where the BMC offers none
-    :ivar apply_times: that it supports, as the BMC names them
-    :ivar jobs: those that hold the BIOS; None where the BMC has no such jobs, or they could not be read (see errors)
-    :ivar lockdown: whether the BMC refuses changes; None where it has no such mode, or it could not be read (see
-        errors)
-    :ivar last_apply: what went wrong when values were applied last; empty where nothing did, or nobody says so
-    :ivar pending_error: why it is not known what waits for a reset
+    :ivar version: version of the BIOS; empty if the BMC does not report it, like vendor and model
+    :ivar registry: path of the attribute registry with the display names; empty without one
+    :ivar registry_error: why there is no registry
+    :ivar settings_uri: resource to which new values are written; empty if the BMC has none
+    :ivar apply_times: supported apply times, as the BMC names them
+    :ivar jobs: jobs that block the BIOS; None if the BMC has no such jobs, or they could not be read (see errors)
+    :ivar lockdown: whether the BMC refuses changes; None if it has no such mode, or it could not be read (see errors)
+    :ivar last_apply: error of the last application of values; empty if none is reported
+    :ivar pending_error: why the values pending for a reset are not known
     :ivar errors: other parts that could not be read
-    :ivar identity: what the BMC calls the system
-    :ivar asserted: the inventory says that the BMC is the node's, for where nothing can be compared
+    :ivar identity: identity of the system, as the BMC reports it
+    :ivar asserted: whether the inventory asserts that the BMC belongs to the node, for use if the identities cannot be
+        compared
     """
 
     vendor: str
@@ -159,12 +160,12 @@ class NodeBios:
 
 @dataclasses.dataclass(frozen=True)
 class BiosState:
-    """A setting against what is wanted of it.
+    """The comparison of a setting with its desired value.
 
-    :ivar wanted: any of these is right
+    :ivar wanted: accepted values
     :ivar measured: attributes with their values, as text
-    :ivar why: of any state but ok
-    :ivar job: id of the job that holds the BIOS; empty without one
+    :ivar why: reason of any state but ok
+    :ivar job: id of the job that blocks the BIOS; empty without one
     """
 
     key: Key
@@ -179,9 +180,9 @@ class BiosState:
 class BiosWrite:
     """A new value of an attribute.
 
-    :ivar before: what it would be after a reset: the value that waits, else the current one
-    :ivar after: as the BMC takes it
-    :ivar reset_required: whether it waits for a reset; also where the registry does not say
+    :ivar before: value after a reset without this write: the pending value, else the current one
+    :ivar after: in the form in which the BMC accepts it
+    :ivar reset_required: whether it requires a reset; True also if the registry does not define it
     """
 
     key: Key
@@ -198,9 +199,9 @@ Refused = typing.Literal["attribute", "value", "read_only", "lockdown", "job"]
 
 @dataclasses.dataclass(frozen=True)
 class BiosRefusal:
-    """The reason why a desired setting can't be made.
+    """The reason why a desired setting cannot be written.
 
-    :ivar why: with the attribute
+    :ivar why: the reason, with the attribute
     """
 
     key: Key
@@ -211,8 +212,9 @@ class BiosRefusal:
 
 @dataclasses.dataclass(frozen=True)
 class BiosPlan:
-    """The values that must be written, so that a BIOS is as wanted after its next reset. With a refusal nothing is
-    written."""
+    """The values to write, so that a BIOS has its desired settings after the next reset. If there is a refusal, nothing
+    is written.
+    """
 
     writes: tuple[BiosWrite, ...] = ()
     refusals: tuple[BiosRefusal, ...] = ()
@@ -220,10 +222,10 @@ class BiosPlan:
 
 @dataclasses.dataclass(frozen=True)
 class BiosChange:
-    """A value that was written to a BIOS, or would be.
+    """The values that were written to a BIOS, or would be.
 
-    :ivar reset_required: something that is wanted waits for a reset
-    :ivar job: that applies it; empty where the BMC needs none
+    :ivar reset_required: whether a desired value is pending for a reset
+    :ivar job: job that applies it; empty if the BMC needs none
     """
 
     writes: tuple[BiosWrite, ...] = ()

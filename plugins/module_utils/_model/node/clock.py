@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The clock of a node, beside the controller's."""
+"""The clock of a node in comparison with the controller's clock."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..boundary.numbers import Moment, Seconds
 
 @dataclasses.dataclass(frozen=True)
 class NodeClock:
-    """The time of a node's clock, between two moments of the controller's.
+    """The time of a node's clock, between two timestamps of the controller.
 
-    :ivar seconds: since 1970-01-01 UTC, by the node's clock
-    :ivar synchronised: whether the kernel's clock is kept by a time service; None where the kernel did not say
-    :ivar error_seconds: the most that the kernel holds it to be off; counts only where it is synchronised
-    :ivar asked: by the controller's clock, just before the node was asked; None where no controller stamped it
-    :ivar answered: just after the answer
+    :ivar seconds: seconds since 1970-01-01 UTC, by the node's clock
+    :ivar synchronised: whether a time service synchronizes the kernel's clock; None if the kernel did not report it
+    :ivar error_seconds: maximum error as estimated by the kernel, in seconds; valid only if synchronized
+    :ivar asked: controller's time just before the query; None if there is no controller timestamp
+    :ivar answered: controller's time just after the answer
     """
 
     seconds: Moment

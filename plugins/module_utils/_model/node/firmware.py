@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The firmware of HCAs: versions, and settings that a reset brings into force. Each says where it is from. PCI
-addresses are dddd:bb:dd.f in lower case."""
+"""The firmware of HCAs: versions, and settings that take effect after a reset. Each value has its source. PCI addresses
+are dddd:bb:dd.f in lower case.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ FIRMWARE_PLAN, FIRMWARE_SETTINGS = "nic_firmware_plan", "nic_firmware_settings"
 
 @dataclasses.dataclass(frozen=True)
 class ReportedSetting:
-    """A value, and who says so: NicDevice, devlink, sysfs, or mstconfig with its version."""
+    """A value and its source: NicDevice, devlink, sysfs, or mstconfig with its version."""
 
     value: Word
     source: Word
@@ -60,12 +61,12 @@ class ReportedSetting:
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareSetting:
-    """A parameter of the firmware, its values as mstconfig writes them: ``True(1)``, ``IB(1)``, ``16``.
+    """A parameter of the firmware, with values as mstconfig writes them: ``True(1)``, ``IB(1)``, ``16``.
 
-    :ivar next: after the next reset; None where the tool says N/A, like the next two
-    :ivar current: that is in force; None also with firmware that does not say
-    :ivar default: of the manufacturer
-    :ivar read_only: the firmware takes no other value
+    :ivar next: value after the next reset; None if the tool prints N/A, like the next two
+    :ivar current: value in force; None also if the firmware does not report it
+    :ivar default: value of the manufacturer
+    :ivar read_only: whether the firmware does not accept other values
     """
 
     ONCE = ("name",)
@@ -78,7 +79,7 @@ class FirmwareSetting:
 
     @property
     def pending(self) -> bool:
-        """Return whether it changes with the next reset."""
+        """Return whether the value changes with the next reset."""
         return None not in (self.next, self.current) and not same(str(self.next), str(self.current))
 
 
@@ -87,13 +88,13 @@ class HcaFirmware:
     """The firmware of one physical function.
 
     :ivar device: PCI device id, four hex digits
-    :ivar psid: of the board
-    :ivar running: version that runs
-    :ivar stored: version that the next reset starts
-    :ivar settings: of those that KEPT names, and all that wait for a reset; empty where nobody could be asked
-    :ivar settings_from: who says so
-    :ivar not_asked: tools that could not be asked, each with why: nothing is known by them, and nothing is wrong
-    :ivar errors: of tools that were asked and failed
+    :ivar psid: PSID of the board
+    :ivar running: running version
+    :ivar stored: version that starts with the next reset
+    :ivar settings: settings that match KEPT, and all that change with the next reset; empty if no tool could be queried
+    :ivar settings_from: source of the settings
+    :ivar not_asked: tools that could not be queried, each with the reason; this is not an error
+    :ivar errors: errors of tools that were queried and failed
     """
 
     ONCE = ("address",)
@@ -109,26 +110,31 @@ class HcaFirmware:
     errors: Messages = ()
 
     def setting(self, name: str) -> typing.Optional[FirmwareSetting]:
-        """Return a parameter by its name; None where the firmware does not have it, or nobody could be asked."""
+        """Return a parameter by its name. Return None if the firmware does not have it, or if no tool could be
+        queried.
+        """
         return next((setting for setting in self.settings if setting.name == name), None)
 
     @property
     def dpu(self) -> bool:
-        """Return whether it is a BlueField whose Arm cores own it: the host must leave its settings alone."""
+        """Return whether it is a BlueField in DPU mode. The host must not change its settings then, since its Arm cores
+        own it.
+        """
         mode = self.setting(DPU_MODE)
         return self.device in BLUEFIELDS and mode is not None and number(mode.current or mode.next) == 0
 
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareIntent:
-    """The firmware settings of the HCAs that make VFs, beside what their fabric needs: SR-IOV, its number of VFs, its
-    kind of link. None leaves it.
+    """The firmware settings of the HCAs that provide VFs, in addition to those of their fabric: SR-IOV, number of VFs,
+    link type. None leaves a setting unchanged.
 
-    :ivar num_of_vfs: that the firmware shall offer, where that is more than the fabric's
-    :ivar advanced_pci_settings: shows the advanced settings of PCI, of which the next but one and the last are two
-    :ivar ats_enabled: Address Translation Services; off where nothing is virtual
-    :ivar pci_wr_ordering: relaxed for all writes, or as each memory key asks for
-    :ivar max_acc_out_read: reads over PCI at once; 0 is the firmware's own choice
+    :ivar num_of_vfs: number of VFs that the firmware offers, if it is higher than the fabric's
+    :ivar advanced_pci_settings: whether to expose the advanced PCI settings, which include ``pci_wr_ordering`` and
+        ``max_acc_out_read``
+    :ivar ats_enabled: Address Translation Services; off without virtualization
+    :ivar pci_wr_ordering: relaxed ordering for all writes, or as each memory key requests
+    :ivar max_acc_out_read: concurrent PCI reads; 0 is the firmware's default
     """
 
     num_of_vfs: typing.Optional[int] = None
@@ -138,8 +144,9 @@ class FirmwareIntent:
     max_acc_out_read: typing.Optional[int] = None
 
     def settings(self) -> dict[str, str]:
-        """Return the settings by their names in the firmware, without the number of VFs, which is no less than each
-        fabric needs."""
+        """Return the settings by their firmware names, without unset ones. The number of VFs is not included, since it
+        is at least that of each fabric.
+        """
         wished = {
             field.name.upper(): getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -161,10 +168,10 @@ ObservedFirmware = Observed[NodeFirmware]
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareChange:
-    """The settings to change in one HCA; none where they are right already.
+    """The settings to change in one HCA. Empty if all have the desired value.
 
     :ivar before: next values, by name of the setting
-    :ivar after: as the tool takes them
+    :ivar after: new values, in the format of the tool
     """
 
     address: str
@@ -175,10 +182,10 @@ class FirmwareChange:
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareSet:
-    """The outcome of the settings that are wanted of a node's HCAs.
+    """The outcome of applying the desired settings to a node's HCAs.
 
-    :ivar hcas: what was set, or would be in check mode
-    :ivar refusal: why nothing can be set, with what to do
+    :ivar hcas: changes that were made, or would be in check mode
+    :ivar refusal: why nothing can be set, with a remedy
     """
 
     hcas: tuple[FirmwareChange, ...] = ()
@@ -191,18 +198,18 @@ ObservedFirmwareSet = Observed[FirmwareSet]
 
 @dataclasses.dataclass(frozen=True)
 class NicDevice:
-    """The report of NVIDIA's NIC configuration operator on a card.
+    """A network card, as NVIDIA's NIC configuration operator reports it.
 
-    :ivar namespace: of the operator
+    :ivar namespace: namespace of the operator
     :ivar type: PCI device id, four hex digits
     :ivar ports: PCI addresses of its functions
-    :ivar serial: number of the card; empty where it has none
+    :ivar serial: serial number of the card; empty if it has none
     :ivar firmware: version that is stored on it
-    :ivar dpu: a BlueField in DPU mode
-    :ivar configured: a NicConfigurationTemplate decides on its settings
-    :ivar updated: a NicFirmwareTemplate decides on its firmware
-    :ivar waits: the reason for which a change of it is not in force yet; empty when none waits
-    :ivar message: in the operator's words
+    :ivar dpu: whether it is a BlueField in DPU mode
+    :ivar configured: whether a NicConfigurationTemplate manages its settings
+    :ivar updated: whether a NicFirmwareTemplate manages its firmware
+    :ivar waits: why a change is not in force yet; empty if none is pending
+    :ivar message: message of the operator
     """
 
     name: ObjectName
@@ -224,8 +231,8 @@ class NicDevice:
 class NicTemplate:
     """A NicConfigurationTemplate of NVIDIA's operator.
 
-    :ivar ours: the collection made it
-    :ivar cards: names of the NicDevices on which it decides
+    :ivar ours: whether the collection created it
+    :ivar cards: names of the NicDevices that it manages
     """
 
     name: str
@@ -237,10 +244,10 @@ class NicTemplate:
 class NicState:
     """The progress of NVIDIA's operator with the settings of a card.
 
-    :ivar template: what it has to have, as the template says
-    :ivar seen: the operator has judged what the card has to have now
-    :ivar reason: of its condition ConfigUpdateInProgress
-    :ivar firmware: the reason of its condition FirmwareUpdateInProgress
+    :ivar template: settings that the template requires
+    :ivar seen: whether the operator has evaluated the current settings of the template
+    :ivar reason: reason of its condition ConfigUpdateInProgress
+    :ivar firmware: reason of its condition FirmwareUpdateInProgress
     """
 
     name: str
@@ -255,11 +262,11 @@ class NicState:
 class NodeFirmwarePlan:
     """The plan for the settings of a node's HCAs.
 
-    :ivar settings: by PCI address, what the node itself has to set
-    :ivar refusal: why it can't, with what to do
-    :ivar templates: names of the NicConfigurationTemplates by which NVIDIA's operator sets the others
+    :ivar settings: settings that the node itself has to apply, by PCI address
+    :ivar refusal: why it cannot, with a remedy
+    :ivar templates: names of the NicConfigurationTemplates by which NVIDIA's operator applies the others
     :ivar cards: names of their NicDevices
-    :ivar notes: why HCAs are left alone, in words
+    :ivar notes: why HCAs are left unchanged, in words
     """
 
     settings: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
@@ -271,9 +278,9 @@ class NodeFirmwarePlan:
 
 @dataclasses.dataclass(frozen=True)
 class UnreadNic:
-    """A NicDevice that is not of its form, or too large to be read: what the node that wrote it has done to itself.
+    """A NicDevice that is invalid or too large to be read. It affects only the node that wrote it.
 
-    :ivar node: by its owner
+    :ivar node: node, from the owner of the object
     """
 
     node: Subdomain
@@ -282,9 +289,11 @@ class UnreadNic:
 
 @dataclasses.dataclass(frozen=True)
 class NicDevices:
-    """:ivar devices: of all nodes; empty where the cluster has no such operator
+    """The cards of all nodes, as NVIDIA's NIC configuration operator reports them.
+
+    :ivar devices: empty if the cluster does not have the operator
     :ivar errors: why they could not be read
-    :ivar unread: those that could not be read, of a node that is known
+    :ivar unread: cards of known nodes that could not be read
     """
 
     devices: tuple[NicDevice, ...] = ()
@@ -293,15 +302,15 @@ class NicDevices:
 
 
 def text(value: typing.Any) -> str:
-    """Return a value of YAML as mstconfig takes it: a boolean is True or False in both."""
+    """Return a YAML value in the format of mstconfig. A boolean becomes True or False."""
     return str(value)
 
 
 def way_of_reset(device: str, address: str) -> str:
-    """Return an instruction: how the next values come into force.
+    """Return an instruction for the user how to bring the next values into force.
 
-    mstfwreset can make a BlueField in NIC mode fall back to DPU mode [nic-configuration-operator PR 86]; some hosts
-    load them by a cold start alone.
+    mstfwreset can set a BlueField in NIC mode back to DPU mode [nic-configuration-operator PR 86]. Some hosts load the
+    values with a cold start only.
     """
     if device in BLUEFIELDS:
         return "Drain the node and power-cycle it; do not use mstfwreset, which may bring a BlueField back to DPU mode."
@@ -311,7 +320,7 @@ def way_of_reset(device: str, address: str) -> str:
 
 
 def number(value: typing.Optional[str]) -> typing.Optional[int]:
-    """Return the number that a value stands for: 1 of ``True(1)``, 16 of ``16``; None where it is none."""
+    """Return the number of a value: 1 for ``True(1)``, 16 for ``16``. Return None if the value is not a number."""
     if value is None:
         return None
     match = _IN_BRACKETS.match(value)
@@ -325,7 +334,7 @@ def number(value: typing.Optional[str]) -> typing.Optional[int]:
 
 
 def same(one: str, other: str) -> bool:
-    """Return whether two values are equal: ``True(1)``, ``true`` and ``1`` are."""
+    """Return whether two values are equal. ``True(1)``, ``true`` and ``1`` are equal."""
     return bool(_collect_spellings(one) & _collect_spellings(other))
 
 

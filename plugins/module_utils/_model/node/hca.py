@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""HCAs of a node, as sysfs shows them. Filled by _observe and _parse, read by _check and _render.
+"""HCAs of a node, as sysfs reports them. Created by _observe and _parse, read by _check and _render.
 
 Units: rates in Gb/s (decimal), speeds of PCIe in GT/s. GUIDs are 0x and 16 hex digits in lower case; PCI addresses are
 dddd:bb:dd.f in lower case.
@@ -45,12 +45,12 @@ NO_GUID = "0x0000000000000000"
 
 @dataclasses.dataclass(frozen=True)
 class PcieLink:
-    """Speed in GT/s and width in lanes; None where sysfs does not say.
+    """A PCIe link. Speeds in GT/s, widths in lanes. None if sysfs does not have the value.
 
-    :ivar max_speed: that the card can do, like max_width
-    :ivar slot_speed: that the port above it can do (the slot, or a PCIe switch), like slot_width
-    :ivar payload: MaxPayload that is set, in bytes; None where the configuration space cannot be read
-    :ivar payload_could: the largest that the card and the port above it can both do
+    :ivar max_speed: maximum of the card, like max_width
+    :ivar slot_speed: maximum of the port above it (the slot, or a PCIe switch), like slot_width
+    :ivar payload: current MaxPayload, in bytes; None if the configuration space cannot be read
+    :ivar payload_could: largest MaxPayload that the card and the port above it support
     """
 
     current_speed: typing.Optional[PcieSpeed] = None
@@ -67,7 +67,7 @@ def compute_pcie_gbps(speed: float, width: int) -> float:
     """Return the rate of a PCIe link in each direction, less its encoding, in Gb/s.
 
     Encoding: 8b/10b below 8 GT/s, 128b/130b up to 32 GT/s (PCI Express Base Specification 5.0, 4.2); from 64 GT/s on
-    flits, of whose 256 bytes 236 are for packets (6.0, 4.2.3).
+    flits with 236 of 256 bytes for packets (6.0, 4.2.3).
 
     :param speed: in GT/s
     :param width: in lanes
@@ -80,7 +80,7 @@ class PciFunction:
     """A PCI function that is a network controller or has an RDMA device.
 
     :ivar device_class: first four hex digits of the class: 0207 InfiniBand, 0200 Ethernet
-    :ivar numa_node: None when the platform does not say (-1)
+    :ivar numa_node: None if the platform does not report it (-1)
     """
 
     address: PciAddress
@@ -97,15 +97,15 @@ class Netdev:
     """A network interface of an HCA.
 
     :ivar mtu: in bytes; IPoIB in datagram mode has 4 less than its multicast group
-    :ivar port_guid: from the 20-byte IPoIB hardware address (row S1.1); None on Ethernet
-    :ivar subnet_prefix: the same: upper half of the port's GID
-    :ivar queue_pair: the same
-    :ivar port: number of the RDMA device's port that it is on
-    :ivar bond: the bond that it is a part of
-    :ivar speed_gbps: of an Ethernet link, in Gb/s; None without one, and where the driver does not say, like the next
-        two
-    :ivar supported_gbps: the fastest that the port supports, by ethtool
-    :ivar partner_gbps: the fastest that the port at the other end offers, where both negotiate
+    :ivar port_guid: from the 20-byte IPoIB hardware address; None on Ethernet
+    :ivar subnet_prefix: from the same address: upper half of the port's GID
+    :ivar queue_pair: from the same address
+    :ivar port: port number of the RDMA device
+    :ivar bond: name of the bond to which it belongs
+    :ivar speed_gbps: rate of an Ethernet link, in Gb/s; None without a link or if the driver does not report it, like
+        the next two
+    :ivar supported_gbps: highest rate that the port supports, by ethtool
+    :ivar partner_gbps: highest rate that the link partner advertises, with autonegotiation
     """
 
     name: Interface
@@ -130,14 +130,14 @@ class Port:
     :ivar physical_state: Polling, Disabled, LinkUp...
     :ivar link_layer: InfiniBand or Ethernet
     :ivar rate_gbps: width x speed, in Gb/s
-    :ivar width: lanes
+    :ivar width: number of lanes
     :ivar speed: name of the speed: EDR, HDR, NDR...
-    :ivar lid: None when the port has none (0)
-    :ivar sm_lid: None when no subnet manager gave one (0)
+    :ivar lid: None if the port has no LID (0)
+    :ivar sm_lid: None if no subnet manager has assigned one (0)
     :ivar guid: InfiniBand only: the lower half of the first GID
     :ivar pkeys: partition keys that are set, 0xffff: full member of the default partition
-    :ivar mtu: largest of its network interfaces, in bytes; None without one: sysfs has no file for the MTU of the port
-        itself
+    :ivar mtu: largest MTU of its network interfaces, in bytes; None without one, since sysfs has no file for the MTU of
+        the port itself
     """
 
     ONCE = ("number",)
@@ -157,13 +157,13 @@ class Port:
 
     @property
     def linked(self) -> bool:
-        """Return whether it may have a link: a state that was not read is none that speaks against it."""
+        """Return whether the port has a link. Return True also if its physical state was not read."""
         return self.physical_state in (None, "LinkUp")
 
 
 @dataclasses.dataclass(frozen=True)
 class Sriov:
-    """SR-IOV files of a physical function; None where the file is absent (off in firmware, or no capability)."""
+    """The SR-IOV files of a physical function. None if a file is absent (off in firmware, or no capability)."""
 
     total: typing.Optional[Vfs] = None
     current: typing.Optional[Vfs] = None
@@ -180,8 +180,8 @@ LinkPolicy = typing.Literal["Follow", "Up", "Down"]
 
 @dataclasses.dataclass(frozen=True)
 class VfAdministration:
-    """The settings that the physical function has for a VF. None where neither ``ip link`` nor sysfs shows it; only
-    NVIDIA's own driver packages (MLNX_OFED, DOCA) show GUIDs and link policy in sysfs.
+    """The settings of a VF in its physical function. None if neither ``ip link`` nor sysfs reports them. Only NVIDIA's
+    own driver packages (MLNX_OFED, DOCA) have GUIDs and link policy in sysfs.
 
     :ivar vlan: VLAN id, and ``vlan_qos`` its priority; 0 is none
     :ivar min_tx_rate: in Mb/s, like ``max_tx_rate``; 0 is no limit
@@ -200,14 +200,13 @@ class VfAdministration:
 
 @dataclasses.dataclass(frozen=True)
 class HeldParts:
-    """The parts of a function that are in another network namespace than the node's own: a pod has it. The node's sysfs
-    shows none of it then.
+    """The parts of a function that are in the network namespace of a pod. The node's sysfs does not show them.
 
-    :ivar netdevs: by the names that they have there
-    :ivar names: that they had on the node, where the CNI plugin keeps them
-    :ivar rdma_device: with its ``node_guid`` and ``ports``; in exclusive mode only, where an RDMA device goes with its
-        interface
-    :ivar idle: name of that namespace below /run/netns where no process is in it; None where one is
+    :ivar netdevs: network interfaces, by their names in that namespace
+    :ivar names: their earlier names on the node, if the CNI plugin stores them
+    :ivar rdma_device: RDMA device with its ``node_guid`` and ``ports``; only in exclusive mode, in which it moves with
+        its interface
+    :ivar idle: name of that namespace below /run/netns if it has no process; None if it has one
     """
 
     netdevs: typing.Annotated[tuple[Netdev, ...], NETDEVS] = ()
@@ -222,16 +221,14 @@ class HeldParts:
 class Hca:
     """One PCI function of the network, physical or virtual, or an RDMA device without one.
 
-    :ivar name: RDMA device (mlx5_0), else the netdev, else the PCI address: what a reader calls it
-    :ivar rdma_device: None where there is none
+    :ivar name: name for messages: RDMA device (mlx5_0), else the netdev, else the PCI address
+    :ivar rdma_device: None if there is none
     :ivar physical_function: PCI address of the PF, for a VF
-    :ivar vf_index: for a VF
-    :ivar administration: for a VF, where anything shows it
-    :ivar sriov_absence: for a physical function without SR-IOV files, where its configuration space can be read (as
-        root)
-    :ivar held: what of it a pod has; None where the node has all of it
-    :ivar unread: files that are there but could not be read or understood (``ports/1/state``); their values are None,
-        and unknown
+    :ivar vf_index: index of a VF
+    :ivar administration: settings of a VF in its PF, if they are readable
+    :ivar sriov_absence: for a physical function without SR-IOV files, if its configuration space can be read (as root)
+    :ivar held: parts that are in a pod; None if the node has all parts
+    :ivar unread: existing files that could not be read or parsed (``ports/1/state``); their values are None and unknown
     """
 
     ONCE = ("name",)
@@ -260,17 +257,17 @@ class Hca:
 
     @property
     def all_netdevs(self) -> tuple[Netdev, ...]:
-        """Return its network interfaces, those that a pod has as well."""
+        """Return its network interfaces, including those in a pod."""
         return (*self.netdevs, *(self.held.netdevs if self.held else ()))
 
     @property
     def all_ports(self) -> tuple[Port, ...]:
-        """Return its ports, also where a pod has the RDMA device."""
+        """Return its ports, also if the RDMA device is in a pod."""
         return self.ports or (self.held.ports if self.held else ())
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its network interfaces, as the node calls them, or did before a pod got them."""
+        """Return the names of its network interfaces on the node, including the earlier names of those in a pod."""
         return (*(netdev.name for netdev in self.netdevs), *(self.held.names if self.held else ()))
 
 
@@ -278,8 +275,8 @@ class Hca:
 class NodeHcas:
     """Answer of node_info for one node.
 
-    :ivar errors: what could not be read, and why; an unread file is never taken for an absent one
-    :ivar boot: id of the boot in which all of it was seen
+    :ivar errors: failed reads, with the reason; an unread file never counts as absent
+    :ivar boot: id of the boot in which the HCAs were read
     """
 
     hcas: typing.Annotated[tuple[Hca, ...], FUNCTIONS]
@@ -288,7 +285,9 @@ class NodeHcas:
 
     @property
     def functions(self) -> tuple[Hca, ...]:
-        """Return the HCAs on PCI, the first of each function: one function may carry several RDMA devices."""
+        """Return the HCAs on PCI, one for each function. If a function has several RDMA devices, the first is
+        returned.
+        """
         found: dict[str, Hca] = {}
         for hca in self.hcas:
             if hca.pci is not None:
@@ -296,12 +295,13 @@ class NodeHcas:
         return tuple(found.values())
 
     def at(self, address: typing.Optional[str]) -> typing.Optional[Hca]:
-        """Return the function at a PCI address; None where the node shows none there."""
+        """Return the HCA at a PCI address. Return None if the node has none there."""
         return next((hca for hca in self.hcas if hca.pci is not None and hca.pci.address == address), None)
 
     def carrier(self, hca: Hca) -> typing.Optional[Hca]:
-        """Return the HCA with an RDMA device that stands for this function too, because both are parts of one bond
-        (RoCE); None when there is none."""
+        """Return the HCA whose RDMA device also serves this function, because both belong to one bond (RoCE). Return
+        None if there is none, or if the function has an RDMA device of its own.
+        """
         bonds = {netdev.bond for netdev in hca.netdevs if netdev.bond}
         others = (
             other for other in self.hcas if other.rdma_device and any(netdev.bond in bonds for netdev in other.netdevs)

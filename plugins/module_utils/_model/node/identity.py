@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which machine a BMC belongs to: what the BMC calls its system against what the node calls itself, and whether the two
-are one machine. Pure.
+"""The identity of machines: the comparison of the system behind a BMC with a node, to prove that both are the same
+machine. The functions are pure.
 
-UUID and serial number are those of SMBIOS [DSP0134 7.2, System Information, type 1]. A BMC tells them as
+UUID and serial number are those of SMBIOS [DSP0134 7.2, System Information, type 1]. A BMC reports them as
 ``ComputerSystem.UUID`` and ``SerialNumber`` [DSP0268], the kernel as ``product_uuid`` and ``product_serial`` of
 /sys/class/dmi/id, the kubelet as ``status.nodeInfo.systemUUID``. SMBIOS writes the first three fields of a UUID in
-little-endian order, and not each vendor does so: the same UUID in the other order is the same machine.
+little-endian order, but not every vendor does. The same UUID in the other byte order is the same machine.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ SERIALS = Bound("serial numbers", 1024)
 
 @dataclasses.dataclass(frozen=True)
 class Identity:
-    """The identity of a machine, by its BMC or by itself.
+    """The identity of a machine, as its BMC or the machine itself reports it.
 
-    :ivar uuid: in lower case with dashes, in the order in which it was told; empty where nobody tells one that is one
-    :ivar serials: serial numbers of the system; empty where nobody tells one
+    :ivar uuid: in lower case with dashes, in the reported byte order; empty if no valid one is reported
+    :ivar serials: serial numbers of the system; empty if none are reported
     """
 
     uuid: str = ""
@@ -66,14 +66,14 @@ class Identity:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the keys that no other machine may have, in one form whatever the order of bytes and the case of
-        letters. Machines in one chassis may share a serial number, so that it counts only without a UUID.
+        """Return the keys that must be unique to the machine, independent of byte order and letter case. Machines in
+        one chassis may share a serial number, so serial numbers are used only without a UUID.
         """
         return self.every[:1] if self.uuid else self.every
 
     @property
     def every(self) -> tuple[str, ...]:
-        """Return the UUID, where there is one, and each serial number, in the form of ``keys``."""
+        """Return the UUID, if there is one, and each serial number, in the form of ``keys``."""
         uuid = (min(self.uuid, swapped(self.uuid)),) if self.uuid else ()
         return (*uuid, *(f"serial {one.lower()}" for one in self.serials))
 
@@ -88,10 +88,10 @@ class Identity:
 
 @dataclasses.dataclass(frozen=True)
 class Boot:
-    """One boot of a machine, by its kubelet or by itself.
+    """One boot of a machine, as its kubelet or the machine itself reports it.
 
-    :ivar boot: random ID of the boot, as UUID; empty where nobody tells one that is one
-    :ivar machine: UUID of the machine; empty where nobody tells one
+    :ivar boot: random ID of the boot, as UUID; empty if no valid one is reported
+    :ivar machine: UUID of the machine; empty if none is reported
     """
 
     boot: str = ""
@@ -100,9 +100,9 @@ class Boot:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The verdict whether a BMC is that of a node.
+    """The result of the comparison of a BMC with a node.
 
-    :ivar why: of any state but proven
+    :ivar why: reason of any state but proven
     """
 
     state: State
@@ -111,7 +111,9 @@ class Verdict:
 
     @property
     def refused(self) -> bool:
-        """Return whether the BMC is refused: it is not written to, and its reports do not count for the node."""
+        """Return whether the BMC is refused. A refused BMC is not written to, and its reports do not count for the
+        node.
+        """
         return self.state in ("other", "unknown")
 
 
@@ -119,10 +121,10 @@ class Verdict:
 class Claims:
     """The identities of all nodes of a cluster.
 
-    :ivar reported: systemUUID of each node, by its kubelet
-    :ivar looked: what DMI of a node shows, by the node's own look; without the nodes that were not looked at
-    :ivar machines: what the BMC of each node calls its system, of those that were asked
-    :ivar places: how the BMC of each node is reached, in one form; the same for two nodes is one BMC
+    :ivar reported: systemUUID of each node, from its kubelet
+    :ivar looked: DMI identity of each node that was read on the node itself
+    :ivar machines: identity of the system behind the BMC of each node whose BMC was queried
+    :ivar places: normalized address of the BMC of each node; equal for two nodes if they share a BMC
     """
 
     reported: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -131,7 +133,7 @@ class Claims:
     machines: typing.Mapping[str, Identity] = dataclasses.field(default_factory=dict)
 
     def of(self, node: str) -> Identity:
-        """Return the identity of one node, its kubelet first."""
+        """Return the identity of one node. The UUID of its kubelet takes precedence over that of its DMI."""
         seen = self.looked.get(node, Identity())
         # the node's own words: held to their form once more, and who tells the numbers of a whole hall says nothing by
         # the rest of them
@@ -143,8 +145,9 @@ class Claims:
     def judge(self, node: str, machine: Identity, asserted: bool) -> Verdict:
         """Judge whether a system behind a BMC is this node.
 
-        :param machine: what the BMC calls it
-        :param asserted: the inventory says that it is; this counts only where nothing can be compared
+        :param machine: identity of the system, as the BMC reports it
+        :param asserted: whether the inventory asserts that it is the node; used only if the identities cannot be
+            compared
         """
         refused = self.refusal(node)
         if refused is not None:
@@ -180,8 +183,9 @@ class Claims:
         return Verdict("unknown", why, remedy)
 
     def refusal(self, node: str) -> typing.Optional[Verdict]:
-        """Return why no BMC can be that of this node; None where one can. Two nodes with one identity, or one BMC for
-        two nodes, are no node's."""
+        """Return why no BMC can be accepted for this node, or None. A node is refused if its own reports contradict
+        each other, if it shares its identity with another node, or if it shares its BMC with another node.
+        """
         own, seen = self.of(node), self.looked.get(node, Identity())
         if own.uuid and seen.uuid and own.uuid not in (seen.uuid, swapped(seen.uuid)):
             why = f"{node} contradicts itself: its kubelet says UUID {own.uuid}, and its DMI {seen.uuid}"
@@ -216,7 +220,7 @@ class Claims:
 
     @functools.cached_property
     def _owners(self) -> dict[str, list[str]]:
-        """Return the names of nodes by what each is called."""
+        """Return the names of nodes by identity key."""
         found: dict[str, list[str]] = {}
         for name in self._names:
             for key in self.of(name).every:
@@ -225,7 +229,7 @@ class Claims:
 
     @functools.cached_property
     def _at(self) -> dict[str, list[str]]:
-        """Return names of nodes by the place of their BMC."""
+        """Return the names of nodes by the address of their BMC."""
         found: dict[str, list[str]] = {}
         for name, place in sorted(self.places.items()):
             found.setdefault(place, []).append(name)
@@ -233,25 +237,27 @@ class Claims:
 
 
 def _are_twins(one: Identity, other: Identity) -> bool:
-    """Return whether two nodes report one identity. Beside two UUIDs a serial number does not count; where one is
-    missing, it is all that there is."""
+    """Return whether two nodes report the same identity. If both have a UUID, serial numbers are ignored, otherwise
+    they are compared.
+    """
     return bool({*one.keys} & {*other.keys} or (not (one.uuid and other.uuid) and {*one.every} & {*other.every}))
 
 
 def _may_be(node: Identity, machine: Identity, by_serial: typing.Optional[bool]) -> bool:
-    """Return whether a machine is another node.
+    """Return whether a machine may be another node.
 
-    :param by_serial: the serial number is what makes it that of the node in question, so that it may be no other one's
+    :param by_serial: whether the match with the node in question is based on the serial number, so that no other node
+        may have it
     """
     return bool(compare(node, machine) or (by_serial and {*node.every} & {*machine.every}))
 
 
 def uuid_of(text: typing.Any) -> str:
-    """Return a UUID in lower case with dashes; empty for any other text, and for one that boards have whose maker has
-    set none.
+    """Return a UUID in lower case with dashes. Return an empty text for any other text, and for default values of
+    boards without a UUID of their own. Example::
 
-    >>> uuid_of("4C4C4544-0035-3510-8054-C6C04F503347"), uuid_of("00000000-0000-0000-0000-000000000000")
-    ('4c4c4544-0035-3510-8054-c6c04f503347', '')
+        >>> uuid_of("4C4C4544-0035-3510-8054-C6C04F503347"), uuid_of("00000000-0000-0000-0000-000000000000")
+        ('4c4c4544-0035-3510-8054-c6c04f503347', '')
     """
     found = text.strip().lower() if isinstance(text, str) and len(text) < 100 else ""
     digits = found.replace("-", "")
@@ -261,7 +267,7 @@ def uuid_of(text: typing.Any) -> str:
 
 
 def serial_of(text: typing.Any) -> str:
-    """Return a serial number; empty where there is none, or what stands in its place.
+    """Return a serial number. Return an empty text if there is none, or a placeholder of the vendor. Example::
 
     >>> serial_of(" F54P1G3 "), serial_of("To be filled by O.E.M."), serial_of("0123456789")
     ('F54P1G3', '', '')
@@ -273,12 +279,12 @@ def serial_of(text: typing.Any) -> str:
 
 
 def make_identity(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Identity:
-    """Return the identity in texts of somebody else's; what is none of it is left out."""
+    """Return the identity from texts of an external source. Invalid texts are dropped."""
     return Identity(uuid_of(uuid), tuple(dict.fromkeys(filter(None, map(serial_of, serials)))))
 
 
 def swapped(uuid: str) -> str:
-    """Return the same UUID with the bytes of its first three fields in the other order.
+    """Return the UUID with the byte order of its first three fields reversed. Example::
 
     >>> swapped("00112233-4455-6677-8899-aabbccddeeff")
     '33221100-5544-7766-8899-aabbccddeeff'
@@ -291,10 +297,10 @@ def swapped(uuid: str) -> str:
 
 
 def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
-    """Return whether both are one machine; None where that is not known.
+    """Return whether both are the same machine, or None if that is not known.
 
-    The UUID decides. Which of its serial numbers a vendor shows differs (board, system, chassis), so another one beside
-    the same UUID proves nothing; the same one beside another UUID leaves it open.
+    The UUID takes precedence. Vendors report different serial numbers (board, system, chassis), so a different one with
+    the same UUID proves nothing. The same serial number with different UUIDs gives None.
     """
     uuids = (node.uuid == machine.uuid or swapped(node.uuid) == machine.uuid) if node.uuid and machine.uuid else None
     if uuids:
@@ -308,11 +314,11 @@ def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
 
 
 def parse_shown_boot(text: typing.Any) -> Boot:
-    """Read the boot that a machine shows: a line with the ID of its boot, and one with the UUID of its DMI where root
-    asks and there is one.
+    r"""Return the boot that a machine reports: a line with the ID of its boot, and one with its DMI UUID, which only
+    root can read. Example::
 
-    >>> shown_boot("3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11\\ncat: Permission denied\\n")
-    Boot(boot='3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11', machine='')
+        >>> parse_shown_boot("3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11\ncat: Permission denied\n")
+        Boot(boot='3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11', machine='')
     """
     boot, machine = ([*text.splitlines()[:2], "", ""] if isinstance(text, str) else ["", ""])[:2]
     return Boot(uuid_of(boot), uuid_of(machine))
@@ -321,15 +327,15 @@ def parse_shown_boot(text: typing.Any) -> Boot:
 def find_wrong_machine(
     node: str, told: Boot, shown: Boot, twins: typing.Sequence[str]
 ) -> typing.Optional[tuple[str, str]]:
-    """Return why the machine at the address of a node is not known to be that node: what was seen, and what to do. None
-    where it is the node.
+    """Return why the machine at the address of a node is not proven to be that node: the observation, and the remedy.
+    Return None if it is the node.
 
-    The boot ID decides. The UUID of the machine decides beside it, where both tell one: a process without rights can
-    read the boot ID of its machine.
+    The boot ID decides. The UUID of the machine is compared in addition if both report one, since even an unprivileged
+    process can read the boot ID of its machine.
 
-    :param told: by the kubelet of the node
-    :param shown: by the machine at its address
-    :param twins: other nodes whose kubelets tell the same boot ID
+    :param told: boot reported by the kubelet of the node
+    :param shown: boot reported by the machine at its address
+    :param twins: other nodes whose kubelets report the same boot ID
     """
     look = f"Run cat /proc/sys/kernel/random/boot_id there, and kubectl get node {node} -o yaml"
     if not told.boot:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Arguments of a node's kernel: what is asked of them, and what the node makes of it."""
+"""Kernel arguments of a node: the desired ones and their state."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ RECORD = "etc/linerate-rdma/kernel-arguments"
 
 @dataclasses.dataclass(frozen=True)
 class KernelArguments:
-    """The state of the wanted kernel arguments on a node.
+    """The state of the desired kernel arguments on a node.
 
-    :ivar missing: of those, what the running kernel was not given
-    :ivar refusal: why it can't be written for the next boot, with what to do
-    :ivar boot: id of the boot that runs
-    :ivar by_pod: an observer has looked, and writes nothing
+    :ivar missing: desired arguments that the running kernel does not have
+    :ivar refusal: why they cannot be stored for the next boot, with a remedy
+    :ivar boot: id of the current boot
+    :ivar by_pod: whether an observer read the state, which cannot write
     """
 
     missing: tuple[str, ...] = ()

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node shows of the networks that its Ethernet NICs are cabled to. Hardware addresses are aa:bb:cc:dd:ee:ff in
-lower case."""
+"""The neighbors on the Ethernet networks of a node's NICs. Hardware addresses are aa:bb:cc:dd:ee:ff in lower case."""
 
 from __future__ import annotations
 
@@ -23,12 +22,12 @@ _MOST_INTERFACES = 1024
 
 @dataclasses.dataclass(frozen=True)
 class SwitchPort:
-    """The port at the other end of a cable, as it tells by LLDP (IEEE 802.1AB).
+    """The port at the other end of a cable, as reported by LLDP (IEEE 802.1AB).
 
-    :ivar chassis: of the switch: a hardware address, or the name that it has instead
-    :ivar port: of the switch
-    :ivar system: name of the switch; empty where it does not tell it
-    :ivar vlan: of frames without a tag (IEEE 802.1Q, port VLAN ID); None where it does not tell it
+    :ivar chassis: chassis id of the switch: a hardware address or a name
+    :ivar port: port id of the switch
+    :ivar system: name of the switch; empty if not reported
+    :ivar vlan: VLAN of untagged frames (IEEE 802.1Q, port VLAN ID); None if not reported
     """
 
     chassis: SwitchName
@@ -39,10 +38,10 @@ class SwitchPort:
 
 @dataclasses.dataclass(frozen=True)
 class NetdevNeighbours:
-    """The neighbours of a network interface.
+    """The neighbors of a network interface.
 
-    :ivar switch_ports: who was heard by LLDP; several where a bridge without LLDP is between
-    :ivar hardware_addresses: of neighbours that the kernel knows
+    :ivar switch_ports: LLDP neighbors; several if a bridge without LLDP is in between
+    :ivar hardware_addresses: hardware addresses in the kernel's neighbor table
     """
 
     name: Interface
@@ -57,9 +56,9 @@ class NetdevNeighbours:
 class NodeNeighbours:
     """Answer of node_info for one node.
 
-    :ivar netdevs: those of HCAs on Ethernet that have a link; none where the node has InfiniBand
-    :ivar uplinks: interfaces of the default routes, with what they are made of
-    :ivar errors: what could not be read, and why
+    :ivar netdevs: interfaces of Ethernet HCAs that have a link; none on a node with InfiniBand
+    :ivar uplinks: interfaces of the default routes, and the interfaces below them
+    :ivar errors: failed reads, with the reason
     """
 
     netdevs: typing.Annotated[tuple[NetdevNeighbours, ...], Bound("network interfaces", _MOST_INTERFACES)] = ()

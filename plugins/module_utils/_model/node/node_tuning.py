@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is set of the host under the network without a reboot, who sets it, and how each node took it."""
+"""The host settings below the network that need no reboot: the settings, the tool that applies them, and the result on
+each node.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,10 @@ TUNED = "linerate-rdma"
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The settings of the intent, key by key as TuneD writes them.
+    """The settings of the intent, in the format of TuneD.
 
-    :ivar cpu: section of a profile of TuneD, as are the others
-    :ivar rows: names of the rows that it is for
+    :ivar cpu: section of a TuneD profile, like the next three
+    :ivar rows: names of the tuning rows that they fulfill
     """
 
     cpu: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -33,22 +35,23 @@ class Settings:
 
     @property
     def sections(self) -> dict[str, dict[str, str]]:
-        """Return those that have a key."""
+        """Return the sections that are not empty, by name."""
         found = {"cpu": self.cpu, "vm": self.vm, "sysctl": self.sysctl, "modules": self.modules}
         return {name: keys for name, keys in found.items() if keys}
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeProfile:
-    """A Profile of the Node Tuning Operator: what one node shall have, and has.
+    """A Profile of the Node Tuning Operator: the desired and the active TuneD profile of one node.
 
-    :ivar wanted: name of the profile that the operator has chosen
-    :ivar active: name of the profile that TuneD has
-    :ivar data: text of the wanted profile as the operator has handed it over; None where this version of it shows none
-    :ivar current: the conditions are about what is wanted now, as far as this version of the operator tells
+    :ivar wanted: name of the profile that the operator selected
+    :ivar active: name of TuneD's active profile
+    :ivar data: text of the selected profile; None if this version of the operator does not include it
+    :ivar current: whether the conditions refer to the selected profile, as far as this version of the operator reports
+        it
     :ivar applied: condition Applied
     :ivar degraded: condition Degraded
-    :ivar message: of Degraded or Applied, whichever is wrong
+    :ivar message: message of the condition that is wrong, Degraded or Applied
     """
 
     node: str
@@ -65,7 +68,7 @@ class NodeProfile:
 class NodeSetting:
     """The state of the settings on one node.
 
-    :ivar state: set, as a dry run finds it, still to come, or such that it does not come by itself
+    :ivar state: set; planned, in check mode; coming, in progress; or stuck, which does not resolve itself
     """
 
     state: typing.Literal["set", "planned", "coming", "stuck"]
@@ -75,11 +78,11 @@ class NodeSetting:
 
 @dataclasses.dataclass(frozen=True)
 class TuningSet:
-    """The outcome of setting the desired values.
+    """The outcome of applying the desired settings.
 
-    :ivar way: a Tuned of the Node Tuning Operator, the module kernel_settings on each node, or nothing is to be set
-    :ivar nodes: of the way ``tuned``
-    :ivar refusal: why nothing was set on any node; empty: it was
+    :ivar way: a Tuned of the Node Tuning Operator, the module kernel_settings on each node, or nothing to set
+    :ivar nodes: result on each node, with ``tuned`` only
+    :ivar refusal: why nothing was set on any node; empty on success
     """
 
     way: typing.Literal["tuned", "kernel_settings", "nothing"]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What BIOS, kernel and driver of a node say about SR-IOV and GPUs. PCI addresses are dddd:bb:dd.f in lower case."""
+"""The state of SR-IOV and GPUs in BIOS, kernel and driver of a node. PCI addresses are dddd:bb:dd.f in lower case."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ DEVICES = Bound("IOMMUs and their tables", 4096)
 
 @dataclasses.dataclass(frozen=True)
 class SriovCapability:
-    """SR-IOV of a physical function in its PCI configuration space: what the firmware that runs offers, and how VFs are
-    numbered.
+    """The SR-IOV capability of a physical function in its PCI configuration space: the limits of the running firmware,
+    and the numbering of VFs.
 
-    :ivar initial: InitialVFs; the kernel makes no VF where it is not ``total``
-    :ivar total: TotalVFs; a driver may show less in sriov_totalvfs, as igb does
+    :ivar initial: InitialVFs; the kernel creates no VF if it differs from ``total``
+    :ivar total: TotalVFs; a driver may report less in sriov_totalvfs, as igb does
     :ivar current: NumVFs
-    :ivar offset: from the function's own routing ID to that of its first VF, and ``stride`` from one VF to the next
-    :ivar ari: the kernel has found ARI on the whole way to the function, so that one bus has room for 256 functions
-    :ivar bars: numbers of the BARs that each VF has, 0 to 5; one of 64 bits counts by its first
+    :ivar offset: offset from the function's own routing ID to that of its first VF, and ``stride`` from one VF to the
+        next
+    :ivar ari: whether the kernel has found ARI on the whole path to the function, so that one bus has room for 256
+        functions
+    :ivar bars: numbers of the BARs of each VF, 0 to 5; a 64-bit BAR is listed by its first number
     """
 
     initial: Vfs
@@ -47,11 +49,11 @@ class SriovCapability:
 
 @dataclasses.dataclass(frozen=True)
 class VfMemory:
-    """The BARs of its VFs to which the kernel has given an address. Those that are in neither are not there, or were
-    given up when nothing fitted.
+    """The BARs of a PF's VFs, by whether the kernel assigned an address. A BAR in neither list does not exist, or was
+    dropped because it did not fit.
 
-    :ivar placed: numbers, 0 to 5
-    :ivar unplaced: that are there, and have none
+    :ivar placed: numbers with an address, 0 to 5
+    :ivar unplaced: numbers without an address
     """
 
     placed: typing.Annotated[tuple[Bar, ...], BARS] = ()
@@ -60,8 +62,9 @@ class VfMemory:
 
 @dataclasses.dataclass(frozen=True)
 class Acs:
-    """Access Control Services: what a port can do, and what is switched on (bit 2 and 3: packets of peers go up to the
-    root complex)."""
+    """The Access Control Services of a port: the supported and the enabled bits. Bits 2 and 3 redirect peer-to-peer
+    packets to the root complex.
+    """
 
     capability: AcsBits
     control: AcsBits
@@ -69,16 +72,16 @@ class Acs:
 
 @dataclasses.dataclass(frozen=True)
 class PciEvidence:
-    """The evidence for SR-IOV that sysfs shows of a network function.
+    """The SR-IOV properties of a network function in sysfs.
 
-    :ivar sriov_total: None when the file is absent: SR-IOV is off in firmware or BIOS, or the function has no such
+    :ivar sriov_total: None if the file is absent: SR-IOV is off in firmware or BIOS, or the function has no such
         capability
-    :ivar iommu_group: None when the function is in none
+    :ivar iommu_group: None if the function is not in a group
     :ivar physical_function: PCI address of the PF, for a VF
-    :ivar capability: for a PF; None where its configuration space has none, or can't be read (as root)
-    :ivar memory: for a PF; None where the kernel does not show it
-    :ivar last_bus: for a PF: the last bus number below the port above it; None where there is no such port
-    :ivar acs: of the port above a PF; None where it has none, or can't be read (as root)
+    :ivar capability: for a PF; None if its configuration space has none, or cannot be read (as root)
+    :ivar memory: for a PF; None if the kernel does not report it
+    :ivar last_bus: for a PF, the last bus number below the port above it; None without such a port
+    :ivar acs: ACS of the port above a PF; None if it has none, or cannot be read (as root)
     """
 
     ONCE = ("address",)
@@ -98,12 +101,12 @@ class PciEvidence:
 
 @dataclasses.dataclass(frozen=True)
 class GpuDriver:
-    """NVIDIA's driver on a node, as far as it decides how NICs reach the memory of GPUs.
+    """The NVIDIA driver of a node, with the properties that determine how NICs access GPU memory.
 
-    :ivar version: of the module nvidia
-    :ivar open: its kernel modules are the open ones; None when it does not say
-    :ivar peermem: the module nvidia_peermem is loaded
-    :ivar peer_clients: that have registered with the RDMA core of OFED: nvidia-peermem, nv_mem
+    :ivar version: version of the module nvidia
+    :ivar open: whether its kernel modules are the open ones; None if not known
+    :ivar peermem: whether the module nvidia_peermem is loaded
+    :ivar peer_clients: clients registered with OFED's RDMA core: nvidia-peermem, nv_mem
     :ivar ofed: version of mlx5_core, which only OFED's has; None with the kernel's own
     """
 
@@ -116,22 +119,21 @@ class GpuDriver:
 
 @dataclasses.dataclass(frozen=True)
 class NodePlatform:
-    """Answer of node_info for one node. None means: could not be read (see errors); empty means: read, and there is
-    none.
+    """Answer of node_info for one node. None means that a value could not be read (see errors). Empty means that it was
+    read and there is nothing.
 
-    :ivar kernel_arguments: those of the kernel's command line that concern IOMMU and PCI, or were asked for; the others
-        are none of our business
+    :ivar kernel_arguments: arguments of the kernel command line about IOMMU and PCI, and those that were requested
     :ivar iommu_devices: dmar0 (Intel, only while it translates), ivhd0 (AMD), smmu3... (Arm)
     :ivar iommu_groups: number of groups
-    :ivar acpi_tables: those of DMAR, IVRS and IORT that the BIOS hands over
+    :ivar acpi_tables: those of DMAR, IVRS and IORT that the BIOS provides
     :ivar machine: x86_64, aarch64...
-    :ivar gpu: None where the module nvidia is not loaded
-    :ivar boot: id of the boot in which all of it was seen
-    :ivar signed_modules: the kernel loads only modules that are signed with a key it knows, as with secure boot; None
-        where it does not say
-    :ivar identity: what DMI calls the node; only root may read it
-    :ivar uplinks: interfaces of the default routes, with what they are made of
-    :ivar locked_down: None where the kernel does not say
+    :ivar gpu: None if the module nvidia is not loaded
+    :ivar boot: id of the boot in which the platform was read
+    :ivar signed_modules: whether the kernel loads only modules signed with a known key, as with secure boot; None if
+        not known
+    :ivar identity: identity of the node in DMI, which only root can read
+    :ivar uplinks: interfaces of the default routes, and the interfaces below them
+    :ivar locked_down: whether kernel lockdown is active; None if the kernel does not report it
     """
 
     kernel: Version

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The host under the network: what a node shows of how it is tuned, row by row, and what the intent wants of it.
+"""The tuning of the host below the network: the observed values of each row, and the intent for them.
 
-The rows, what is expected of them and why are in tuning_rows.
+The rows, with their expected values and reasons, are in tuning_rows.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ ROWS, READINGS, PLACES = (
 class RowReading:
     """One value of a row.
 
-    :ivar value: as the kernel or the tool says it, in as few characters as will do
-    :ivar where: what of the node shows it: CPUs as the kernel lists them (0-254), names of HCAs, PCI addresses of GPUs;
-        empty: the node as a whole
+    :ivar value: as the kernel or the tool reports it, abbreviated
+    :ivar where: parts of the node with this value: CPUs in the kernel's list format (0-254), names of HCAs, PCI
+        addresses of GPUs; empty for the node as a whole
     """
 
     value: str
@@ -38,7 +38,7 @@ class RowReading:
 class NodeTuning:
     """Answer of node_info for one node.
 
-    :ivar rows: readings of each row, one for each value; none: the node has no such thing
+    :ivar rows: readings of each row, one for each value; empty if the node does not have the item
     :ivar unread: why a row, or a part of it, could not be read
     """
 
@@ -54,15 +54,16 @@ ObservedTuning = Observed[NodeTuning]
 
 @dataclasses.dataclass(frozen=True)
 class Tuning:
-    """The expected settings of the nodes beside the network.
+    """The intent for host tuning.
 
-    :ivar profile: whose values are expected: of training, of inference, or none, so that only nodes that differ from
-        their like are told
-    :ivar expected: of single rows instead, by name: a value, several with | between them, ">=N" or "<=N"; null expects
-        nothing. What is written here fails where a node shows something else
-    :ivar cuda: version of CUDA that jobs use, such as "13.0"; its least driver is then expected. null: any driver
-    :ivar set: set what is expected and needs no reboot, by a Tuned of OpenShift or by the module kernel_settings; else
-        it is only looked at
+    :ivar profile: profile whose values are expected: training, inference, or none, which reports only differences
+        between comparable nodes
+    :ivar expected: overrides for single rows, by name: a value, several with | between them, ">=N" or "<=N"; null
+        expects nothing. A node with another value fails
+    :ivar cuda: version of CUDA that jobs use, such as "13.0"; the minimum driver for it is then expected. null accepts
+        any driver
+    :ivar set: whether to apply expected values that need no reboot, by a Tuned of OpenShift or by the module
+        kernel_settings; otherwise they are only checked
     """
 
     profile: typing.Literal["training", "inference", "none"] = "training"
@@ -73,11 +74,11 @@ class Tuning:
 
 @dataclasses.dataclass(frozen=True)
 class Roce:
-    """The settings of NICs and switches for RoCE of the fabric; where they are not given, the values of NVIDIA's
-    network operator are advice.
+    """The RoCE settings of NICs and switches for the fabric. Without them, the values of NVIDIA's network operator are
+    advice.
 
-    :ivar dscp: of the packets
-    :ivar priority: to which it leads, which must not lose packets: PFC is on for it alone
+    :ivar dscp: DSCP of the packets
+    :ivar priority: lossless priority to which the DSCP maps: PFC is on for it alone
     """
 
     dscp: int = 26
@@ -85,5 +86,5 @@ class Roce:
 
     @property
     def traffic_class(self) -> int:
-        """Return the byte in the packet: DSCP, and that the sender understands ECN."""
+        """Return the traffic class byte of the packets: the DSCP, and the ECN bits of an ECN-capable sender."""
         return self.dscp << 2 | 2

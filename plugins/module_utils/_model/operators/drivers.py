@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Driver containers that NVIDIA's operators start on nodes, and what of a node decides which image that is. Filled by
-_parse/operators/drivers.py."""
+"""Driver containers that NVIDIA's operators start on nodes, and the node properties that determine their image. Created
+by _parse/operators/drivers.py.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +21,20 @@ GPU, GPU_OF_NODES = OF_GPUS = "ClusterPolicy", "NVIDIADriver"
 
 @dataclasses.dataclass(frozen=True)
 class DriverPolicy:
-    """The driver container that a NicClusterPolicy or NicNodePolicy (mellanox.com/v1alpha1), a ClusterPolicy
-    (nvidia.com/v1) or an NVIDIADriver (nvidia.com/v1alpha1) says of its driver container.
+    """The driver container in a NicClusterPolicy or NicNodePolicy (mellanox.com/v1alpha1), a ClusterPolicy
+    (nvidia.com/v1) or an NVIDIADriver (nvidia.com/v1alpha1).
 
     :ivar kind: one of these
-    :ivar container: it brings a driver container; without one the nodes have a driver of their own
-    :ivar image: repository and name, without a tag; empty where the operator has a default
-    :ivar version: of the driver, its branch where it is precompiled, or a digest (sha256:...); empty where the operator
-        has a default
-    :ivar precompiled: only an image that was compiled for the node's kernel is taken
-    :ivar repositories: ConfigMap with the package repositories of the site; empty where there is none
-    :ivar ready: the operator says that this driver runs
-    :ivar message: what the operator says of it where it is not ready
-    :ivar delegated: objects of kind NVIDIADriver bring the driver in its place
-    :ivar nodes: that its selector takes; None where it has no selector
+    :ivar container: whether it deploys a driver container; otherwise the nodes have their own driver
+    :ivar image: repository and name, without a tag; empty for the operator's default
+    :ivar version: version of the driver, its branch if precompiled, or a digest (sha256:...); empty for the operator's
+        default
+    :ivar precompiled: whether only an image compiled for the node's kernel is accepted
+    :ivar repositories: ConfigMap with the package repositories of the site; empty for none
+    :ivar ready: whether the operator reports the driver as running
+    :ivar message: message of the operator if it is not ready
+    :ivar delegated: whether objects of kind NVIDIADriver deploy the driver instead
+    :ivar nodes: nodes that its selector selects; None without a selector
     """
 
     kind: Word
@@ -51,15 +52,15 @@ class DriverPolicy:
 
 @dataclasses.dataclass(frozen=True)
 class DriverHost:
-    """A node, by what the operators choose the image for it.
+    """The properties of a node that determine its driver image.
 
-    :ivar os: ID of os-release, as node feature discovery has it: ubuntu, rhel, rhcos, sles...; empty where no label
-        says it, like the next two
+    :ivar os: ID of os-release, from node feature discovery: ubuntu, rhel, rhcos, sles...; empty without the label, like
+        the next two
     :ivar version: VERSION_ID of os-release
-    :ivar kernel: release of the kernel that runs
-    :ivar machine: amd64 or arm64, as the kubelet says it
-    :ivar ostree: version of RHCOS, by which OpenShift's driver toolkit is chosen; empty elsewhere
-    :ivar gpu: it has a GPU of NVIDIA, by its labels
+    :ivar kernel: release of the running kernel
+    :ivar machine: amd64 or arm64, from the kubelet
+    :ivar ostree: version of RHCOS, by which OpenShift's driver toolkit is selected; empty on other systems
+    :ivar gpu: whether it has an NVIDIA GPU, by its labels
     """
 
     name: Subdomain
@@ -72,15 +73,14 @@ class DriverHost:
 
 
 def driver_image(policy: DriverPolicy, host: DriverHost, precompiled: bool) -> str:
-    """Return the image that the operator starts on a node, with its tag.
+    """Return the image that the operator starts on a node, with its tag. Parts that the operator chooses are in
+    capitals.
 
     [Mellanox/network-operator pkg/state/state_ofed.go: <version>-<os><os version>-<arch>, precompiled
     <version>-<kernel>-<os><os version>-<arch>, or by digest; NVIDIA/gpu-operator api/nvidia/v1alpha1 GetImagePath,
     GetPrecompiledImagePath: <version>-<os><os version>, precompiled <branch>-<kernel>-<os><os version>]
 
-    What is left to the operator is in capitals.
-
-    :param precompiled: the one that was compiled for the node's kernel
+    :param precompiled: whether to return the image compiled for the node's kernel
     """
     name = policy.image or "IMAGE"
     if policy.version.startswith("sha256:"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Node feature discovery's workers: where they run, and of what they make labels."""
+"""The workers of node feature discovery: their nodes, and the configuration of their labels."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ..kubernetes.objects import Workload
 
 @dataclasses.dataclass(frozen=True)
 class WorkerConfig:
-    """The configuration of node feature discovery's worker; the defaults are its own. [node-feature-discovery
-    source/pci, pkg/nfd-worker]
+    """The configuration of node feature discovery's worker, with its defaults. [node-feature-discovery source/pci,
+    pkg/nfd-worker]
 
-    :ivar classes: PCI classes, or how they begin, of which it makes labels (sources.pci.deviceClassWhitelist)
-    :ivar fields: of a PCI device in the name of its label (sources.pci.deviceLabelFields)
-    :ivar sources: that make labels (core.labelSources)
+    :ivar classes: PCI classes, or prefixes of them, that get labels (sources.pci.deviceClassWhitelist)
+    :ivar fields: fields of a PCI device in the name of its label (sources.pci.deviceLabelFields)
+    :ivar sources: sources that create labels (core.labelSources)
     """
 
     classes: tuple[str, ...] = ("03", "0b40", "12")
@@ -29,9 +29,9 @@ class WorkerConfig:
 class FeatureDiscovery:
     """A DaemonSet of node feature discovery's worker.
 
-    :ivar worker: with the nodes on which it is ready
-    :ivar pods: node to what its pod waits for, where it is not ready
-    :ivar config: None when it could not be read; ``unread`` says why
+    :ivar worker: workload, with the nodes of its ready pods
+    :ivar pods: by node, the reason why its pod is not ready
+    :ivar config: None if it could not be read, with the reason in ``unread``
     """
 
     worker: Workload

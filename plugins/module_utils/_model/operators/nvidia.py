@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects of NVIDIA's network operator, and how far they are."""
+"""Objects of NVIDIA's network operator, and their status."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class NicPolicy:
     """A NicClusterPolicy (mellanox.com/v1alpha1).
 
     :ivar state: ignore, notReady, ready or error; empty before the first report
-    :ivar ours: the collection made it
-    :ivar configs: texts for the device plugins, by the part of spec that holds them
-    :ivar owners: field manager of each of these parts, where the API server names another one than the collection
+    :ivar ours: whether the collection created it
+    :ivar configs: configuration texts for the device plugins, by the part of spec that contains them
+    :ivar owners: field manager of each of these parts, if it is not the collection
     """
 
     name: ObjectName
@@ -29,13 +29,13 @@ class NicPolicy:
 
 @dataclasses.dataclass(frozen=True)
 class Reported:
-    """An object whose own status says how far it is: NicClusterPolicy, MacvlanNetwork, IPoIBNetwork, HostDeviceNetwork,
-    or a pool of nv-ipam.
+    """An object that reports its progress in its own status: NicClusterPolicy, MacvlanNetwork, IPoIBNetwork,
+    HostDeviceNetwork, or a pool of nv-ipam.
 
     :ivar state: status.state; empty before the first report
     :ivar reason: status.reason
-    :ivar parts: of status.appliedStates, those that are not ready: name and state, with the message where there is one
-    :ivar nodes: of a pool, those that have a share
+    :ivar parts: entries of status.appliedStates that are not ready: name and state, with the message if there is one
+    :ivar nodes: for a pool, nodes that have a share
     """
 
     kind: Word

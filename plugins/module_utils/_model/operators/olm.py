@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Operators that the Operator Lifecycle Manager (OLM v0, operators.coreos.com) installs: what is asked for, what OLM
-shows, and what became of it."""
+"""Operators that the Operator Lifecycle Manager (OLM v0, operators.coreos.com) installs: the requests, OLM's objects,
+and the results.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +19,16 @@ OPENSHIFT_CATALOGS = "openshift-marketplace"
 
 @dataclasses.dataclass(frozen=True)
 class OperatorWish:
-    """An operator that is asked for.
+    """A request for an operator.
 
     :ivar package: its name in the catalog
-    :ivar namespace: where it belongs
-    :ivar channel: empty: that of the Subscription that is there, else the catalog's default
-    :ivar version: name of the ClusterServiceVersion, or its version, that is wanted and no other; empty: what is there,
-        else the newest of the channel
-    :ivar source: name of the CatalogSource; empty: the one that offers the package
-    :ivar source_namespace: of the CatalogSource; empty: where one of this name is
-    :ivar target_namespaces: that the operator watches; none means all of them
+    :ivar namespace: namespace for the installation
+    :ivar channel: empty for that of the existing Subscription, else the catalog's default
+    :ivar version: name or version of the required ClusterServiceVersion; empty for the installed one, else the newest
+        of the channel
+    :ivar source: name of the CatalogSource; empty for the one that offers the package
+    :ivar source_namespace: namespace of the CatalogSource; empty for the namespace in which one of this name exists
+    :ivar target_namespaces: namespaces that the operator watches; empty for all
     """
 
     package: str
@@ -43,8 +44,8 @@ class OperatorWish:
 class Catalog:
     """A CatalogSource.
 
-    :ivar state: of the connection to it, READY when it answers; empty before OLM has tried
-    :ivar address: of a server that somebody else runs (spec.address); empty where OLM makes a pod of an image
+    :ivar state: state of the connection to it, READY if it answers; empty before the first attempt
+    :ivar address: address of an external server (spec.address); empty if OLM runs a pod from an image
     """
 
     name: str
@@ -60,8 +61,11 @@ class Catalog:
 
 @dataclasses.dataclass(frozen=True)
 class Channel:
-    """:ivar newest: name of the ClusterServiceVersion at its head
-    :ivar versions: of each ClusterServiceVersion in it, by its name; empty where this version of OLM does not list them
+    """A channel of a package.
+
+    :ivar newest: name of the ClusterServiceVersion at its head
+    :ivar versions: version of each ClusterServiceVersion in it, by name; empty if this version of OLM does not list
+        them
     """
 
     name: str
@@ -82,8 +86,10 @@ class Package:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorGroup:
-    """:ivar targets: namespaces that its operators watch; none means all of them
-    :ivar selects: it names them by a label selector, and ``targets`` are those that OLM has found
+    """An OperatorGroup.
+
+    :ivar targets: namespaces that its operators watch; empty for all
+    :ivar selects: whether it uses a label selector, so that ``targets`` are the namespaces that OLM found
     """
 
     name: str
@@ -95,11 +101,13 @@ class OperatorGroup:
 
 @dataclasses.dataclass(frozen=True)
 class Subscription:
-    """:ivar state: AtLatestKnown, UpgradePending, UpgradeAvailable, UpgradeFailed; empty before OLM has looked
-    :ivar current: name of the ClusterServiceVersion that OLM goes to
-    :ivar installed: name of the one that is there
+    """A Subscription.
+
+    :ivar state: AtLatestKnown, UpgradePending, UpgradeAvailable, UpgradeFailed; empty before the first report
+    :ivar current: name of the ClusterServiceVersion that OLM is installing
+    :ivar installed: name of the installed one
     :ivar plan: name of its newest InstallPlan
-    :ivar troubles: of each condition that holds, its reason and message; each of the types names a trouble
+    :ivar troubles: reason and message of each active problem condition, by type
     """
 
     name: str
@@ -123,8 +131,10 @@ class Subscription:
 
 @dataclasses.dataclass(frozen=True)
 class InstallPlan:
-    """:ivar versions: names of the ClusterServiceVersions that it makes
-    :ivar message: why it is not further
+    """An InstallPlan.
+
+    :ivar versions: names of the ClusterServiceVersions that it installs
+    :ivar message: why it has not progressed
     """
 
     name: str
@@ -137,11 +147,11 @@ class InstallPlan:
 
 @dataclasses.dataclass(frozen=True)
 class ServiceVersion:
-    """A ClusterServiceVersion, an operator in one version.
+    """A ClusterServiceVersion: an operator in one version.
 
-    :ivar requirements: that are not met, each with its kind, name and state
+    :ivar requirements: unmet requirements, each with kind, name and state
     :ivar definitions: names of the custom resource definitions that it owns
-    :ivar deployments: names
+    :ivar deployments: names of its Deployments
     :ivar webhooks: names of the Services of its webhooks
     """
 
@@ -162,14 +172,14 @@ class ServiceVersion:
 class OperatorStatus:
     """The progress of one operator.
 
-    :ivar phase: ready, waiting (at the end of the time), failed, or what a dry run finds
-    :ivar detail: what is there, or the cause
-    :ivar remedy: next step, for all but ready
+    :ivar phase: ready, waiting (at the end of the time limit), failed, or planned in a dry run
+    :ivar detail: current state, or the cause
+    :ivar remedy: next step, except for ready
     :ivar subscription: ``namespace/name`` of its Subscription
-    :ivar ours: whether the collection made the Subscription, and may change it
-    :ivar wanted: name of the ClusterServiceVersion that is asked for; empty while OLM has not said which one that is
-    :ivar installed: name of the one that is there
-    :ivar upgrade: name of a newer one; it is shown and not taken
+    :ivar ours: whether the collection created the Subscription, and may change it
+    :ivar wanted: name of the requested ClusterServiceVersion; empty until OLM reports it
+    :ivar installed: name of the installed one
+    :ivar upgrade: name of a newer one, which is reported and not installed
     """
 
     package: str
@@ -188,7 +198,7 @@ class OperatorStatus:
 class OlmFacts:
     """Answer of the module olm.
 
-    :ivar operators: one for each that was asked for
+    :ivar operators: status of each requested operator
     """
 
     operators: tuple[OperatorStatus, ...] = ()
@@ -196,9 +206,9 @@ class OlmFacts:
 
 @dataclasses.dataclass(frozen=True)
 class RetainedObject:
-    """An object that a removal leaves, and why.
+    """An object that a removal leaves, and the reason.
 
-    :ivar remedy: how it goes; empty: as all that is left of operators
+    :ivar remedy: how to delete it; empty for the same instruction as for other remains of operators
     """
 
     subject: str

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The operators that the collection works with, one row each: what they are needed for, how they are found, how they
-are installed.
+"""The table of the operators that the collection works with: their purpose, how they are recognized, and how they are
+installed.
 
-The order of the table is the order in which they are installed. Versions are those that the renderers are written for.
-
-[src node-feature-discovery v0.18.3, sriov-network-operator v1.6.0, Mellanox/network-operator v26.4.1,
-NVIDIA/gpu-operator v26.3.3, kubeflow/trainer v2.3.0 and its dependency jobset v0.12.0, kueue v0.19.2; packages of OLM:
+The order of the table is the order of installation. Versions are those for which the renderers are written. [src
+node-feature-discovery v0.18.3, sriov-network-operator v1.6.0, Mellanox/network-operator v26.4.1, NVIDIA/gpu-operator
+v26.3.3, kubeflow/trainer v2.3.0 and its dependency jobset v0.12.0, kueue v0.19.2; packages of OLM:
 openshift/kueue-operator and openshift/jobset-operator metadata/annotations.yaml]
 """
 
@@ -41,8 +40,8 @@ Way = typing.Literal["helm", "olm", "hand"]
 class OperatorChart:
     """A Helm chart.
 
-    :ivar reference: OCI reference, folder or archive; with ``repository`` its name there
-    :ivar version: empty only for a folder, whose Chart.yaml says it
+    :ivar reference: OCI reference, folder or archive, or the chart's name in ``repository``
+    :ivar version: empty only for a folder, whose Chart.yaml has it
     :ivar release: name of the Helm release
     """
 
@@ -53,17 +52,18 @@ class OperatorChart:
     repository: str = ""
 
     def __post_init__(self) -> None:
-        """:raises OperandError: Helm would read a part of it as an option"""
+        """:raises OperandError: Helm would parse a field as an option"""
         for name, value in dataclasses.asdict(self).items():
             operand(value, f"the {name} of a chart")
 
 
 @dataclasses.dataclass(frozen=True)
 class OperatorPackage:
-    """A package of OLM, as OpenShift's guides install it. Its channel is left to the catalog.
+    """A package of OLM, as OpenShift's guides install it. The catalog selects its channel.
 
-    :ivar csv: with what the names of its ClusterServiceVersions begin
-    :ivar own_namespace: it watches its own namespace alone, so that its OperatorGroup names it; else it watches all
+    :ivar csv: prefix of the names of its ClusterServiceVersions
+    :ivar own_namespace: whether it watches only its own namespace, which its OperatorGroup then names; otherwise it
+        watches all
     """
 
     name: str
@@ -77,14 +77,15 @@ class OperatorPackage:
 class Operator:
     """One operator.
 
-    :ivar images: names of the image that it runs
-    :ivar deployments: names of its Deployment, where images are mirrored under other names. OpenShift has a Deployment
-        network-operator of its own
+    :ivar images: names of the images that it runs
+    :ivar deployments: names of its Deployment, for images that are mirrored under other names. OpenShift has an
+        unrelated Deployment network-operator
     :ivar lack: what is missing without it
-    :ivar by_hand: how it is installed where neither way is there
-    :ivar configuration: kind without an object of which it does nothing; empty where there is none, or another stage
-        makes it
-    :ivar configured: the object is needed whoever installed it, or only where OLM did: a chart has it
+    :ivar by_hand: instruction for a manual installation, if the cluster's installer (Helm or OLM) does not offer it
+    :ivar configuration: kind of the object that the operator needs to work; empty if there is none, or another stage
+        creates it
+    :ivar configured: whether that object must be created always, or only if OLM installed the operator, since a chart
+        includes it
     """
 
     name: str
@@ -193,7 +194,7 @@ OF_JOB: dict[str, tuple[str, ...]] = {"PyTorchJob": (TRAINING,), "TrainJob": (TR
 
 @dataclasses.dataclass(frozen=True)
 class JobNeeds:
-    """The parts of a job (``rdma_job``) that decide on operators."""
+    """The parts of a job (``rdma_job``) that determine the needed operators."""
 
     kind: str
     gpus: int = 0
@@ -202,7 +203,7 @@ class JobNeeds:
 
 @dataclasses.dataclass(frozen=True)
 class Needed:
-    """An operator that this run needs, and by what."""
+    """An operator that this run needs, and the reasons."""
 
     operator: Operator
     why: tuple[str, ...]
@@ -210,9 +211,9 @@ class Needed:
 
 @dataclasses.dataclass(frozen=True)
 class UntrustedNamespace:
-    """A namespace in which a run installs nothing, because a tenant may have made it or has rights in it.
+    """A namespace in which a run installs nothing, because a tenant may have created it or has rights in it.
 
-    :ivar why: who has rights in it, or what it holds
+    :ivar why: the users that have rights in it, or its content
     """
 
     namespace: str
@@ -253,8 +254,9 @@ class OperatorsSeen:
     leave: tuple[str, ...] = ()
 
     def held_by_olm(self, operator: Operator) -> tuple[OlmObject, ...]:
-        """Return the objects of OLM for an operator. Editors can make a Subscription in their namespace, which installs
-        nothing: there a ClusterServiceVersion alone counts."""
+        """Return the OLM objects of an operator. Outside of the operator's usual namespace only a ClusterServiceVersion
+        counts, since an editor can create a Subscription there that installs nothing.
+        """
         usual = operator.package.namespace if operator.package else ""
         return tuple(
             item
@@ -268,8 +270,9 @@ def job_needs(job: Job) -> JobNeeds:
 
 
 def collect_needed_labels(intent: Intent) -> dict[str, str]:
-    """Labels of node feature discovery that a node must have: those of the node selector, and those by which NVIDIA's
-    operators choose nodes."""
+    """Return the node feature discovery labels that a node must have: those of the node selector, and those by which
+    NVIDIA's operators select nodes.
+    """
     labels = {}
     if any(find_traits(fabric).functions for fabric in intent.fabrics):
         labels = {key: value for key, value in intent.cluster.node_selector.items() if key.startswith(NFD_LABELS)}
@@ -281,7 +284,7 @@ def collect_needed_labels(intent: Intent) -> dict[str, str]:
 
 
 def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = False) -> tuple[Needed, ...]:
-    """Return the operators that this intent and this job need, in the order in which they are installed."""
+    """Return the operators that this intent and this job need, in the order of installation."""
     why: dict[str, list[str]] = {}
 
     def need(name: str, reason: str) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The SR-IOV network operator and its objects. Filled by _parse/operators/sriov_operator.py, read by _check and
+"""The SR-IOV network operator and its objects. Created by _parse/operators/sriov_operator.py, read by _check and
 _render.
 
 PCI addresses are dddd:bb:dd.f in lower case; times in seconds.
@@ -26,7 +26,7 @@ NO_OPERATOR = "none"
 class StateVf:
     """A virtual function as the operator's config daemon reports it.
 
-    :ivar guid: as it is reported: eight bytes in hex, last byte first
+    :ivar guid: as reported: eight bytes in hex, last byte first
     """
 
     ONCE = ("address",)
@@ -44,7 +44,7 @@ class StateInterface:
     """A physical function as the operator's config daemon reports it.
 
     :ivar link_type: IB or ETH
-    :ivar admin_state: up or down; None when an older daemon does not say
+    :ivar admin_state: up or down; None if an older daemon does not report it
     """
 
     ONCE = ("address",)
@@ -65,9 +65,9 @@ class StateInterface:
 
 @dataclasses.dataclass(frozen=True)
 class VfGroup:
-    """Virtual functions of one policy on one physical function.
+    """The virtual functions of one policy on one physical function.
 
-    :ivar first: index of the first and, ``last``, of the last of them
+    :ivar first: index of the first one, and ``last`` of the last one
     """
 
     policy: ObjectName
@@ -81,11 +81,11 @@ class VfGroup:
 
 @dataclasses.dataclass(frozen=True)
 class WantedInterface:
-    """The interface that the operator asks its config daemon to configure on one physical function, with the policies
+    """The configuration of one physical function that the operator requests from its config daemon, with the policies
     behind it.
 
-    :ivar mtu: 0 leaves it as it is
-    :ivar link_type: IB or ETH; empty leaves it as it is
+    :ivar mtu: 0 leaves it unchanged
+    :ivar link_type: IB or ETH; empty leaves it unchanged
     """
 
     ONCE = ("address",)
@@ -109,11 +109,11 @@ class NodeState:
     """A SriovNetworkNodeState (sriovnetwork.openshift.io/v1).
 
     :ivar sync_status: Succeeded, Failed or InProgress; empty before the first report
-    :ivar current_state: of the drain: Idle, Draining, DrainComplete (annotation)
-    :ivar desired_state: what the daemon asks for: Idle, Drain_Required, Reboot_Required (annotation)
-    :ivar wanted_rdma_mode: shared, exclusive, or empty: not asked for
-    :ivar rdma_mode: of the node's RDMA devices and network namespaces: shared or exclusive; empty where the daemon does
-        not say
+    :ivar current_state: state of the drain: Idle, Draining, DrainComplete (annotation)
+    :ivar desired_state: request of the daemon: Idle, Drain_Required, Reboot_Required (annotation)
+    :ivar wanted_rdma_mode: shared, exclusive, or empty if not requested
+    :ivar rdma_mode: mode of the node's RDMA devices and network namespaces: shared or exclusive; empty if the daemon
+        does not report it
     """
 
     ONCE = ("node",)
@@ -132,13 +132,14 @@ class NodeState:
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """A SriovNetworkNodePolicy (sriovnetwork.openshift.io/v1): which physical functions get how many virtual ones.
+    """A SriovNetworkNodePolicy (sriovnetwork.openshift.io/v1): the physical functions it selects, and their number of
+    virtual functions.
 
-    An empty selector field selects everything, as the operator reads it.
+    An empty selector field selects everything, as in the operator.
 
     :ivar pf_names: with the range of virtual functions, if one is given: ens1f0#0-3
-    :ivar priority: 0 to 99; the lower one wins
-    :ivar mtu: 0 leaves it as it is
+    :ivar priority: 0 to 99; the lowest takes precedence
+    :ivar mtu: 0 leaves it unchanged
     """
 
     name: ObjectName
@@ -163,7 +164,9 @@ class Policy:
 
 @dataclasses.dataclass(frozen=True)
 class SupportedNic:
-    """A line of the operator's ConfigMap supported-nic-ids; PCI ids of the physical and of the virtual function."""
+    """An entry of the operator's ConfigMap supported-nic-ids, with the PCI ids of the physical and of the virtual
+    function.
+    """
 
     vendor: PciId
     device: PciId
@@ -174,7 +177,7 @@ class SupportedNic:
 class OperatorInstallation:
     """One SR-IOV network operator in the cluster.
 
-    :ivar version: as the installation says: label app.kubernetes.io/version, else RELEASE_VERSION, else the image's tag
+    :ivar version: version from the label app.kubernetes.io/version, else RELEASE_VERSION, else the image's tag
     :ivar origin: helm, olm, nvidia-network-operator or unknown
     :ivar resource_prefix: RESOURCE_PREFIX of its container
     """
@@ -187,11 +190,11 @@ class OperatorInstallation:
 
 @dataclasses.dataclass(frozen=True)
 class OlmObject:
-    """A ClusterServiceVersion or Subscription of OLM that is about the operator.
+    """A ClusterServiceVersion or Subscription of an operator.
 
-    :ivar phase: of a ClusterServiceVersion: Succeeded, Failed, Pending, Installing...; state of a Subscription:
+    :ivar phase: phase of a ClusterServiceVersion: Succeeded, Failed, Pending, Installing...; state of a Subscription:
         AtLatestKnown, UpgradePending...
-    :ivar message: why it is not further: its own, or that of its conditions
+    :ivar message: why it has not progressed: its own message, or that of its conditions
     """
 
     kind: Word
@@ -206,23 +209,23 @@ class OlmObject:
 class OperatorFacts:
     """Answer of sriov_operator_info.
 
-    :ivar crds: names of the custom resource definitions that are established
-    :ivar configs: namespaces that hold a SriovOperatorConfig called default
-    :ivar daemon: the config daemon's DaemonSet in the operator's namespace, None when absent
-    :ivar states: what the operator wants of each node, and what its config daemon reports
-    :ivar policies: SriovNetworkNodePolicies in the operator's namespace; it obeys no others
-    :ivar supported_nics: what the operator's ConfigMap supported-nic-ids lists; None when there is none
-    :ivar discovery: workers of node feature discovery; None where nobody asked, since no label is absent
+    :ivar crds: names of the established custom resource definitions
+    :ivar configs: namespaces that have a SriovOperatorConfig named default
+    :ivar daemon: the config daemon's DaemonSet in the operator's namespace, None if absent
+    :ivar states: desired configuration of each node, and the report of its config daemon
+    :ivar policies: SriovNetworkNodePolicies in the operator's namespace; it ignores others
+    :ivar supported_nics: entries of the operator's ConfigMap supported-nic-ids; None if it does not exist
+    :ivar discovery: workers of node feature discovery; None if not read, since no label is missing
     :ivar olm: ClusterServiceVersions and Subscriptions of the operator in its namespace
     :ivar multus: DaemonSets that look like multus
-    :ivar multus_pods: pods in the operator's namespace that carry multus' network-status: proof that it works, however
-        it was installed
-    :ivar attachments: how many NetworkAttachmentDefinitions exist, None when the kind is unknown to the API server
+    :ivar multus_pods: number of pods in the operator's namespace with multus' network-status, which proves that multus
+        works, however it was installed
+    :ivar attachments: number of NetworkAttachmentDefinitions, None if the API server does not serve the kind
     :ivar nic_policies: NicClusterPolicies of NVIDIA's network operator
     :ivar troubles: pods in the operator's namespace that are not ready, each with its cause
-    :ivar says: the error of its last sync that failed, by its log; read where it runs and has made no config daemon
-    :ivar errors: what could not be read, and why
-    :ivar namespace: of the operator, or where one belongs that is not there yet
+    :ivar says: error of its last failed sync, from its log; read only if it runs and has not created a config daemon
+    :ivar errors: failed reads, with the reason
+    :ivar namespace: namespace of the operator, or the usual one if it is not installed
     """
 
     crds: tuple[str, ...]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the archive of a run goes, so that the report survives the job. What leads there may be a secret, and is shown
-cut."""
+"""The destination of a run's archive, so that the report outlives the job. A destination may contain secrets and is
+shown in shortened form.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ RUN = "{run}"
 
 
 class ArchiveError(RdmaError):
-    """A place that the archive can't go to, or did not take it. No message holds a query, a password or a token.
+    """A destination that is invalid or did not accept the archive. The message contains no query, password or token.
 
-    :ivar again: whether the same may do a moment later
+    :ivar again: whether a retry may succeed
     """
 
     def __init__(self, seen: str, remedy: str, again: bool = False) -> None:
@@ -31,7 +32,7 @@ class ArchiveError(RdmaError):
 
 @dataclasses.dataclass(frozen=True)
 class ArchiveLogin:
-    """The credentials of the sender. Empty where none is named."""
+    """The credentials for the upload. Empty if none are set."""
 
     user: str = ""
     password: str = dataclasses.field(default="", repr=False)
@@ -46,7 +47,7 @@ class ArchiveLogin:
 class Folder:
     """A folder of the controller.
 
-    :ivar path: as it was given
+    :ivar path: as the user wrote it
     """
 
     path: str
@@ -58,11 +59,11 @@ class Folder:
 
 @dataclasses.dataclass(frozen=True)
 class Address:
-    """An address that takes PUT.
+    """A URL that accepts PUT.
 
     :ivar base: scheme, host and path
-    :ivar query: with its question mark; empty where there is none. A signature is in it
-    :ivar in_folder: the file's name comes behind the path; else the path is that of the file
+    :ivar query: query with its question mark, which may contain a signature; empty if there is none
+    :ivar in_folder: whether the file name is appended to the path; otherwise the path is that of the file
     """
 
     base: str
@@ -79,15 +80,15 @@ class Address:
         return self.cut(self.base)
 
     def of(self, run: str, name: str) -> str:
-        """Scheme, host and path of a file.
+        """Return scheme, host and path of a file.
 
-        :param run: identity, in place of ``{run}``
-        :param name: of the file
+        :param run: identity of the run, replaces ``{run}``
+        :param name: name of the file
         """
         return self.base.replace(RUN, run) + (name if self.in_folder else "")
 
     def cut(self, base: str) -> str:
-        """Return a path of this address as it may be shown."""
+        """Return a base with the query hidden, for messages."""
         return base + ("?..." if self.query else "")
 
 
@@ -96,11 +97,11 @@ Place = typing.Union[Folder, Address]
 
 @dataclasses.dataclass(frozen=True)
 class ArchiveFacts:
-    """The state of the archive's destination, observed before anything is run.
+    """The state of the archive's destination, observed before the first stage.
 
-    :ivar place: as it may be shown
-    :ivar error: why it can't; empty where nothing says so
-    :ivar remedy: what to do then
+    :ivar place: destination in the form for messages
+    :ivar error: why it cannot accept the archive; empty if no problem is known
+    :ivar remedy: what to do about the error
     """
 
     place: str

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All check ids. They are the collection's public names: users waive them, CI systems count them. A test holds this
-list and the checks together."""
+"""All check ids. They are public names of the collection: users waive them, CI systems count them."""
 
 from __future__ import annotations
 
@@ -268,14 +267,16 @@ PAGES = DOCUMENTATION + "/findings/{page}.md"
 
 
 def name_page(check: str) -> str:
-    """Name of the page in docs/findings that explains a finding: its id, or that of the frame for all stages."""
+    """Return the name of the page in docs/findings that explains a finding: its id, or the common page of a frame
+    finding.
+    """
     what = check.partition(".")[2]
     return f"stage.{what}" if what in OF_THE_FRAME and check != "validate.intent" else check
 
 
 def address_of(check: str, pages: str = PAGES) -> str:
-    """Return the address of that page.
+    """Return the URL of the page that explains a finding.
 
-    :param pages: address of all of them, with ``{page}`` for the name
+    :param pages: URL of all pages, with ``{page}`` for the name
     """
     return pages.replace("{page}", name_page(check))

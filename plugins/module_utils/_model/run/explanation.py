@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a finding means, whatever was measured in a run: the text of its page in docs/findings."""
+"""The general explanation of a finding: the text of its page in docs/findings."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """Of one check id. Markdown in all texts.
+    """The explanation of one check id. All texts are Markdown.
 
-    :ivar means: what it means that the check does not pass, and what harm comes of it
-    :ivar measured: what the check looks at
-    :ivar causes: the likeliest first
-    :ivar look: commands with which a reader looks by hand, on the node or where kubectl is; in capitals what he puts in
+    :ivar means: meaning and consequences of a check that does not pass
+    :ivar measured: quantity that the check evaluates
+    :ivar causes: causes, the most likely first
+    :ivar look: commands for a manual check, on the node or with kubectl; placeholders are in capitals
     :ivar remedy: what to do, with its command
     """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The registry of the facts of a node: where each kind is read, and how the difference of two runs calls it."""
+"""The registry of the kinds of node facts: where each is read, and its name in the difference of two runs."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Place = typing.Literal["node", "fabric", "topology", "switches", "files"]
 class FactKind(typing.NamedTuple):
     """A kind of fact of a node.
 
-    :ivar place: where a look at the node reads it; None for what another module or a BMC reports
-    :ivar word: of a line in the difference of two runs, before the name of what differs; None for what is not compared
+    :ivar place: source on the node; None for facts of another module or a BMC
+    :ivar word: prefix of its lines in the difference of two runs; None if it is not compared
     """
 
     name: str
@@ -54,18 +54,19 @@ FACT_KINDS: tuple[FactKind, ...] = (
 
 
 def list_kinds_at(*places: Place) -> tuple[str, ...]:
-    """Return the kinds that are read at these places."""
+    """Return the kinds that are read from these sources."""
     return tuple(kind.name for kind in FACT_KINDS if kind.place in places)
 
 
 def list_places(kinds: typing.Collection[str]) -> list[str]:
-    """Return the places at which these kinds are read."""
+    """Return the sources from which these kinds are read."""
     return list(dict.fromkeys(kind.place for kind in FACT_KINDS if kind.name in kinds and kind.place is not None))
 
 
 def list_kinds_for_observers(kinds: typing.Collection[str]) -> list[str]:
-    """Return the kinds that one command in each observer reads, where a stage needs these. The first command brings
-    all that any stage needs of a node: it costs little more than one kind."""
+    """Return the kinds that one command in each observer reads for a stage that needs ``kinds``. If HCAs are among
+    them, all kinds of node and fabric are read, since this costs little more than one kind and serves all stages.
+    """
     wanted = [name for name in list_kinds_at(NODE, FABRIC, SWITCHES) if name in kinds]
     return list(dict.fromkeys((*list_kinds_at(NODE, FABRIC), *wanted))) if "hcas" in wanted else wanted
 

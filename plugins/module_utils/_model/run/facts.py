@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Facts: what an observer saw, in an envelope that says of whom, when, and in which run. They live in files; see
-_store/facts.py.
+"""Facts: observations with their node, time and run. They are stored in files, see _store/facts.py.
 
-What a run began with is kept beside them, so that a folder can be judged without the inventory, the cluster, or this
-machine.
+The start of a run is stored beside them, so that a folder can be judged without the inventory, the cluster, or the
+original machine.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ CLUSTER = "cluster"
 
 @dataclasses.dataclass(frozen=True)
 class Fact:
-    """One observation of one kind of one node, or why there is none.
+    """One observation of one kind about one node, or the reason why it is missing.
 
-    :ivar run: identity of the run; a fact of another run is never counted
-    :ivar time: when it was written, UTC, ISO 8601
+    :ivar run: identity of the run; a fact of another run is never used
+    :ivar time: time of writing, UTC, ISO 8601
     :ivar node: name in the inventory, or CLUSTER
-    :ivar value: what was seen, as plain data; None with an error
-    :ivar error: why nothing was seen; None with a value
+    :ivar value: the observation, as plain data; None with an error
+    :ivar error: why there is no observation; None with a value
     :ivar schema: see FACT_SCHEMA
     """
 
@@ -45,7 +44,7 @@ class Fact:
 class Resume:
     """A resumption of a run.
 
-    :ivar stage: the first one that was run again; those before it were kept
+    :ivar stage: first stage that was run again; the earlier ones were kept
     :ivar time: UTC, ISO 8601
     """
 
@@ -110,8 +109,8 @@ class RunStart:
 class FactCount:
     """The number of facts of a kind by which a stage was judged.
 
-    :ivar seen: nodes with a value; 1 or 0 of a kind of the cluster
-    :ivar missing: nodes with an error in its place
+    :ivar seen: number of nodes with a value; 1 or 0 for a kind of the cluster
+    :ivar missing: number of nodes with an error instead
     """
 
     kind: str
@@ -120,15 +119,17 @@ class FactCount:
 
 
 def intent_checksum(start: RunStart) -> str:
-    """SHA-256 of what was asked for, as 64 hexadecimal digits: the variables rdma_fabrics, rdma_cluster and
-    rdma_waivers as JSON with sorted keys."""
+    """Return the SHA-256 checksum of the intent as 64 hexadecimal digits. It covers rdma_fabrics, rdma_cluster and
+    rdma_waivers as JSON with sorted keys.
+    """
     asked = {"fabrics": start.fabrics, "cluster": start.cluster, "waivers": start.waivers}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode("utf-8")).hexdigest()
 
 
 def contradiction(fact: Fact) -> str:
-    """Return a contradiction in a fact, in one sentence; empty when it holds together. Files get edited, and put
-    together by hand."""
+    """Return a contradiction in a fact as a sentence, or an empty text if it is consistent. Files may have been edited
+    or assembled by hand.
+    """
     if fact.value is not None and fact.error is not None:
         return "it has a value and an error"
     return "it has neither a value nor an error" if fact.value is None and not fact.error else ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The one currency of the collection: findings, waivers, and the gate that they open or close."""
+"""Findings, waivers, and the gate that they open or close."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ Status = typing.Literal["pass", "fail", "warn", "unknown", "skipped"]
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of a check for one subject.
 
     :ivar check: stable id, ``<stage>.<what>``: ``fabric.one_master``
-    :ivar subject: what it is about, in the field's words: ``worker-1 mlx5_0 port 1``, ``fabric 0xb83f... ``, ``worker-1
-        -> worker-2 rail 0``
+    :ivar subject: object of the finding, in terms of the field: ``worker-1 mlx5_0 port 1``, ``fabric 0xb83f... ``,
+        ``worker-1 -> worker-2 rail 0``
     :ivar status: pass, fail, warn, unknown or skipped
-    :ivar measured: what was seen, with its unit
-    :ivar expected: what should have been seen, with its unit
-    :ivar why: cause, as far as it is known; for ``unknown`` and ``skipped`` why nothing was proven. Needed for all but
+    :ivar measured: observed value, with its unit
+    :ivar expected: expected value, with its unit
+    :ivar why: cause, as far as it is known; for ``unknown`` and ``skipped`` why nothing was proven. Required except for
         ``pass``
-    :ivar remedy: the next step of the reader. Needed for all but ``pass``
+    :ivar remedy: next step of the user. Required except for ``pass``
     """
 
     check: str
@@ -76,18 +76,21 @@ class Finding:
 
 @functools.lru_cache(maxsize=4 * MOST_WAIVERS)
 def _build_pattern(text: str) -> typing.Pattern[str]:
-    """Return a pattern of the shell, made once: fnmatch forgets what it has made when there are many."""
+    """Return the compiled form of a shell pattern. It is cached here, since the cache of fnmatch is too small for many
+    patterns.
+    """
     return re.compile(fnmatch.translate(text))
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Return whether a pattern of the shell matches a text. One of more than ``MOST_PATTERN`` characters matches
-    none."""
+    """Return whether a shell pattern matches a text. A pattern of more than ``MOST_PATTERN`` characters matches
+    nothing.
+    """
     return len(pattern) <= MOST_PATTERN and _build_pattern(pattern).match(text) is not None
 
 
 def never_waived(check: str) -> bool:
-    """Return whether no waiver covers this check."""
+    """Return whether waivers do not apply to this check."""
     return any(matches(pattern, check) for pattern in NEVER_WAIVED)
 
 
@@ -116,13 +119,13 @@ class Waiver:
         return matches(self.subject, finding.subject) and matches(self.measured, finding.measured)
 
     def names(self, check: str) -> bool:
-        """Return whether it covers findings of this check, of some subjects at least."""
+        """Return whether it covers findings of this check, for at least some subjects."""
         return matches(self.check, check) and not never_waived(check)
 
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """A finding and the waiver that covers it, if it needs one."""
+    """A finding, and the waiver that covers it if it needs one."""
 
     finding: Finding
     waiver: typing.Optional[Waiver] = None
@@ -134,10 +137,10 @@ class Judged:
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """The judgement over the findings of one stage.
+    """The result of judging the findings of one stage.
 
-    :ivar open: whether the run may go on. Nothing checked means closed
-    :ivar judged: all findings, in their order
+    :ivar open: whether the run may continue. Without findings the gate is closed
+    :ivar judged: all findings, in order
     """
 
     open: bool
@@ -148,8 +151,9 @@ class Gate:
 
 
 def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] = ()) -> Gate:
-    """Judge the findings of a stage: ``fail``, ``unknown`` and ``skipped`` close the gate unless waived; so does an
-    empty list."""
+    """Judge the findings of a stage. ``fail``, ``unknown`` and ``skipped`` close the gate unless waived. An empty list
+    closes it too.
+    """
     waivers = tuple(waivers)
     named: dict[str, list[Waiver]] = {}
     judged = []
@@ -163,5 +167,5 @@ def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] =
 
 
 def ok(check: str, subject: str, measured: str = "", expected: str = "") -> Finding:
-    """Return a finding that passes."""
+    """Return a finding with status ``pass``."""
     return Finding(check, subject, PASS, measured, expected)

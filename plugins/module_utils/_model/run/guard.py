@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The right to write somewhere that no API server watches: a BMC, a node. Nothing that writes there can be made without
-it."""
+"""The permission to write to a target without an API server: a BMC or a node. Code that writes there requires it."""
 
 from __future__ import annotations
 
@@ -17,18 +16,19 @@ LONGEST, START = 600.0, 120.0
 
 
 class Guard:
-    """Asked immediately before each write, for as long as that write may take.
+    """A permission check that is called immediately before each write.
 
-    :param ask: says for how many seconds the right lasts; raises what forbids the write
+    :param ask: function that returns the remaining seconds of the permission, or raises the error that forbids the
+        write
     """
 
     def __init__(self, ask: typing.Callable[[], float]) -> None:
         self._ask = ask
 
     def seconds(self) -> float:
-        """For how long the right to write lasts, from now on. A write that takes longer is given up.
+        """Return the remaining seconds of the permission. The caller aborts a write that takes longer.
 
-        :raises RdmaError: nothing may be written, or nobody knows whether it may
+        :raises RdmaError: writing is not permitted, or the permission is not known
         """
         seconds = self._ask()
         if seconds < LEAST:
@@ -40,11 +40,12 @@ class Guard:
         return seconds
 
     def check(self) -> None:
-        """:raises RdmaError: nothing may be written, or nobody knows whether it may"""
+        """:raises RdmaError: writing is not permitted, or the permission is not known"""
         self.seconds()
 
     @classmethod
     def unfenced(cls, seconds: float) -> Guard:
-        """For who changes no cluster, so that no Lease is there to be asked: the module ``bios`` alone, see its
-        documentation."""
+        """Return a guard without a Lease, for code that does not change a cluster. Only the module ``bios`` uses it,
+        see its documentation.
+        """
         return cls(lambda: max(seconds, LEAST))

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who may change a cluster: one run at a time, by one Lease (coordination.k8s.io/v1). What is decided about it, without
-any I/O.
+"""The Lease of the run (coordination.k8s.io/v1), which allows one run at a time to change a cluster. The decisions are
+made here without I/O.
 
-A run holds the Lease from its first change to its end. There is no daemon: while a module works, a thread of it renews
-the Lease, for a short time; when it ends, it leaves the Lease to the run for a longer one, in which nodes may be
-observed and Helm may work. So a module that is killed is soon known to be dead, and a run that is slow between two
-modules is not.
+A run holds the Lease from its first change to its end. There is no daemon. While a module works, one of its threads
+renews the Lease for a short time. When the module ends, it extends the Lease for a longer time, in which nodes may be
+observed and Helm may work. A killed module is thus detected soon, and a slow run between two modules does not lose the
+Lease.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ FREE = f"kubectl delete lease {NAME} -n {NAMESPACE}"
 
 @dataclasses.dataclass(frozen=True)
 class Holder:
-    """One invocation of ansible-playbook in one run.
+    """The identity of an invocation of ansible-playbook, as the Lease names its holder.
 
-    :ivar run: identity of the run; of a module outside of a run a name of its own
-    :ivar host: name of the machine
-    :ivar process: identity of the process there (_observe/process/process.py); empty where it is not known
+    :ivar run: identity of the run; a module that runs outside of a run has a name of its own
+    :ivar host: name of the machine on which ansible-playbook runs
+    :ivar process: identity of its process on that machine (_observe/process/process.py); empty if unknown
     """
 
     run: str
@@ -47,20 +47,22 @@ class Holder:
     process: str = ""
 
     def is_mine(self, me: Holder) -> bool:
-        """Return whether this is the same invocation. A resumed run is another one: the first one may still live."""
+        """Return whether this holder is the invocation ``me``. Run and process are compared: a resumed run is a
+        different invocation, because the process of the interrupted run may still be running.
+        """
         return (self.run, self.process) == (me.run, me.process)
 
 
 @dataclasses.dataclass(frozen=True)
 class Lease:
-    """The Lease, as the API server shows it.
+    """The Lease that gives one run at a time the right to change the cluster, as the API server reports it.
 
-    :ivar since: when the holder took it; UTC, by the API server's clock, like ``renewed``; None where it does not say
-    :ivar seconds: that it lasts after ``renewed``
-    :ivar transitions: how often it went to another holder
+    :ivar since: time at which the holder took it; UTC, by the API server's clock, like ``renewed``; None if missing
+    :ivar seconds: validity after ``renewed``, in seconds
+    :ivar transitions: number of changes of the holder
     :ivar doing: module of the holder that renewed it
-    :ivar uid: of the object; empty before it is made
-    :ivar version: its resourceVersion: whoever writes on an older one is refused
+    :ivar uid: uid of the object; empty before it is created
+    :ivar version: its resourceVersion; the API server rejects a write based on an older one
     """
 
     holder: Holder
@@ -74,7 +76,7 @@ class Lease:
 
 
 class LeaseHeld(RdmaError):
-    """Another run changes the cluster. Says which one, where, since when, and what to do."""
+    """The error that another run holds the Lease. The message names the run, its host, its start and the remedy."""
 
     def __init__(self, lease: Lease, now: typing.Optional[datetime.datetime]) -> None:
         left = remaining(lease, now)
@@ -84,7 +86,7 @@ class LeaseHeld(RdmaError):
 
 
 class LeaseLost(RdmaError):
-    """The run is no longer the one that may change the cluster. From here on nothing may be made or deleted."""
+    """The error that the run has lost the Lease. It must not create or delete anything from then on."""
 
     def __init__(
         self, me: Holder, lease: typing.Optional[Lease], now: typing.Optional[datetime.datetime] = None
@@ -111,17 +113,17 @@ def decide(
     unchanged: float,
     alive: typing.Optional[bool],
 ) -> Verdict:
-    """Decide whether ``me`` may have the Lease.
+    """Decide whether ``me`` may take the Lease. Return ``held`` if it may not, and otherwise the reason why it may.
 
-    The clocks of two hosts that run ansible-playbook are never compared. ``renewed`` and ``now`` are both the API
-    server's own (header Date of its answers), so that they tell how long the holder has been silent, whatever the hosts
-    believe. Where they do not tell (no such header, or times that somebody else wrote), what counts is how long the
-    Lease was seen unchanged from here, by one clock: client-go does that alone [tools/leaderelection]. It would not do
-    by itself, since each module starts to look anew.
+    The clocks of two hosts that run ansible-playbook are never compared. ``renewed`` and ``now`` are both times of the
+    API server (header Date of its answers), and their difference shows how long the holder has been silent. If either
+    time is missing, or was not written by the API server, the time for which the Lease was seen unchanged is used
+    instead, measured by the local clock. client-go uses only that time [tools/leaderelection]. It is not sufficient
+    here, because each module starts its own observation.
 
-    :param now: when the API server showed the Lease, by its own clock
-    :param unchanged: seconds that it was seen unchanged
-    :param alive: whether the holder's process runs on this machine; None where that can't be known from here
+    :param now: time of the API server's answer that contained the Lease, by the API server's clock
+    :param unchanged: seconds for which the Lease was seen unchanged
+    :param alive: whether the holder's process runs on this machine; None if that cannot be determined
     """
     if lease is None or not lease.holder.run:
         return "free"
@@ -135,21 +137,26 @@ def decide(
 
 
 def silence(lease: Lease, now: typing.Optional[datetime.datetime], unchanged: float = 0.0) -> float:
-    """Return the seconds since the holder's last sign of life, at least."""
+    """Return for how many seconds, at least, the holder has not renewed the Lease."""
     told = (now - lease.renewed).total_seconds() if now is not None and lease.renewed is not None else 0.0
     return max(told, unchanged)
 
 
 def remaining(lease: Lease, now: typing.Optional[datetime.datetime]) -> typing.Optional[float]:
-    """Return the seconds until others may take it, if it is not renewed; None where nobody knows, since a time is
-    missing or lies in the future."""
+    """Return the seconds until another run may take the Lease, if it is not renewed. Return None if a time is missing
+    or lies in the future.
+    """
     if now is None or lease.renewed is None or (now - lease.renewed).total_seconds() < -SKEW:
         return None
     return max(0.0, lease.seconds + SKEW - silence(lease, now))
 
 
 def take_lease(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime, seconds: int, doing: str) -> Lease:
-    """Return the Lease with ``me`` in it, renewed at ``now``."""
+    """Return a copy of the Lease that ``me`` holds and has renewed at ``now``. Nothing is written to the cluster.
+
+    :param seconds: validity of the Lease in seconds
+    :param doing: module of ``me`` that takes it
+    """
     if lease is None:
         return Lease(me, now, now, seconds, 0, doing)
     if lease.holder.is_mine(me):
@@ -160,8 +167,9 @@ def take_lease(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime
 
 
 def describe(lease: Lease, now: typing.Optional[datetime.datetime]) -> str:
-    """``run X on host Y (process 42), since 2026-01-02 03:04:05 UTC, last seen 12 s ago in rdma_bandwidth,``: subject
-    of a sentence."""
+    """Return a description of the holder, as subject of a sentence: ``run X on host Y (process 42), since 2026-01-02
+    03:04:05 UTC, last seen 12 s ago in rdma_bandwidth,``.
+    """
     holder, process = lease.holder, process_number(lease.holder.process)
     where = f" on host {holder.host}" if holder.host else ""
     where += f" (process {process})" if process else ""
@@ -176,6 +184,6 @@ def describe(lease: Lease, now: typing.Optional[datetime.datetime]) -> str:
 
 
 def process_number(identity: str) -> str:
-    """Return the process id in the identity of a process; empty where there is none."""
+    """Return the process id in the identity of a process, or an empty text if it has none."""
     parts = identity.split("/")
     return parts[2] if len(parts) == 4 else ""

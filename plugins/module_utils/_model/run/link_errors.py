@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the error counters of all links showed, run by run. A counter only ever rises: one that is lower than before was
-cleared, or is another port's."""
+"""The error counters of all links, run by run. A counter never decreases by itself: one that is lower than before was
+cleared, or belongs to another port.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ _ALL_PORTS = 255
 
 @dataclasses.dataclass(frozen=True)
 class ErrorReading:
-    """The last reading of a run.
+    """The error counters of all links, as one run last read them.
 
-    :ivar run: its name
-    :ivar ends: of links whose counters were read, with what is not 0
+    :ivar run: name of the run
+    :ivar ends: counters that are not 0, by link end; a link end whose counters are all 0 has an empty mapping
     """
 
     run: str
@@ -30,10 +31,10 @@ class ErrorReading:
 
 @dataclasses.dataclass(frozen=True)
 class EarlierErrors:
-    """Kept runs before this one.
+    """The error counters that earlier runs stored.
 
-    :ivar readings: the oldest first; those that read counters
-    :ivar unread: those that can't be read, with the reason
+    :ivar readings: readings of the runs that read counters, the oldest first
+    :ivar unread: runs whose results could not be read, each with the reason
     """
 
     readings: tuple[ErrorReading, ...] = ()
@@ -41,7 +42,11 @@ class EarlierErrors:
 
 
 def collect_readings(run: str, seen: typing.Iterable[SeenTopology]) -> ErrorReading:
-    """Return the counters that a run read, through whatever ports. An end that gave no answer is not in it."""
+    """Return the error counters of all ports that a run read. A port that did not answer is left out.
+
+    :param run: name of the run
+    :param seen: topologies that the run read, with the counters
+    """
     ends: dict[End, typing.Mapping[str, int]] = {}
     for one in seen:
         report = one.errors.later if one.errors is not None else None
@@ -53,9 +58,12 @@ def collect_readings(run: str, seen: typing.Iterable[SeenTopology]) -> ErrorRead
 def compute_growth(
     before: typing.Mapping[str, int], later: typing.Mapping[str, int], names: typing.Container[str]
 ) -> int:
-    """Return by how much counters of a port have risen. What one that was cleared meanwhile shows came since then.
+    """Return the total increase of the error counters of a port between two readings. A counter that is lower in the
+    later reading was cleared in between, and counts with its whole later value.
 
-    :param names: of the counters that count here
+    :param before: values of the earlier reading, by counter
+    :param later: values of the later reading, by counter
+    :param names: names of the counters to add up
     """
     return sum(
         value - (before.get(name, 0) if before.get(name, 0) <= value else 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Records: what a stage of a run left behind for the stages after it, and for the report."""
+"""Records: the result of each stage of a run. Later stages and the report read them."""
 
 from __future__ import annotations
 
@@ -41,22 +41,23 @@ MOST_WARNINGS = 3
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """One stage of one run.
+    """The result of one stage of one run.
 
-    :ivar stage: name out of STAGES
-    :ivar run: identity of the run; a record of another run is never counted
+    :ivar stage: one of STAGES
+    :ivar run: identity of the run; a record of another run is never used
     :ivar started: UTC, ISO 8601
     :ivar finished: UTC, ISO 8601
     :ivar check_mode: whether ansible-playbook ran with --check
-    :ivar gate: open, closed or pending
-    :ivar judged: findings with the waivers that cover them
-    :ivar changes: what the stage made, in check mode what it would make; one line of text each
-    :ivar waivers: all waivers of the intent, also those that nothing needed
-    :ivar facts: by how many facts of each kind it was judged; they lie in the folder of the report
-    :ivar closed_by: the earlier stage whose gate was closed, for a stage that did not run
-    :ivar intent: the intent that the stage was judged by, as plain data; None when it could not be read, or the stage
-        did not run
-    :ivar error: what failed, when the role of the stage failed
+    :ivar gate: whether later stages may run: open, closed, or pending if that is not decided yet
+    :ivar judged: findings of the stage, each with the waiver that covers it
+    :ivar changes: changes that the stage made, or would make in check mode; one line of text each
+    :ivar waivers: all waivers of the intent, including unused ones
+    :ivar facts: number of the facts of each kind on which the findings are based; the facts themselves are in the
+        folder of the report
+    :ivar closed_by: earlier stage whose closed gate prevented this stage
+    :ivar intent: intent on which the findings are based, as plain data; None if it could not be read, or the stage did
+        not run
+    :ivar error: failure of the stage's role
     """
 
     stage: str
@@ -76,7 +77,7 @@ class Record:
 
     @property
     def is_unasked(self) -> bool:
-        """Return whether the intent asks for nothing of the stage."""
+        """Return whether the stage did nothing because the intent does not request it."""
         return (
             tuple(item.finding.check for item in self.judged) in [(name,) for name in _UNASKED_BY]
             and self.judged[0].finding.status == PASS
@@ -87,8 +88,9 @@ class Record:
 
 
 def compute_duration(record: Record) -> typing.Optional[float]:
-    """Return the seconds from its start to its end; None where it does not say. Never negative: a clock may be set back
-    in between."""
+    """Return the duration of the stage in seconds, or None if a time is missing or invalid. It is never negative, even
+    if the clock was set back meanwhile.
+    """
     try:
         span = datetime.datetime.fromisoformat(record.finished) - datetime.datetime.fromisoformat(record.started)
     except (TypeError, ValueError):
@@ -97,14 +99,15 @@ def compute_duration(record: Record) -> typing.Optional[float]:
 
 
 def contradiction(record: Record) -> str:
-    """Return a contradiction in a record, in one sentence; empty when it holds together. Files get edited, and put
-    together by hand."""
+    """Return a contradiction in a record as a sentence, or an empty text if it is consistent. Files may have been
+    edited or assembled by hand.
+    """
     may_be_open = bool(record.judged) and not any(item.closes for item in record.judged)
     return "" if (record.gate == OPEN) == may_be_open else f"its gate says {record.gate}, and its findings do not"
 
 
 def count_findings(judged: typing.Iterable[Judged]) -> dict[str, int]:
-    """Count the findings of each status; what a waiver covers is counted as ``waived`` and nowhere else."""
+    """Return the number of findings of each status. A finding that a waiver covers is counted as ``waived`` only."""
     result = {PASS: 0, FAIL: 0, UNKNOWN: 0, SKIPPED: 0, "warn": 0, "waived": 0}
     for item in judged:
         result["waived" if item.waiver else item.finding.status] += 1
@@ -112,16 +115,16 @@ def count_findings(judged: typing.Iterable[Judged]) -> dict[str, int]:
 
 
 def count_passes(judged: typing.Iterable[Judged]) -> dict[str, int]:
-    """Count the findings of each check that pass, in the order of the checks."""
+    """Return the number of passed findings of each check, in the order of the checks."""
     return dict(collections.Counter(item.finding.check for item in judged if item.finding.status == PASS))
 
 
 def describe(record: Record) -> list[str]:
-    """Return the judgement over a stage, as lines for a terminal: one line of counts, what was changed or would be,
-    then what is not a pass.
+    """Return the result of a stage as lines for a terminal: a line of counts, the changes, then the findings that are
+    not a pass.
 
-    A cause that many have is said once. Warnings of more than ``MOST_WARNINGS`` causes are one line: they close no
-    gate.
+    Findings with the same cause are combined. If warnings have more than ``MOST_WARNINGS`` causes, they are summarized
+    in one line, since they do not close the gate.
     """
     parts = [
         f"{number} {name}" for name, number in count_findings(record.judged).items() if number and not record.is_unasked
@@ -144,7 +147,9 @@ def describe(record: Record) -> list[str]:
 
 
 def outcome(record: Record) -> str:
-    """Return what came of a stage, or of what was judged beside the stages, as a reader is told it."""
+    """Return the outcome of a record in words for the user, such as that the stage did not run. The record may also
+    belong to a check that is not one of STAGES.
+    """
     if record.closed_by:
         return NOT_RUN
     if record.is_unasked:
@@ -155,16 +160,18 @@ def outcome(record: Record) -> str:
 
 
 def passed_over(stage: str, number: int) -> str:
-    """Say that stages were not run, in one line.
+    """Return a line for the terminal that reports how many stages did not run, and at which stage the run stopped.
 
-    :param stage: whose gate is closed
-    :param number: of the stages after it
+    :param stage: stage whose closed gate stopped the run
+    :param number: number of stages after it
     """
     return f"{number} stage{'' if number == 1 else 's'} {NOT_RUN}: the run stopped at stage {stage}"
 
 
 def _group_alike_findings(judged: typing.Iterable[Judged]) -> list[list[Judged]]:
-    """Group the findings that did not pass: those together that differ only in subject and value."""
+    """Group the findings that did not pass. All findings of a group have the same check, status, waiver, reason and
+    remedy, and differ only in subject and value.
+    """
     found: dict[tuple[typing.Optional[Waiver], str, str, str, str], list[Judged]] = {}
     for item in judged:
         finding = item.finding
@@ -178,7 +185,10 @@ def _is_unwaived_warning(alike: typing.Sequence[Judged]) -> bool:
 
 
 def _summarize_warnings(warned: typing.Sequence[typing.Sequence[Judged]], stage: str) -> str:
-    """Warnings by check, and where they are in full."""
+    """Return one line with the number of warnings of each check, and the files that list them in full.
+
+    :param warned: groups of warnings with the same cause
+    """
     numbers: dict[str, int] = {}
     for alike in warned:
         numbers[alike[0].finding.check] = numbers.get(alike[0].finding.check, 0) + len(alike)
@@ -202,5 +212,5 @@ def _describe_findings(same: typing.Sequence[Judged]) -> typing.Iterator[str]:
 
 
 def make_record_data(record: Record) -> dict[str, typing.Any]:
-    """Return the record as JSON can hold it; ``load(Record, data)`` takes it back."""
+    """Return the record as JSON data. ``load(Record, data)`` converts it back."""
     return {str(key): value for key, value in to_data(record).items()}

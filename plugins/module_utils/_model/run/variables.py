@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Variables that a user may set: which name is a misspelt one, and which value none that its variable can have. Ansible
-itself says neither."""
+"""Checks of variables that a user may set: misspelled names, and values of the wrong type. Ansible reports neither."""
 
 from __future__ import annotations
 
@@ -69,13 +68,13 @@ EXPECTED = {"bool": "true or false", "int": "a whole number"}
 
 
 def meant(name: str) -> str:
-    """Return the public name of which ``name`` is a misspelling; empty for a public name, and for one that is nobody's
-    or somebody else's.
+    """Return the correct public name for a misspelled name of a variable. Return an empty text if the name is correct,
+    or is not similar to any public name.
 
-    A name with the prefix ``rdma_`` belongs to the collection, and one that looks remotely like one of its variables is
-    taken for it. Of the names of roles one letter may be wrong, missing, too many or in its neighbour's place; two of
-    them behind a right first word, or the unit of a time. For a name of ``OF_ENVIRONMENT`` it is the variable of the
-    environment.
+    The prefix ``rdma_`` belongs to the collection, so a name with this prefix is matched loosely. For names of role
+    variables, one letter may be wrong, missing, surplus or swapped with its neighbor. Two such errors are allowed after
+    a correct first word, and the unit of a time may be missing. For a name in ``OF_ENVIRONMENT``, the result is the
+    environment variable that must be set instead.
     """
     if name in OF_ENVIRONMENT:
         return OF_ENVIRONMENT[name]
@@ -92,30 +91,32 @@ def meant(name: str) -> str:
 
 
 def ours(names: typing.Iterable[str]) -> tuple[str, ...]:
-    """Return those names, sorted, that belong to the collection by their prefix, or are a misspelling of one that
-    does."""
+    """Return, sorted, the names that start with the prefix of the collection or are misspellings of its public
+    names.
+    """
     return tuple(sorted(name for name in names if name.startswith(PREFIX) or meant(name)))
 
 
 def suggest(name: str) -> str:
-    """Return the question whether the user means another name, for a misspelt one; empty for any other."""
+    """Return a hint with the correct name of a misspelled variable, or an empty text."""
     if name in OF_ENVIRONMENT:
         return f"did you mean '{meant(name)}', a variable of the environment?"
     return f"did you mean '{meant(name)}'?" if meant(name) else ""
 
 
 def expected(name: str) -> str:
-    """Return what a variable can be, in words; empty where any value is taken here."""
+    """Return the allowed values of a variable in words. Return an empty text if its values are not checked here."""
     return EXPECTED.get(type_of(name), "")
 
 
 def mistakes(
     names: typing.Iterable[str], values: typing.Mapping[str, str], places: typing.Mapping[str, str]
 ) -> list[str]:
-    """Return a text for each name that is misspelt, and for each value that its variable can't have.
+    """Return one error message for each misspelled name, and one for each invalid value.
 
-    :param values: that were refused, by variable
-    :param places: file and line in which a variable was written, where they are known
+    :param names: names of variables to check; a correct name gets no message
+    :param values: invalid values, by name of the variable
+    :param places: file and line in which each variable was set, if known
     """
 
     def shown(name: str) -> str:
@@ -126,8 +127,9 @@ def mistakes(
 
 
 def is_refused(name: str, value: typing.Any) -> bool:
-    """Return whether the variable can't have this value, by its type. One that is not known to have a type can have
-    any."""
+    """Return whether a value has the wrong type for a variable. A variable without a known type accepts any value.
+    Empty values, lists and mappings are not checked here, because the argument specification of the role checks them.
+    """
     kind = type_of(name)
     if value is None or value == "" or isinstance(value, (dict, list, tuple)):
         # whatever is to be said of these, the role says it
@@ -139,7 +141,7 @@ def is_refused(name: str, value: typing.Any) -> bool:
 
 
 def type_of(name: str) -> str:
-    """Return the type of a variable, as Ansible calls it; empty where it has none that is checked here."""
+    """Return the Ansible type of a variable, or an empty text if its type is not checked here."""
     kind = RDMA_VARIABLES.get(name) or ROLE_VARIABLES.get(name, "")
     return kind if kind in EXPECTED else ""
 
@@ -156,8 +158,9 @@ def _is_misspelling(name: str, known: str) -> bool:
 
 
 def _count_edits(one: str, other: str) -> int:
-    """Count the letters that must be changed, put in, taken out or exchanged with their neighbour; more than 2 are not
-    counted to their end."""
+    """Return how many letters must be changed, inserted, deleted or swapped with their neighbor to turn one name into
+    the other. The count stops early if it exceeds 2.
+    """
     rows: list[list[int]] = [list(range(len(other) + 1))]
     for i, letter in enumerate(one, 1):
         row = [i]

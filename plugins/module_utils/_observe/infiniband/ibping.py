@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""ibping on this node: servers that live for a bounded time, and clients (package infiniband-diags; root, or access to
-/dev/infiniband/umad*).
+"""Run ibping servers with a limited lifetime, and ibping clients, on this node. This needs the package
+infiniband-diags, and root or access to /dev/infiniband/umad*.
 
-A server must outlive the module that starts it and must never outlive its purpose: it runs under ``timeout`` of
-coreutils in a session of its own, so it ends by itself when nobody stops it. It carries a mark in its environment; by
-that mark, and by nothing else, it is found again.
+A server outlives the module that starts it, but must not run forever. It runs under ``timeout`` of coreutils in its own
+session, so it ends even if no module stops it. A variable in its environment marks it, and only this mark identifies it
+later.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ _MORE = 10
 
 
 def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServer, ...]:
-    """Start a server on each port, each ended by itself after ``live_seconds``. Servers that an earlier, interrupted
-    run left are stopped first.
+    """Start an ibping server on each port. First stop the servers that an interrupted run left running.
 
-    Returns when each of them waits for requests or has ended; ibping itself says nothing when it is ready.
+    Return when each server waits for requests or has ended. ibping does not report that it is ready, so its CPU time is
+    observed, for at most 20 seconds.
 
-    :raises ToolMissing: no ibping or no timeout
+    :param live_seconds: lifetime of each server in seconds
+    :raises ToolMissing: ibping or timeout is not installed
     """
     if not ports:
         return ()
@@ -75,7 +76,7 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServ
 
 
 def _explain_server_end(name: PortName, process: typing.Any, words: typing.Any) -> typing.Optional[str]:
-    """Return why a server has ended; None while it runs."""
+    """Return why a server has ended. Return None while it runs."""
     if process.poll() is None:
         return None
     words.seek(0)
@@ -86,10 +87,10 @@ def _explain_server_end(name: PortName, process: typing.Any, words: typing.Any) 
 
 
 def stop() -> tuple[PingServer, ...]:
-    """End all servers of this node that carry our mark, and wait until they are gone.
+    """End all servers on this node that carry the mark, and wait until they are gone.
 
-    :returns: those that were there
-    :raises RdmaError: one of them can't be ended
+    :returns: the servers that were found
+    :raises RdmaError: a server cannot be ended
     """
     found = _list_marked_processes()
     for sent in (signal.SIGTERM, signal.SIGKILL):
@@ -111,17 +112,18 @@ def stop() -> tuple[PingServer, ...]:
 def ping(
     tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel: int, limit_seconds: float
 ) -> tuple[Ping, ...]:
-    """Ping every destination of every task.
+    """Ping each destination LID of each task.
 
-    A few packets go first, then more and more, until all are through or one is lost: that is the verdict, and a silent
-    port costs three time-outs a packet. Where all were answered, but some only when they were sent again, a node may
-    have been busy for a moment: ten times as many follow. A link that loses packets loses some of those too.
+    The first run of ibping sends a few packets to a destination, and each further run sends ten times more, until all
+    packets are sent or one is lost. One loss is sufficient for a verdict, and each packet to a silent port costs three
+    timeouts. If all packets were answered, but some only after a retry, the destination node may have been busy for a
+    moment. Then ten times ``count`` packets follow, which reveal a link that loses packets.
 
-    :param count: packets a destination, one right after the other (ibping -f)
-    :param timeout_ms: after which a packet is sent again; the library below the tool sends it three times
-    :param parallel: clients at once on this node
-    :param limit_seconds: for one destination
-    :raises ToolMissing: no ibping
+    :param count: packets for each destination, sent without a pause (ibping -f)
+    :param timeout_ms: milliseconds after which a packet is sent again. The library of ibping sends it up to three times
+    :param parallel: number of clients that run at once on this node
+    :param limit_seconds: time limit in seconds for one destination
+    :raises ToolMissing: ibping is not installed
     """
     jobs = [(task, lid) for task in tasks for lid in task.lids]
     if not jobs:
@@ -149,7 +151,11 @@ def ping(
 
 
 def _add_ping_run(before: Ping, finished: command.Finished) -> Ping:
-    """Add one more run of the client to what was measured so far."""
+    """Return the ping result of a destination, with the packet counts of one more run of ibping added.
+
+    :param before: result of the earlier runs
+    :param finished: the run that has ended
+    """
     resent = ibping.count_resent(finished.stderr)
     if finished.rc is None and resent:
         # ended at its limit, since it waited for answers
@@ -174,9 +180,11 @@ def _add_ping_run(before: Ping, finished: command.Finished) -> Ping:
 
 
 def _combine_pings(first: Ping, again: Ping) -> Ping:
-    """Combine a run of which some packets were answered late with the longer one after it.
+    """Combine two ping results of a destination: the first, in which some packets were answered only after a retry, and
+    the second, of the longer run that followed. If the second lost no packet, it replaces the first, and the retries of
+    the first count as late answers.
 
-    :param again: with an error: it did not end in time, and says nothing
+    :param again: result of the longer run; ignored if it has an error, because that run did not end in time
     """
     if again.error is not None:
         return first
@@ -195,7 +203,9 @@ def _make_failed_ping(before: Ping, error: str) -> Ping:
 
 
 def _list_marked_processes() -> dict[int, str]:
-    """Process ids with our mark, and what it says. Processes of others, which we may not look into, are not ours."""
+    """Return the process IDs that carry the mark, each with the value of the mark. Processes whose environment cannot
+    be read are left out.
+    """
     result = {}
     prefix = f"{MARK}=".encode()
     for name in os.listdir("/proc"):
@@ -218,7 +228,9 @@ def _send_signal(pid: int, number: int) -> None:
 
 
 def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
-    """Wait until every server has ended or sleeps without using CPU time: then it waits for requests."""
+    """Wait until each server has ended or has used no CPU time for a moment, which means that it waits for requests.
+    Give up after 20 seconds.
+    """
     deadline = time.monotonic() + _READY_LIMIT_SECONDS
     before: typing.Optional[dict[int, str]] = None
     while time.monotonic() < deadline:
@@ -232,7 +244,7 @@ def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
 
 
 def _list_session_processes(leaders: typing.Sequence[int]) -> list[int]:
-    """Return all processes of these sessions."""
+    """Return the process IDs of all processes in the sessions of the given leaders."""
     result = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -243,14 +255,17 @@ def _list_session_processes(leaders: typing.Sequence[int]) -> list[int]:
 
 
 def _cpu_times(pid: int) -> str:
-    """State, user time and system time (proc(5), fields 3, 14 and 15)."""
+    """Return state, user time and system time of a process (proc(5), fields 3, 14 and 15). Return an empty string if it
+    has ended.
+    """
     fields = _read_process_stat(pid)
     return " ".join((fields[0], *fields[11:13])) if fields else ""
 
 
 def _read_process_stat(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat from the third on; the name before them may hold anything, so it is cut off at its last
-    bracket."""
+    """Return the fields of /proc/PID/stat from the third on. The process name before them may contain any character, so
+    the text is split at its last bracket. Return an empty list if the process has ended.
+    """
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
             return stream.read().rpartition(")")[2].split()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the ports of a node say of their subnets, by the tools of the package infiniband-diags (root, or access to
-/dev/infiniband/umad*)."""
+"""Read the subnets of the InfiniBand ports of a node with the tools of the package infiniband-diags. This needs root or
+access to /dev/infiniband/umad*.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +49,10 @@ _LOOK_SECONDS = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class PortQuery:
-    """A port to be asked for its manager.
+    """An InfiniBand port of this node through which the subnet manager is queried.
 
-    :ivar why_not: why it can't be asked; empty when it can
-    :ivar sm_lid: LID that the port has for its manager, where one gave it
+    :ivar why_not: reason why no query can be sent through the port; empty if it can
+    :ivar sm_lid: LID of the subnet manager that the port has stored; None if unknown
     """
 
     name: PortName
@@ -61,11 +62,11 @@ class PortQuery:
 
 @dataclasses.dataclass(frozen=True)
 class SubnetLimits:
-    """Seconds of :func:`read_fabric`.
+    """The time limits of :func:`read_fabric`, in seconds.
 
-    :ivar discovery: that one walk of the whole fabric may take
-    :ivar activity: that the activity count of the manager may take to rise; a sweep of opensm comes every 10 s
-    :ivar errors: at least between two readings of the error counters
+    :ivar discovery: limit for one discovery of the whole fabric
+    :ivar activity: limit for the activity count of the manager to rise. opensm sweeps every 10 s
+    :ivar errors: minimum time between two readings of the error counters
     """
 
     discovery: float
@@ -74,17 +75,16 @@ class SubnetLimits:
 
 
 def arguments(name: PortName) -> tuple[str, ...]:
-    """Options of infiniband-diags that choose a port.
+    """Return the command-line options that make a tool of infiniband-diags use a port: ``-C`` and ``-P``.
 
-    :raises OperandError: the device has a name that is an option
+    :raises OperandError: the name of the RDMA device looks like an option
     """
     return ("-C", operand(name.device, "the RDMA device"), "-P", str(name.port))
 
 
 def list_infiniband_ports(node: NodeHcas) -> tuple[PortQuery, ...]:
-    """Return the InfiniBand ports of the physical functions.
-
-    A port without a link has no way to a subnet manager: asking it only costs the tool's time.
+    """Return the InfiniBand ports of the physical functions. A port without a link gets the reason why it is not
+    queried: no subnet manager can be reached through it.
     """
     result = []
     for hca in node.hcas:
@@ -105,10 +105,11 @@ def list_infiniband_ports(node: NodeHcas) -> tuple[PortQuery, ...]:
 def read_subnets(
     questions: typing.Sequence[PortQuery], sysfs: typing.Sequence[str] = ("/sys",)
 ) -> tuple[SeenSubnet, ...]:
-    """Ask through every port for its subnet manager.
+    """Query the subnet manager through each port.
 
-    :param sysfs: roots, where to look for what stands in the way of a port that can't be asked
-    :raises ToolMissing: no sminfo or no smpquery
+    :param questions: ports through which the queries are sent
+    :param sysfs: sysfs roots that are searched for the cause of a failed query
+    :raises ToolMissing: sminfo or smpquery is not installed
     """
     asked = [question for question in questions if not question.why_not]
     if asked:
@@ -151,7 +152,12 @@ def _ask_once(name: PortName) -> SeenSubnet:
 
 
 def _read_lost_manager(name: PortName, lid: int) -> LostManager:
-    """Return the port where the manager was, asked itself: its switches still route to it."""
+    """Query the port at the LID of the subnet manager that no longer answers. Switches still have a route to this LID.
+    If the port does not answer, return a LostManager with only the LID.
+
+    :param name: local port through which the query is sent
+    :param lid: LID of the lost subnet manager
+    """
     try:
         is_manager = smpquery.parse_is_manager(_run_port_query("smpquery", name, "portinfo", str(lid)))
         description = smpquery.parse_description(_run_port_query("smpquery", name, "nodedesc", str(lid)))
@@ -162,10 +168,10 @@ def _read_lost_manager(name: PortName, lid: int) -> LostManager:
 
 
 def _run_port_query(tool: str, name: PortName, *more: str) -> str:
-    """Output of a tool that asks through a port.
+    """Run a tool that sends a query through a port, and return its output.
 
-    :raises RdmaError: it failed, or did not end in time
-    :raises ToolMissing: it is not installed
+    :raises RdmaError: the tool failed, or did not end within 30 seconds
+    :raises ToolMissing: the tool is not installed
     """
     finished = command.run((command.require(tool, PACKAGE), *arguments(name), *more), _QUERY_SECONDS)
     if finished.failure:
@@ -174,7 +180,7 @@ def _run_port_query(tool: str, name: PortName, *more: str) -> str:
 
 
 def read_fabrics(names: typing.Sequence[PortName], limits: SubnetLimits) -> tuple[SeenTopology, ...]:
-    """Read the fabric of each of the ports.
+    """Read the fabric of each port, several ports at a time.
 
     :raises ToolMissing: a tool is not installed
     """
@@ -182,10 +188,11 @@ def read_fabrics(names: typing.Sequence[PortName], limits: SubnetLimits) -> tupl
 
 
 def read_fabric(name: PortName, limits: SubnetLimits) -> SeenTopology:
-    """Topology, links, forwarding tables, managers and error counters of the fabric of one port. The fabric is walked
-    once, the other tools load what was seen; but for dump_fts, which can't.
+    """Read topology, links, forwarding tables, subnet managers and error counters of the fabric of one port. The fabric
+    is discovered once, and the other tools load the cached discovery. Only dump_fts cannot do that.
 
-    Of a part that no manager reaches only the topology is read.
+    If no subnet manager answers, only the topology is read. Wait between the two readings of the error counters for
+    ``limits.errors`` seconds in all.
 
     :raises ToolMissing: a tool is not installed
     """
@@ -245,7 +252,9 @@ def _read_capabilities(name: PortName, walked: str, limit_seconds: float) -> See
 
 
 def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
-    """Without the names of nodes: of a large fabric they are most of the text."""
+    """Read the forwarding tables with dump_fts. Node names are omitted, because they are most of the output of a large
+    fabric.
+    """
     finished = command.run(
         (command.require("dump_fts", PACKAGE), *arguments(name), "-n"), limit_seconds, most_bytes=_MOST_OUTPUT
     )
@@ -258,8 +267,13 @@ def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
 
 
 def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Union[ErrorReport, str]:
-    """Read the counters, or why they are not known. Thresholds of the node's own file would hide what grows below them;
-    waiting to send is no error."""
+    """Return the error counters of the fabric, or a text with the reason why they could not be read. The threshold file
+    of this node is not used, because it would hide counters below its thresholds. PortXmitWait is omitted, because
+    waiting to send is not an error.
+
+    :param name: local port through which the fabric is read
+    :param walked: file with the cached discovery of the fabric
+    """
     options = ("--load-cache", walked, "--threshold-file", os.devnull, "--suppress", "PortXmitWait")
     finished = command.run(
         (command.require("ibqueryerrors", PACKAGE), *arguments(name), *options), limit_seconds, most_bytes=_MOST_OUTPUT
@@ -275,8 +289,9 @@ def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Un
 
 
 def _read_managers(name: PortName, interval_seconds: float) -> SeenManagers:
-    """Every manager that the subnet administration knows, asked itself; then its records, until the count of this
-    port's manager has risen."""
+    """Query each subnet manager that the subnet administration knows. Then read the SMInfo records until the activity
+    count of the master has risen, or the limit is reached. A failure is stored in ``error``.
+    """
     managers = SeenManagers()
     try:
         lids = saquery.parse_manager_ports(_run_port_query("saquery", name, "-s"))
@@ -297,9 +312,12 @@ def _ask_manager(name: PortName, lid: int) -> ManagerPort:
 
 
 def _watch_activity(master: str, name: PortName, interval_seconds: float) -> dict[str, typing.Any]:
-    """Return the fields of SeenManagers that come from SMInfo records.
+    """Return the fields of SeenManagers that come from SMInfo records. Repeat the query until the activity count of the
+    master has risen, or the limit is reached.
 
-    :raises RdmaError: there are no records
+    :param master: GUID of the master subnet manager
+    :param interval_seconds: limit in seconds
+    :raises RdmaError: a query fails, or the master has no record
     """
     started = time.monotonic()
     managers = saquery.parse_sm_records(_run_port_query("saquery", name, "SMIR"))

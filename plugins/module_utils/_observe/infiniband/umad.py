@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stands between a tool and a port: sysfs and device nodes of ib_umad (linux/drivers/infiniband/core/user_mad.c,
-Documentation/infiniband/user_mad)."""
+"""Find out why a tool cannot send datagrams through a port, from sysfs and the device nodes of ib_umad
+(linux/drivers/infiniband/core/user_mad.c, Documentation/infiniband/user_mad).
+"""
 
 from __future__ import annotations
 
@@ -15,10 +16,11 @@ from ..._model.measurement.reachability import PortName
 def find_barrier(
     name: PortName, sysfs: typing.Sequence[str], devices: str = "/dev/infiniband"
 ) -> typing.Optional[Barrier]:
-    """Return why no management datagram can be sent through a port; None when nothing here stands in the way. For after
-    a tool failed: it opens nothing.
+    """Return the reason why no management datagram can be sent through a port: the kernel module, the port, the device
+    node or the access right is missing. Return None if all are present. Called after a tool has failed; no device is
+    opened.
 
-    :param sysfs: roots, usually just /sys
+    :param sysfs: sysfs roots, usually only /sys
     :param devices: folder of the device nodes
     """
     folders = [

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Interfaces that lead a node to the rest of the world: those of its default routes, and those that they are made
-of."""
+"""Find the uplinks of a node: the interfaces of its default routes, and the interfaces below them."""
 
 from __future__ import annotations
 
@@ -18,12 +17,12 @@ _OPEN_VSWITCH = "ovs-system"
 
 
 def read_uplinks(tables: SysfsReader, readers: typing.Sequence[SysfsReader]) -> typing.Optional[tuple[str, ...]]:
-    """Interfaces of the default routes, and of what a bond, a bridge or a VLAN among them is made; None where the
-    routes could not be read.
+    """Return the interfaces of the default routes and, if an interface is a bond, bridge or VLAN, the interfaces below
+    it. Return None if the routing tables could not be read.
 
-    :param tables: of the folder with the kernel's tables of routes, ``/proc/net``. A kernel without IPv6 has one of
-        them
-    :param readers: of sysfs
+    :param tables: reader of the folder with the routing tables of the kernel, ``/proc/net``. A kernel without IPv6 has
+        no table ``ipv6_route``
+    :param readers: readers of sysfs
     """
     found_in = [tables.value(name, parser) for name, parser in _TABLES]
     if found_in[0] is None or any(name in tables.unread for name, _parser in _TABLES):

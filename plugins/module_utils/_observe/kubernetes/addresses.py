@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which addresses a cluster uses already."""
+"""Find the addresses that a cluster already uses."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ _MOST_ATTACHED = 512
 
 
 class _Reader:
-    """Reads kinds of objects page by page. What can't be read of the cluster is in ``errors``, of a node in ``unread``.
+    """Reads objects of the cluster page by page, and collects errors. A kind that the API server does not know counts
+    as one without objects.
 
-    A kind that the server does not know has no objects.
+    :ivar errors: errors of objects and kinds that could not be read
+    :ivar unread: nodes whose objects could not be read
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -34,7 +36,10 @@ class _Reader:
         self.unread: list[UnreadNode] = []
 
     def objects(self, kind: str, namespace: str = "") -> typing.Iterator[Resource]:
-        """:raises ApiError: the server cannot be reached"""
+        """Yield the objects of a kind. A refusal of the server is added to ``errors``.
+
+        :raises ApiError: the server cannot be reached
+        """
         try:
             yield from self._cluster.pages(kind, namespace)
         except ApiError as error:
@@ -56,7 +61,9 @@ class _Reader:
         return {lease for found in self.parsed("IPPool.whereabouts.cni.cncf.io", parse.leases) for lease in found}
 
     def pods(self) -> typing.Iterator[tuple[str, tuple[str, ...]]]:
-        """Name and addresses of each pod. What the kubelet of a pod's node wrote wrong of it is told of that node."""
+        """Yield name and addresses of each pod. If the kubelet wrote an invalid pod status, its node is added to
+        ``unread``, and the pod is yielded without addresses.
+        """
         for item in self.objects("Pod"):
             try:
                 yield parse.pod_networks(item)
@@ -70,10 +77,11 @@ class _Reader:
 
 
 def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFacts:
-    """Read it all. What cannot be read is in ``errors``; a kind that the server does not know has no objects.
+    """Read all networks and IP addresses that the cluster uses. Errors are stored in ``errors`` of the result. A kind
+    that the API server does not know counts as one without objects.
 
-    :param networks: pods with an address inside are returned
-    :raises ApiError: the server cannot be reached
+    :param networks: networks of the fabrics. Only pods with an address in one of them are returned
+    :raises ApiError: the API server cannot be reached
     """
     reader = _Reader(cluster)
     pools = tuple(reader.parsed("IPPool.nv-ipam.nvidia.com", parse.shared_pool)) + tuple(
@@ -99,7 +107,11 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
 
 
 def _read_used_networks(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[UsedNetwork], list[str]]:
-    """Return the networks of nodes, services and attachments, and the attachments that can't be read."""
+    """Return the networks of nodes, services and NetworkAttachmentDefinitions, and a message for each
+    NetworkAttachmentDefinition that cannot be read.
+
+    :param pools: pools of nv-ipam, which NetworkAttachmentDefinitions reference by name
+    """
     taken: list[UsedNetwork] = []
     for networks_of_node, unread_node in reader.parsed(
         "Node", lambda node: (parse.node_networks(node), parse.unread_node(node))
@@ -121,8 +133,12 @@ def _read_used_networks(reader: _Reader, pools: typing.Sequence[SharedPool]) -> 
 def _read_attachments(
     items: typing.Iterable[Resource], pools: typing.Sequence[SharedPool]
 ) -> tuple[list[UsedNetwork], list[str]]:
-    """Return the networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant
-    may make any number: of a namespace that has more than ``_MOST_ATTACHED``, the others are one reason.
+    """Return the networks of NetworkAttachmentDefinitions, and a message for each one whose networks are unknown.
+
+    A tenant can create any number of them. If a namespace has more than ``_MOST_ATTACHED``, one message covers the rest
+    of them.
+
+    :param pools: pools of nv-ipam, which NetworkAttachmentDefinitions reference by name
     """
     taken: list[UsedNetwork] = []
     unclear: dict[str, None] = {}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Answers of the API server: read up to a limit of bytes and of values, and cut into pages, objects and lines."""
+"""Read answers of the API server up to a limit of bytes and JSON values, and split them into pages, objects and
+lines.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,12 @@ MOST_VALUES = 16 * MIB // 72
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """:ivar values: in its text, and bytes of it"""
+    """One page of a list of objects.
+
+    :ivar version: resourceVersion of the list
+    :ivar values: number of JSON values in the text of the page
+    :ivar size: size of that text in bytes
+    """
 
     items: tuple[Resource, ...]
     version: str
@@ -44,7 +51,10 @@ class Page:
     size: int
 
     def chosen(self, only: Choice) -> Page:
-        """The page with the objects alone that ``only`` takes."""
+        """Return a copy of the page that contains only the objects that ``only`` accepts.
+
+        :param only: function that returns whether an object is accepted
+        """
         items = tuple(filter(only, self.items))
         if len(items) == len(self.items):
             return self
@@ -53,7 +63,13 @@ class Page:
 
 
 def read_body(response: typing.Any, where: str, what: str, most: int) -> bytes:
-    """:raises ApiError: it is larger than that, or broke off"""
+    """Read the body of an answer of the API server.
+
+    :param where: request, for error messages
+    :param what: name of the answer, for error messages
+    :param most: limit in bytes
+    :raises ApiError: the body is larger than the limit, or the connection broke
+    """
     return read_counted(response, where, what, most, 0)[0]
 
 
@@ -66,14 +82,17 @@ def read_counted(
     seconds: float = 0.0,
     most_signs: int = 0,
 ) -> tuple[bytes, int]:
-    """Return the answer of a server, and the number of JSON values in it.
+    """Return the body of an answer of the API server, and the number of JSON values in it.
 
-    :param most: bytes
-    :param most_values: 0 for any number, which is not counted then
-    :param seconds: in which all of it must have come; 0 for any time
-    :param most_signs: signs of values with which it may come where those outside of its strings are few enough, since
-        who makes an object may fill a string with them; 0 for as many as values
-    :raises ApiError: it is larger than that, takes longer, or broke off
+    :param where: request, for error messages
+    :param what: name of the answer, for error messages
+    :param most: limit in bytes
+    :param most_values: limit of JSON values. 0 means no limit, and the values are not counted
+    :param seconds: limit in seconds for the whole answer; 0 means no limit
+    :param most_signs: limit of all characters that look like the start of a value, including those in strings, where a
+        client can put any number of them. Only those outside of strings count against ``most_values``. 0 means the same
+        limit as ``most_values``
+    :raises ApiError: the answer exceeds a limit, or the connection broke
     """
     said = bytearray()
     values = 0
@@ -100,8 +119,12 @@ def read_counted(
 
 
 def read_page(response: typing.Any, where: str, objects: int = 0) -> tuple[bytes, int]:
-    """:param objects: that were asked for
-    :raises ApiError: it is larger than a page may be, or broke off
+    """Return the body of one page of a list, and the number of JSON values in it.
+
+    :param where: request, for error messages
+    :param objects: number of objects that were requested. A page of one object may have twice as many values as another
+        page
+    :raises ApiError: the page exceeds its limits, or the connection broke
     """
     if objects != 1:
         return read_counted(response, where, "page", MOST_PAGE, MOST_PAGE_VALUES)
@@ -111,12 +134,19 @@ def read_page(response: typing.Any, where: str, objects: int = 0) -> tuple[bytes
 def read_object(
     response: typing.Any, where: str, most_bytes: int = MOST_OBJECT, most_values: int = MOST_VALUES
 ) -> Resource:
-    """:raises ApiError: the answer is larger than that, broke off, or is no object of JSON"""
+    """Read an answer that is one object.
+
+    :raises ApiError: the answer exceeds a limit, is not a JSON object, or the connection broke
+    """
     return decode_object(read_body(response, where, "answer", most_bytes), response.status, where, most_values)
 
 
 def decode_object(body: bytes, status: int, where: str, most_values: int = 0) -> Resource:
-    """:raises ApiError: it has more values, or is no object of JSON"""
+    """Parse a JSON object.
+
+    :param most_values: limit of JSON values; 0 means no limit
+    :raises ApiError: the text is not a JSON object, or has more values
+    """
     try:
         data = decode_answer(body, "the answer", most_values=most_values)
     except ParseError as error:
@@ -131,9 +161,10 @@ def describe_too_large() -> str:
 
 
 def cut_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, int]:
-    """Return the objects of a list, of which the largest have their metadata alone, with the values and bytes of all.
+    """Reduce the largest objects of a list to their metadata. Return all objects, and the total number of their values
+    and bytes.
 
-    Those alone are cut that no honest fleet has: a list of many small objects stays too large.
+    Only objects larger than any in a normal cluster are reduced, so a list of many small objects remains too large.
     """
     why = f"larger than {LARGE_VALUES} values or {LARGE_BYTES} bytes in a list that is too large, and not read"
     kept: list[Resource] = []
@@ -157,15 +188,17 @@ def cut_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, 
 
 
 def describe_place(item: Resource) -> str:
-    """The name of an object, with its namespace, in words."""
+    """Return the kind and name of an object, with its namespace if it has one, as text for messages."""
     space = find_metadata(item, "namespace")
     return title_of(item) + (f" in namespace {shown(space)}" if space else "")
 
 
 def list_items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resource]:
-    """The objects of a list, with the kind that the API leaves out.
+    """Yield the objects of a list. The kind is added to each object, because the API leaves it out in lists.
 
-    :raises ApiError: it is no list
+    :param data: the decoded list
+    :param path: path of the list in the API, for error messages
+    :raises ApiError: the answer is not a list of objects
     """
     # an empty list of metadata has null for its items
     items = [] if data.get("items", False) is None else data.get("items")
@@ -176,7 +209,7 @@ def list_items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resourc
 
 
 def find_metadata(data: Resource, key: str) -> str:
-    """A text of the metadata of a list or an object; empty where it is not there."""
+    """Return a value from the metadata of a list or an object as text. Return an empty string if it is missing."""
     metadata = data.get("metadata")
     return str(metadata.get(key) or "") if isinstance(metadata, dict) else ""
 
@@ -186,10 +219,10 @@ def find_version(data: Resource) -> str:
 
 
 def read_lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
-    """The lines of a watch, each of which is one object.
+    """Yield the lines of a watch. Each line is one event with one object.
 
-    :raises ApiError: a line is larger than an object may be. Its status is that of a version that is too old: a list
-        reads the others, and goes on behind it
+    :raises ApiError: a line exceeds the limits of an object. Its status is 410, as for a version that is too old, so
+        the caller lists the objects again and continues the watch after that
     """
     large = ApiError(410, TOO_LARGE, "an event is too large, and the list is read again", where)
     rest: list[bytes] = []
@@ -210,6 +243,6 @@ def read_lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
 
 
 def list_warnings(response: typing.Any) -> tuple[str, ...]:
-    """Texts of the headers ``Warning: 299 - "text"``."""
+    """Return the texts of the headers ``Warning: 299 - "text"``."""
     values = response.headers.getlist("Warning") if hasattr(response.headers, "getlist") else []
     return tuple(value.partition('"')[2].rstrip('"') for value in values)

@@ -38,18 +38,18 @@ def apply_all(
     pause: typing.Callable[[float], None] = time.sleep,
     absent: typing.Container[str] = (),
 ) -> tuple[Outcome, ...]:
-    """Dry-run all objects on the server, then apply those that it accepts and that would change. A refusal is an
-    outcome, and the other objects follow.
+    """Dry-run all objects on the server, then apply those that the server accepts and that would change. A refusal is
+    stored as an outcome, and the remaining objects follow.
 
-    An object of others is one that the collection did not make. A namespace of others is not changed. An object of a
-    joint kind of others gets the collection's fields, and remains theirs. Any other object of others is used where it
-    equals the rendered one, and refused where it differs: with the collection's label the teardown would delete it.
+    A foreign object is one that the collection did not create. A foreign namespace is not changed. A foreign object of
+    a joint kind gets the fields of the collection and remains foreign. Any other foreign object is used if it equals
+    the rendered one. If it differs, it is refused: with the label of the collection, the teardown would delete it.
 
-    :param wanted: fabric and object
+    :param wanted: pairs of fabric and object
     :param check_mode: stop after the dry run
-    :param pause: sleeps; a parameter, as ``clock``, so that a test needs no time
-    :param absent: namespaces that did not exist earlier in the run: another client made one that exists now, and no
-        object is applied in it
+    :param pause: function that sleeps for a number of seconds
+    :param absent: namespaces that did not exist earlier in the run. If one of them exists now, another client created
+        it, and no object is applied in it
     :raises ApiError: the server cannot be reached
     """
     planned = [_plan_apply(cluster, fabric, definition, absent) for fabric, definition in wanted]
@@ -86,8 +86,11 @@ def apply_all(
 
 
 def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> bool:
-    """Return whether an object was refused because another object of the same run did not exist yet: its namespace, or
-    an object that the refusal of a webhook names."""
+    """Return whether an object was refused because another object of the same run did not exist yet: either its
+    namespace, or an object that a webhook names in its refusal.
+
+    :param made: objects that this run creates
+    """
     applied = outcome.applied
     if applied.action != "refused":
         return False
@@ -101,7 +104,11 @@ def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> b
 def _plan_apply(
     cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str]
 ) -> tuple[Resource, Outcome]:
-    """Return the outcome of applying an object, and its definition."""
+    """Dry-run one object. Return the definition to apply, and the outcome that applying it would have.
+
+    :param absent: namespaces that did not exist earlier in the run. If ``definition`` is one of them and exists now, it
+        is refused, because another client created it
+    """
     applied = identify_object(fabric, definition)
     there = read_existing(cluster, definition)
     if there is not None and definition["kind"] == "Namespace" and applied.name in absent:
@@ -129,8 +136,9 @@ def _plan_apply(
 
 
 def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resource, there: Resource) -> Outcome:
-    """Return the outcome of an object of others that an apply would label as the collection's: unchanged where the
-    server finds it equal to the rendered one, refused otherwise. Nothing is written."""
+    """Return the outcome for a foreign object that would get the label of the collection. The outcome is unchanged if a
+    dry run shows that the object equals the rendered one, and refused otherwise. Nothing is written.
+    """
     metadata, before = dict(definition["metadata"]), stable(there)
     metadata["labels"] = {key: value for key, value in metadata["labels"].items() if key not in (LABEL, FABRIC_LABEL)}
     if not metadata["labels"]:
@@ -155,10 +163,11 @@ def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resou
 
 
 def _mark_unjudged(definition: Resource, planned: Outcome, made: typing.Iterable[AppliedObject]) -> Outcome:
-    """Mark an object as unjudged in check mode, where its kind or namespace is missing: an earlier stage would make
-    it, so the server cannot judge the object yet.
+    """Return the planned outcome of an object in check mode. If its kind or its namespace does not exist yet, because
+    an earlier stage or this run would create it, the action becomes ``unjudged``: the API server cannot judge the
+    object.
 
-    :param made: objects that this run would make
+    :param made: objects that this run would create
     """
     if not _is_not_found(planned) and not _came_too_early(planned, made):
         return planned

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The channels of one exec over its websocket, as bytes, in both directions at once: the protocols v5 and
-v4.channel.k8s.io.
+"""The channels of one exec as bytes over a websocket, in both directions at once. The protocols are v5.channel.k8s.io
+and v4.channel.k8s.io.
 
-The kubernetes client has the credentials, and the websocket library below it has the protocol. Its own WSClient can't
-be used: up to release 25 it makes text of all bytes, it hides the HTTP status of a refusal, it sends no impersonation,
-and it writes without reading. A command whose output nobody reads does not read its stdin either, so that a writer that
-does not read waits for ever.
+The kubernetes client provides the credentials, and the websocket library provides the websocket protocol. The WSClient
+of the kubernetes client is not used. Up to release 25 it decodes all bytes as text. It hides the HTTP status of a
+refusal, sends no impersonation headers, and writes without reading. A command whose output is not read may stop reading
+its stdin, so a writer that does not read could wait forever.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ _LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Refused(Exception):
-    """The API server did not open the channels.
+    """Raised if the API server did not open the channels.
 
-    :ivar status: of HTTP; 0 when there was no answer
-    :ivar body: what it said
-    :ivar reason: words of HTTP, or of the failed connection
+    :ivar status: HTTP status; 0 if there was no answer
+    :ivar body: body of the answer
+    :ivar reason: HTTP reason, or description of the failed connection
     """
 
     def __init__(self, status: int, reason: str, body: str = "") -> None:
@@ -92,12 +92,14 @@ _STATUS = re.compile(rb"HTTP/1\.[0-9] ([0-9]{3})[ \r\n]")
 
 
 class Way:
-    """The way to an API server, with the credentials of a client. Threads may share one."""
+    """A factory for websocket connections to one API server. It uses the address and credentials of a kubernetes
+    client. Several threads may share it.
+    """
 
     def __init__(self, configuration: typing.Any, headers: typing.Iterable[tuple[str, str]]) -> None:
-        """:param configuration: kubernetes.client.Configuration
-        :param headers: that the client adds to each request; those of impersonation count, of which one name may occur
-            again
+        """:param configuration: a kubernetes.client.Configuration
+        :param headers: headers that the client adds to each request. Only impersonation headers are used. A name may
+            occur more than once
         """
         self._configuration = configuration
         self._headers = [f"{name}: {value}" for name, value in headers if str(name).lower().startswith("impersonate-")]
@@ -105,9 +107,11 @@ class Way:
         self._tls: dict[str, typing.Any] = {}
 
     def open(self, path: str, query: typing.Sequence[tuple[str, str]], seconds: float) -> Channels:
-        """:param seconds: limit of each step: the connection, TLS, the answer
+        """Open the channels of an exec.
 
-        :raises Refused: no, or no answer
+        :param path: path of the exec in the API
+        :param seconds: limit in seconds of each step: the connection, TLS, the answer
+        :raises Refused: the API server refuses, or does not answer
         """
         url = f"{self._configuration.host.rstrip('/')}{path}?{urllib.parse.urlencode(query, errors='surrogateescape')}"
         scheme, _colon, rest = url.partition(":")
@@ -138,12 +142,13 @@ class Way:
         return Channels(found)
 
     def _tunnel(self, url: str, seconds: float) -> typing.Optional[socket.socket]:
-        """Return a connection to the API server through a proxy, with TLS; None where there is no proxy, and the
-        library connects by itself.
+        """Return a connection to the API server through a proxy, with TLS if the URL requires it. Return None if no
+        proxy is configured, and the websocket library connects by itself.
 
-        The library reads the answer of a proxy without a limit of its bytes or its time.
+        The websocket library is not used for the proxy, because it would read the answer of a proxy without a limit of
+        bytes or time.
 
-        :raises WebSocketException: the proxy does not make it, or says more than an answer has
+        :raises WebSocketException: the proxy refuses, or its answer exceeds a limit
         """
         proxy, server = self._proxy(url), urllib.parse.urlsplit(url)
         chosen = [proxy.get(f"http_{name}") for name in ("proxy_host", "proxy_port", "proxy_auth", "no_proxy")]
@@ -182,8 +187,9 @@ class Way:
         )
 
     def _secured(self, url: str) -> dict[str, typing.Any]:
-        """TLS as the client has it for all else. It is made once: each of a thousand connections would read the
-        certificates again."""
+        """Return the TLS options for the websocket library, or an empty dict if the URL has no TLS. The options are
+        built once and shared, so that a thousand connections do not read the certificates again.
+        """
         if not url.startswith("wss:"):
             return {}
         with self._lock:
@@ -230,14 +236,20 @@ def _make_refused_error(error: Exception, seconds: float) -> Refused:
 
 
 class _Answering:
-    """A socket while HTTP answers on it: whoever answers has so many bytes and seconds, and no more."""
+    """A wrapper of a socket during the HTTP handshake, which limits the bytes and the seconds of the server's answer.
+
+    :ivar whole: the wrapped socket
+    """
 
     def __init__(self, whole: typing.Any, seconds: float) -> None:
         self.whole = whole
         self._left, self._end = MOST_ANSWER, time.monotonic() + seconds
 
     def recv(self, size: int) -> bytes:
-        """:raises WebSocketException: the answer is too long; a time-out where it takes too long"""
+        """Receive bytes within the limits.
+
+        :raises WebSocketException: the answer is too long or takes too long
+        """
         if self._left <= 0:
             raise websocket.WebSocketProtocolException(f"the answer has more than {MOST_ANSWER} bytes")
         if time.monotonic() >= self._end:
@@ -254,11 +266,12 @@ class _Answering:
 def _connect_through(
     made: socket.socket, host: str, port: int, login: typing.Optional[tuple[str, str]], seconds: float
 ) -> None:
-    """Ask a proxy for a tunnel (RFC 9110, 9.3.6).
+    """Open a tunnel through a proxy (RFC 9110, 9.3.6).
 
-    :param made: the connection to it, which is one to the server afterwards
-    :param login: name and password for the proxy
-    :raises WebSocketException: it refuses, ends the connection, or its answer is too long or takes too long
+    :param made: connection to the proxy, which afterwards is a connection to the server
+    :param host: host of the server, with brackets around an IPv6 address
+    :param login: user name and password for the proxy
+    :raises WebSocketException: the proxy refuses or closes the connection, or its answer is too long or takes too long
     """
     lines = [f"CONNECT {host}:{port} HTTP/1.1", f"Host: {host}:{port}"]
     if login and login[0]:
@@ -281,11 +294,12 @@ def _connect_through(
 
 
 class _Socket(_Base):  # type: ignore[misc]
-    """A websocket that sends nothing by itself: what it has to say, such as the answer to a ping, waits for its turn
-    behind a frame that is half sent."""
+    """A nonblocking websocket that queues outgoing frames in ``waiting``. A frame that the library sends itself, such
+    as a pong, is sent after the frame that is partly sent.
+    """
 
     def __init__(self, seconds: typing.Optional[float] = None, **options: typing.Any) -> None:
-        """:param seconds: limit of the answer by which it becomes a websocket; None: it is one already"""
+        """:param seconds: limit in seconds for the answer to the handshake; None if the handshake is complete"""
         self._seconds = seconds
         self._sock: typing.Any = None
         super().__init__(**options)
@@ -317,17 +331,22 @@ class _Socket(_Base):  # type: ignore[misc]
         self._sock = sock if sock is None or self._seconds is None else _Answering(sock, self._seconds)
 
     def answered(self) -> None:
-        """It is a websocket from now on: what comes are frames, which have limits of their own."""
+        """End the handshake: from now on the limits of frames apply instead of those of the HTTP answer."""
         self._seconds = None
         self._sock = getattr(self._sock, "whole", self._sock)
 
     def begin_turn(self) -> None:
-        """From now on so much may be received as keeps nobody from the clock."""
+        """Start a turn of receiving: reset the limits of bytes, frames and seconds that one turn may take. Because of
+        these limits, a flood of data cannot delay the check of a timeout.
+        """
         self._bytes, self._frames, self._end = BURST, BURST_FRAMES, time.monotonic() + BURST_SECONDS
 
     def recv_frame(self) -> typing.Any:
-        """:raises BlockingIOError: nothing is there at the moment, or the turn is over. The library reads all frames of
-        a message in one call"""
+        """Receive a frame. The library reads all frames of a message in one call.
+
+        :raises BlockingIOError: no data is available, or the turn is over
+        :raises WebSocketProtocolException: a message is larger than MOST_FRAME
+        """
         if self._bytes <= 0 or self._frames <= 0 or time.monotonic() >= self._end:
             raise BlockingIOError
         frame = super().recv_frame()
@@ -363,10 +382,11 @@ class _Socket(_Base):  # type: ignore[misc]
 
 
 class Channels:
-    """An exec that was opened. What breaks it is kept in ``lost``; what came before can be taken all the same.
+    """The open channels of one exec. A connection error is stored in ``lost`` instead of being raised, so that data
+    that arrived before the error can still be read.
 
-    :ivar lost: why there is no connection any more; empty as long as there is one, and when the server ended it in
-        order
+    :ivar open: whether the connection is open
+    :ivar lost: error that ended the connection; empty while it is open, and if the server closed it normally
     """
 
     def __init__(self, socket: typing.Any) -> None:
@@ -382,21 +402,21 @@ class Channels:
 
     @property
     def unsent(self) -> bool:
-        """Return whether bytes wait for the server to take them."""
+        """Return whether bytes are waiting to be sent."""
         return bool(self._stdin or self._socket.waiting)
 
     def write(self, data: bytes) -> None:
-        """Hand over bytes for stdin. What the server does not take at once goes out with ``update``."""
+        """Queue bytes for stdin and send as many as possible. ``update`` sends the rest."""
         if data and self.open and not self._mute:
             self._stdin.append(memoryview(data))
             self._send()
 
     def take(self, channel: int) -> bytes:
-        """Return the bytes that came on a channel since the last time."""
+        """Return the bytes that arrived on a channel since the last call."""
         return bytes(self._came.pop(channel, b""))
 
     def update(self, seconds: float) -> None:
-        """Send and receive what can be; wait at most ``seconds`` until something can."""
+        """Send and receive data. Wait for at most ``seconds`` until the socket is ready."""
         if not self.open:
             return
         if not self._mute and time.monotonic() - self._traffic > QUIET_SECONDS:
@@ -411,7 +431,7 @@ class Channels:
         self._send()
 
     def _ready(self, seconds: float) -> bool:
-        """Wait for the socket; whether there is something to receive."""
+        """Wait until the socket is ready. Return whether there is data to receive."""
         sock = self._there()
         # TLS decrypts several frames at once, and no poll shows what it holds
         if isinstance(sock, ssl.SSLSocket) and sock.pending():
@@ -421,14 +441,18 @@ class Channels:
         return any(events & ~select.POLLOUT for _number, events in poll.poll(max(0.0, seconds) * 1000))
 
     def _there(self) -> typing.Any:
-        """Return the socket, unless another thread has closed it."""
+        """Return the socket of the connection.
+
+        :raises ConnectionError: another thread has closed the connection
+        """
         if self._socket.sock is None:
             raise ConnectionError("closed here")
         return self._socket.sock
 
     def _receive(self) -> None:
-        """Receive what has come, up to a limit, so that a flood does not hold up the timeout. The library keeps the
-        part of a frame that is here already."""
+        """Receive the available data, up to a limit for each call, so that a flood of data does not delay the check of
+        a timeout. The websocket library keeps incomplete frames.
+        """
         self._socket.begin_turn()
         with contextlib.suppress(*_LATER):
             while self.open:
@@ -447,7 +471,7 @@ class Channels:
                     came.extend(memoryview(frame.data)[1 : 1 + room])
 
     def _send(self) -> None:
-        """As much as the server takes without a wait."""
+        """Send as many bytes as the socket accepts without waiting."""
         try:
             while self.unsent and self.open:
                 if not self._socket.waiting:
@@ -466,7 +490,7 @@ class Channels:
             self._socket.waiting.clear()
 
     def _push(self) -> bool:
-        """Return whether the system took bytes."""
+        """Send queued bytes. Return False if the socket accepts no bytes at the moment."""
         waiting = self._socket.waiting
         try:
             taken = self._there().send(bytes(waiting))
@@ -476,8 +500,9 @@ class Channels:
         return True
 
     def close(self) -> None:
-        """Leave, without a wait for the other side's farewell: that would be seconds for each of a thousand pods.
-        Another thread may do it."""
+        """Close the connection without waiting for the close frame of the server, which would take seconds for each of
+        a thousand pods. Another thread may call this.
+        """
         if self.open:
             self._stdin.clear()
             with contextlib.suppress(*_ENDS):

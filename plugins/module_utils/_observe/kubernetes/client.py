@@ -16,21 +16,26 @@ from .shell import Clock, Shell
 
 
 class Cluster(ClusterReader):
-    """Reads from one API server, changes objects on it, and runs commands in pods."""
+    """A client for one API server that reads and changes objects, and runs commands in pods."""
 
     def __init__(self, dynamic: typing.Any, guard: typing.Optional[typing.Callable[[], None]] = None) -> None:
-        """Connect as ``ClusterReader`` does."""
+        """:param dynamic: as for ``ClusterReader``
+        :param guard: as for ``ClusterReader``
+        """
         super().__init__(dynamic, guard)
         self._way: typing.Optional[Way] = None
 
     def guarded(self, guard: typing.Callable[[], None]) -> Cluster:
-        """Return the same API server with a guard that is called before anything is written."""
+        """Return a client for the same API server with another guard.
+
+        :param guard: function that is called before each write, and raises an error if writes are forbidden
+        """
         return Cluster(self._dynamic, guard)
 
     def apply(self, definition: Resource, manager: str, dry_run: bool) -> tuple[Resource, tuple[str, ...]]:
-        """Apply an object (server-side apply); return the new object, and the server's warnings.
+        """Apply an object by server-side apply. Return the new object, and the warnings of the server.
 
-        :raises ApiError: the server or a webhook refuses it; reason Conflict when another manager owns a field
+        :raises ApiError: the server or a webhook refuses it. The reason is Conflict if another manager owns a field
         """
         metadata = definition["metadata"]
         path = path_of(kind_of(definition), metadata.get("namespace", ""), metadata["name"])
@@ -39,7 +44,7 @@ class Cluster(ClusterReader):
         return read_object(response, f"PATCH {path}"), list_warnings(response)
 
     def patch(self, kind: str, namespace: str, name: str, change: Resource) -> Resource:
-        """Merge ``change`` into an object (JSON merge patch, RFC 7386); null removes a key.
+        """Merge ``change`` into an object and return it (JSON merge patch, RFC 7386). A null value removes a key.
 
         :raises ApiError: the server refuses it, or the object does not exist
         """
@@ -48,11 +53,12 @@ class Cluster(ClusterReader):
         )
 
     def remove_field(self, kind: str, namespace: str, name: str, uid: str, field: str) -> Resource:
-        """Remove a field of an object, whatever else of it has changed (JSON patch, RFC 6902).
+        """Remove a field of an object and return the object (JSON patch, RFC 6902). Other changes of the object are not
+        overwritten.
 
-        :param uid: uid of the object; another object of this name keeps its field
+        :param uid: uid of the object. Another object of this name is not changed
         :param field: JSON pointer to the field
-        :raises ApiError: the server refuses it, or the object does not exist or is another one now
+        :raises ApiError: the server refuses it, the object does not exist, or it has another uid
         """
         change = [{"op": "test", "path": "/metadata/uid", "value": uid}, {"op": "remove", "path": field}]
         return self._json(
@@ -60,10 +66,10 @@ class Cluster(ClusterReader):
         )
 
     def create(self, definition: Resource, manager: str = "") -> Resource:
-        """Create an object.
+        """Create an object and return it.
 
-        :param manager: manager of its fields; empty: the API server derives it from the client's name
-        :raises ApiError: the server refuses it; reason AlreadyExists where the object exists
+        :param manager: field manager. If empty, the API server derives it from the name of the client
+        :raises ApiError: the server refuses it. The reason is AlreadyExists if the object exists
         """
         path, query = (
             path_of(kind_of(definition), definition["metadata"].get("namespace", "")),
@@ -72,9 +78,9 @@ class Cluster(ClusterReader):
         return self._json("post", path, query, body=definition)
 
     def replace(self, definition: Resource) -> Resource:
-        """Replace a whole object.
+        """Replace a whole object and return it.
 
-        :raises ApiError: the server refuses it; reason Conflict when the object has another resourceVersion now
+        :raises ApiError: the server refuses it. The reason is Conflict if the object has another resourceVersion now
         """
         metadata = definition["metadata"]
         return self._json(
@@ -90,10 +96,10 @@ class Cluster(ClusterReader):
         dry_run: bool = False,
         only: typing.Optional[typing.Mapping[str, str]] = None,
     ) -> bool:
-        """Delete an object; return False when it did not exist.
+        """Delete an object. Return False if it did not exist.
 
-        :param only: ``uid`` or ``resourceVersion`` of the object: another object of this name is not deleted, and
-            counts as absent
+        :param only: required ``uid`` or ``resourceVersion`` of the object. Another object of this name is not deleted,
+            and counts as absent
         :raises ApiError: the server refuses it
         """
         query = [("propagationPolicy", "Background")] + ([("dryRun", "All")] if dry_run else [])
@@ -121,11 +127,11 @@ class Cluster(ClusterReader):
         return True
 
     def evict(self, namespace: str, pod: str, uid: str) -> bool:
-        """Evict a pod, as a drain does, if its PodDisruptionBudgets allow it; return False when it did not exist.
+        """Evict a pod, as a drain does, if its PodDisruptionBudgets allow it. Return False if it did not exist.
 
         :param uid: uid of the pod. Another pod of this name, such as that of a StatefulSet on another node, remains,
             and counts as absent
-        :raises ApiError: the server refuses it; with ``held`` while a PodDisruptionBudget forbids it
+        :raises ApiError: the server refuses it. ``held`` is true while a PodDisruptionBudget forbids it
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
         body = {
@@ -145,11 +151,11 @@ class Cluster(ClusterReader):
     def exec(
         self, container: Container, command: typing.Sequence[str], stderr: bool = True, seconds: float = TIMEOUT[1]
     ) -> Channels:
-        """Start a command in a container, with its stdin and its streams.
+        """Start a command in a container, and return the channels of its streams.
 
-        :param stderr: read the command's stderr on a channel of its own; otherwise it is lost
-        :param seconds: limit of each step of the connection
-        :raises ApiError: the container does not exist or does not run, or this is forbidden
+        :param stderr: read the stderr of the command on a separate channel. Otherwise it is lost
+        :param seconds: limit in seconds of each step of the connection
+        :raises ApiError: the container does not exist or does not run, or exec is forbidden
         """
         if self._way is None:
             self._way = Way(self._dynamic.configuration, self._dynamic.client.default_headers.items())
@@ -162,7 +168,7 @@ class Cluster(ClusterReader):
             raise api_error(refused, f"exec in {container}") from refused
 
     def shell(self, namespace: str, pod: str, container: str, command: typing.Sequence[str], clock: Clock) -> Shell:
-        """Start a shell in a container (_parse/pods/shell.py parses its output).
+        """Start a shell in a container, with a few retries (_parse/pods/shell.py parses its output).
 
         :raises ApiError: the container does not exist or does not run
         """

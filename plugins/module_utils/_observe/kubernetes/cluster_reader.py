@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read objects and logs from the API server: get, list, watch. _parse parses its answers."""
+"""Read objects and logs from the API server: get, list, watch. The layer _parse parses the objects."""
 
 from __future__ import annotations
 
@@ -78,14 +78,11 @@ class Listing:
 
 
 class ClusterReader:
-    """Reads from one API server.
-
-    A guard is called before each request that changes an object, and raises an error where that is forbidden.
-    """
+    """A client that reads from one API server."""
 
     def __init__(self, dynamic: typing.Any, guard: typing.Optional[typing.Callable[[], None]] = None) -> None:
-        """:param dynamic: a DynamicClient of the kubernetes client (kubernetes.core's get_api_client makes one)
-        :param guard: called before anything is written; it raises the error that forbids that
+        """:param dynamic: a DynamicClient of the kubernetes client, as get_api_client of kubernetes.core returns it
+        :param guard: function that is called before each write and raises an error if writes are forbidden
         """
         self._dynamic = dynamic
         self._guard = guard
@@ -128,16 +125,17 @@ class ClusterReader:
         return read_object(self._call(method, path, query, body, **more), f"{method.upper()} {path}")
 
     def version(self) -> str:
-        """Return the version of the API server, such as v1.34.4.
+        """Return the version of the API server, such as v1.34.4. Return ``of unknown version`` if the answer does not
+        contain it.
 
-        :raises ApiError: no answer
+        :raises ApiError: the server refuses or does not answer
         """
         return str(self._json("get", "/version").get("gitVersion") or "of unknown version")
 
     def serves(self, group: str) -> bool:
         """Return whether the server knows an API group, such as security.openshift.io.
 
-        :raises ApiError: any refusal except that the group does not exist
+        :raises ApiError: any error except that the group does not exist
         """
         try:
             self._json("get", f"/apis/{group}")
@@ -150,7 +148,7 @@ class ClusterReader:
     def read(self, path: str) -> Resource:
         """Return the answer to a path of the API, such as the list of its resources.
 
-        :raises ApiError: also when the path does not exist, or the answer is larger than a page of objects may be
+        :raises ApiError: the server refuses, the path does not exist, or the answer exceeds the limits of a page
         """
         where = f"GET {path}"
         return decode_object(read_page(self._call("get", path), where)[0], 200, where)
@@ -158,14 +156,14 @@ class ClusterReader:
     def get(self, kind: str, namespace: str, name: str) -> Resource:
         """Return an object.
 
-        :raises ApiError: also when it does not exist
+        :raises ApiError: the server refuses, or the object does not exist
         """
         return self._json("get", path_of(kind, namespace, name))
 
     def dated(self, kind: str, namespace: str, name: str) -> tuple[typing.Optional[Resource], str]:
-        """Return an object, None when it does not exist, and the time of the answer by the server (its header Date).
+        """Return an object, and the header Date of the answer. The object is None if it does not exist.
 
-        :raises ApiError: any other refusal
+        :raises ApiError: the server refuses for any other reason
         """
         path = path_of(kind, namespace, name)
         try:
@@ -186,17 +184,20 @@ class ClusterReader:
         most: int = 0,
         only: typing.Optional[Choice] = None,
     ) -> Listing:
-        """List all objects of a kind. Each item gets the kind, which the API leaves out in lists.
+        """Return all objects of a kind. Each object gets the kind, which the API leaves out in lists.
 
-        :param selector: label selector; ``fields``: field selector
-        :param most: limit of the objects; fewer are returned where they are larger than a page may be, or where
-            ``only`` chooses none in MOST_PASSED answers. 0: no limit
-        :param only: chooses an object by its metadata. The others are not kept, and may be of any number and size
+        An object that exceeds the limits of a page is returned as its metadata and ``NOT_READ``, if its kind is in
+        _PARTIAL. The same applies to the largest objects of such a kind if all of them together exceed the limits of a
+        list.
 
-        An object that is larger than a page may be is returned as its metadata and ``NOT_READ``, if its kind is in
-        _PARTIAL. So are the largest objects of such a kind where all of them together exceed the limits of a list.
-
-        :raises ApiError: with ``absent`` when the server does not know the kind
+        :param selector: label selector
+        :param fields: field selector
+        :param most: limit of the number of objects; 0 means no limit. Fewer are returned if they exceed the limits of a
+            page, or if ``only`` accepts too few in MOST_PASSED answers
+        :param only: function that accepts an object by its metadata. Objects that it rejects are not kept, and may be
+            of any number and size
+        :raises ApiError: the server refuses, or the list exceeds its limits. ``absent`` is true if the server does not
+            know the kind
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
         path = path_of(kind, namespace)
@@ -232,13 +233,14 @@ class ClusterReader:
         only: typing.Optional[Choice] = None,
         partial: bool = False,
     ) -> typing.Iterator[Resource]:
-        """Yield all objects of a kind, page by page, so that few objects of a large cluster are kept at once.
+        """Yield all objects of a kind, page by page, so that only one page is in memory.
 
-        :param selector: label selector; ``fields``: field selector
-        :param only: as of ``list``
-        :param partial: the caller accepts an object with its metadata alone, as for a kind in _PARTIAL
-        :raises ApiError: as ``list``. For an object that is larger than a page may be, and may not be partial, it is
-            raised after all other objects, with its name
+        :param selector: label selector
+        :param fields: field selector
+        :param only: as in ``list``
+        :param partial: accept an object with only its metadata, as for a kind in _PARTIAL
+        :raises ApiError: as in ``list``. If an object exceeds the limits of a page and must not be partial, an error
+            with its name is raised after all other objects
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
         for page in self._read_pages(kind, namespace, chosen, only=only, partial=partial):
@@ -263,12 +265,14 @@ class ClusterReader:
         only: typing.Optional[Choice] = None,
         partial: bool = False,
     ) -> typing.Iterator[Page]:
-        """Yield pages with as many objects as fit into the limits of a page. Any client that may make an object decides
-        its size, and a page of 500 of them is in memory.
+        """Yield pages with as many objects as fit into the limits of a page. Any client that can create an object
+        decides its size, and a page of 500 objects is in memory.
 
+        :param chosen: query parameters of the selectors
         :param accept: media types of the header Accept; empty for whole objects
-        :param most: objects of a page
-        :param only: as of ``list``
+        :param most: largest number of objects of a page
+        :param only: as in ``list``
+        :param partial: as in ``pages``
         """
         path, rest, limit = path_of(kind, namespace), "", most
         headers = {"Accept": accept} if accept else {}
@@ -314,9 +318,11 @@ class ClusterReader:
     def _read_large(
         self, kind: Kind, path: str, query: typing.Sequence[tuple[str, str]], error: ApiError
     ) -> tuple[Page, str]:
-        """Return a page with the metadata of the one object that is too large, and the token of the next page.
+        """Return a page with only the metadata of an object that is too large to read, and the token of the next page.
 
-        :raises ApiError: the metadata is too large as well, or the page has not exactly one object
+        :param query: parameters of a request for a page of one object
+        :param error: error of the request for the whole object
+        :raises ApiError: the metadata is too large as well, or the page does not contain exactly one object
         """
         body, values = read_page(self._call("get", path, query, header_params={"Accept": METADATA}), f"GET {path}")
         data = decode_object(body, 200, f"GET {path}")
@@ -328,9 +334,11 @@ class ClusterReader:
         return Page((item,), find_version(data), values, len(body)), find_metadata(data, "continue")
 
     def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
-        """Yield the events since ``version`` until the server ends the watch. The connection is open when this returns.
+        """Open a watch. Return an iterator over the events since ``version``, which ends when the server ends the
+        watch. The connection is open when this function returns.
 
-        :raises ApiError: also, from the iterator, for an ERROR event; its status is 410 when ``version`` is too old
+        :raises ApiError: the server refuses. The iterator raises it for an ERROR event too; its status is 410 if
+            ``version`` is too old
         """
         path = path_of(kind, namespace)
         query = [
@@ -370,10 +378,10 @@ class ClusterReader:
                 response.close()
 
     def log(self, namespace: str, pod: str, seconds: int) -> str:
-        """Return the last seconds of a pod's log.
+        """Return the part of the log of a pod that was written in the last ``seconds``.
 
-        :raises ApiError: the pod does not exist, the log is forbidden or longer than its limit; with status 0 where
-            the API server does not answer, and with 504 where the kubelet of the node gives no log
+        :raises ApiError: the pod does not exist, or the log is forbidden or exceeds its limit. The status is 0 if the
+            API server does not answer, and 504 if the kubelet of the node does not return the log
         """
         query = [("sinceSeconds", str(seconds)), ("tailLines", str(LOG_LINES))]
         path = f"{path_of('Pod', namespace, pod)}/log"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the API server, or the way to it, answers in place of what was asked for."""
+"""Errors of requests to the API server, and retries after temporary errors."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ try:
 except ImportError:
     # the modules name the missing library before they come here
     class ApiException(Exception):  # type: ignore[no-redef]
-        """Stands for that of the client."""
+        """Replacement for ApiException of the kubernetes client, which is not installed."""
 
     class HTTPError(Exception):  # type: ignore[no-redef]
-        """Stands for that of urllib3."""
+        """Replacement for HTTPError of urllib3, which is not installed."""
 
 
 __all__ = ["CONFIGURATION", "PAUSES", "TOO_LARGE", "ApiError", "ApiException", "HTTPError", "again", "api_error"]
@@ -40,13 +40,14 @@ CONFIGURATION = "Configuration"
 
 
 class ApiError(RdmaError):
-    """The API server refused, or could not be reached.
+    """Raised if the API server refused a request, or could not be reached.
 
-    :ivar status: HTTP status; 0 when there was no answer
-    :ivar reason: of the API's Status: NotFound, Forbidden, Conflict, Expired...
-    :ivar text: the server's own words
-    :ivar causes: of the API's Status, such as DisruptionBudget
-    :ivar retry_after: seconds after which the server wants to be asked again; 0 when it does not say
+    :ivar status: HTTP status; 0 if there was no answer
+    :ivar reason: reason in the API's Status: NotFound, Forbidden, Conflict, Expired...
+    :ivar text: message of the server
+    :ivar where: request, or source of the credentials
+    :ivar causes: reasons of the causes in the API's Status, such as DisruptionBudget
+    :ivar retry_after: seconds after which the server requests a retry; 0 if unknown
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class ApiError(RdmaError):
         causes: tuple[str, ...] = (),
         retry_after: float = 0.0,
     ) -> None:
-        """:param remedy: where it is another one than that of the status"""
+        """:param remedy: remedy that replaces the default remedy of the status"""
         super().__init__(f"{where}: {text.rstrip('.')}", _remedy(status, reason, text) if remedy is None else remedy)
         self.status = status
         self.reason = reason
@@ -74,20 +75,22 @@ class ApiError(RdmaError):
 
     @property
     def too_large(self) -> bool:
-        """Whether an answer was left for its size."""
+        """Return whether an answer exceeded its size limit."""
         return self.reason == TOO_LARGE
 
     @property
     def held(self) -> bool:
-        """Whether a PodDisruptionBudget refuses an eviction. The API server says 429 of that too.
-        [kubernetes pkg/registry/core/pod/storage/eviction.go, createTooManyRequestsError]
+        """Return whether a PodDisruptionBudget is the reason why an eviction was refused. The API server uses status
+        429 for this as well as for overload. [kubernetes pkg/registry/core/pod/storage/eviction.go,
+        createTooManyRequestsError]
         """
         return self.status == 429 and ("DisruptionBudget" in self.causes or "disruption budget" in self.text.lower())
 
     @property
     def passing(self) -> bool:
-        """Whether the same may be granted in a moment: the server, or the way from it to the node, is overloaded or
-        starts anew."""
+        """Return whether the error is temporary, so that a retry may succeed soon: the API server, or its connection to
+        the node, is overloaded or restarts.
+        """
         text = self.text.lower()
         if "not found" in text:
             # in the image, in the pod: kubelets say 500 of it
@@ -98,7 +101,9 @@ class ApiError(RdmaError):
 
 
 def _remedy(status: int, reason: str, text: str) -> str:
-    """What helps against what the server, or the way to it, says."""
+    """Return the remedy for an error of the server or of the connection to it. Return an empty string if no remedy is
+    known.
+    """
     if status == 0 and any(words in text for words in UNTRUSTED):
         return (
             "The server is not the one that the kubeconfig trusts: take the certificate authority of this cluster, or"
@@ -121,9 +126,10 @@ def _remedy(status: int, reason: str, text: str) -> str:
 
 
 def again(attempt: typing.Callable[[], T]) -> T:
-    """Try what the server may grant in a moment, a few times. For what has not begun when it is refused.
+    """Call ``attempt`` until it succeeds, at most three times, with a pause before each retry. Use it only for
+    operations that have not begun when they are refused.
 
-    :raises ApiError: of the last attempt, or of the first one that another would not help
+    :raises ApiError: error of the last attempt, or the first error that is not temporary
     """
     for pause in PAUSES:
         try:
@@ -137,7 +143,7 @@ def again(attempt: typing.Callable[[], T]) -> T:
 
 
 def api_error(error: typing.Any, where: str) -> ApiError:
-    """The server's Status, where it sent one."""
+    """Return the ApiError for an exception of the client, with the details of the server's Status if there is one."""
     body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else error.body
     try:
         status = decode_json(body or "", "Status", most_bytes=MIB, unique=False)
@@ -158,7 +164,7 @@ def api_error(error: typing.Any, where: str) -> ApiError:
 
 
 def _list_cause_reasons(status: Resource) -> tuple[str, ...]:
-    """Reasons of the causes of a v1 Status."""
+    """Return the reason of each cause in the details of a v1 Status, such as DisruptionBudget."""
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
     return (
@@ -169,7 +175,8 @@ def _list_cause_reasons(status: Resource) -> tuple[str, ...]:
 
 
 def _retry_after(error: typing.Any) -> float:
-    """The header Retry-After in seconds (RFC 9110, 10.2.3); 0 where there is none, or where it is a date, which the API
-    server never sends."""
+    """Return the header Retry-After in seconds (RFC 9110, 10.2.3). Return 0 if it is missing or is a date, which the
+    API server never sends.
+    """
     value = str((getattr(error, "headers", None) or {}).get("Retry-After") or "")
     return float(value) if value.isascii() and value.isdigit() and len(value) < 6 else 0.0

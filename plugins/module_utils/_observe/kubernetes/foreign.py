@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a namespace that the collection made may be deleted: not with objects of others in it, since they would go
-with it."""
+"""Check whether a namespace that the collection created may be deleted. It must not contain objects of other clients,
+because they would be deleted with it.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +24,10 @@ _NAMED = 5
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """The reason why a namespace stays.
+    """The reasons why a namespace must not be deleted.
 
-    :ivar objects: ``kind name`` of what is not the collection's
-    :ivar unread: what could not be listed, and why: nobody knows what is there
+    :ivar objects: ``kind name`` of each object that the collection did not create, or that did not disappear in time
+    :ivar unread: resources that could not be listed, so that their objects are unknown, each with the reason
     """
 
     objects: tuple[str, ...] = ()
@@ -47,16 +48,16 @@ class Kept:
 def objects_of_others(
     cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
 ) -> typing.Optional[Kept]:
-    """Look through all that a namespace holds, by the API server's own discovery, and say what keeps it from being
-    deleted; None when nothing does.
+    """Return the reasons why a namespace that the collection created must not be deleted. Return None if it may be
+    deleted. All objects of the namespace are listed, of each kind in the discovery of the API server.
 
-    For each deletion of a namespace that the collection made. What is being deleted is waited for, and keeps the
-    namespace when it does not go. The user needs the right to list all resources in the namespace; what may not be
-    listed keeps it, too. An object that is made after the look is not seen.
+    Wait for objects that are being deleted. If some of them remain at the limit, the namespace must not be deleted. The
+    user needs the right to list all resources in the namespace, because a resource that cannot be listed prevents the
+    deletion. Objects that are created after this check are not found.
 
-    :param limit: seconds to wait for what is being deleted
-    :param pause: sleeps; given in, as ``clock``, so that a test needs no time
-    :raises ApiError: the server cannot be reached
+    :param limit: limit in seconds of the wait for objects that are being deleted
+    :param pause: function that sleeps for a number of seconds
+    :raises ApiError: the API server cannot be reached
     """
     end = clock() + limit
     while True:
@@ -75,9 +76,9 @@ def objects_of_others(
 
 
 def everything(cluster: Cluster, namespace: str, unread: list[str]) -> typing.Iterator[tuple[str, Resource]]:
-    """Yield the kind and metadata of each object of a namespace, by the API server's own discovery.
+    """Yield the kind and metadata of each object in a namespace. The kinds come from the discovery of the API server.
 
-    :param unread: takes what could not be listed, and why
+    :param unread: list to which resources that could not be listed are added, each with the reason
     :raises ApiError: the server cannot be reached
     """
     for item in _list_api_resources(cluster, unread):
@@ -86,9 +87,9 @@ def everything(cluster: Cluster, namespace: str, unread: list[str]) -> typing.It
 
 
 def _list_api_resources(cluster: Cluster, unread: list[str]) -> list[ApiResource]:
-    """Each resource once, in the version that the server prefers.
+    """Return each resource that can be listed once, in the version that the server prefers.
 
-    :param unread: takes the versions of the API that do not tell their resources, and why
+    :param unread: list to which API versions whose resources are unknown are added, each with the reason
     """
     found: dict[tuple[str, str], ApiResource] = {}
     try:
@@ -110,7 +111,11 @@ def _list_api_resources(cluster: Cluster, unread: list[str]) -> list[ApiResource
 def _list_resource_objects(
     cluster: Cluster, resource: ApiResource, namespace: str, unread: list[str]
 ) -> typing.Iterator[Resource]:
-    """Yield the objects of one resource in a namespace, with their metadata."""
+    """Yield the metadata of the objects of one resource in a namespace.
+
+    :param unread: list to which the resource is added, with the reason, if it cannot be listed
+    :raises ApiError: the API server cannot be reached
+    """
     try:
         yield from cluster.metadata((resource.base, resource.plural, True), namespace)
     except ApiError as error:
@@ -120,7 +125,12 @@ def _list_resource_objects(
 
 
 def _note_unread_resource(error: typing.Union[ApiError, ResourceError], what: str, unread: list[str]) -> None:
-    """:raises ApiError: the server cannot be reached"""
+    """Add a resource that could not be listed to ``unread``, with the reason.
+
+    :param error: reason why it could not be listed
+    :param what: name of the resource or API version
+    :raises ApiError: the API server cannot be reached
+    """
     if isinstance(error, ApiError) and error.status == 0:
         raise error
     unread.append(f"{what} ({error.text if isinstance(error, ApiError) else error.seen})")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From where a cluster lets its nodes pull images."""
+"""Read the registries and mirrors from which the nodes of a cluster may pull images."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ CONFIG, NAME = "Image.config.openshift.io", "cluster"
 
 
 def observe(cluster: Cluster, named: typing.Mapping[str, str]) -> ImageFacts:
-    """Read it all. What cannot be read is in ``errors``; a kind that the server does not serve has no objects.
+    """Read the mirror rules and the registry lists of the cluster. Errors are stored in ``errors`` of the result. A
+    kind that the API server does not know counts as one without objects.
 
-    :param named: images beside those of the fabrics, by the variable that names them
-    :raises ApiError: the server cannot be reached
+    :param named: names of images in addition to those of the fabrics, by the variable that sets them
+    :raises ApiError: the API server cannot be reached
     """
     errors: list[str] = []
 
@@ -50,8 +51,12 @@ def observe(cluster: Cluster, named: typing.Mapping[str, str]) -> ImageFacts:
 
 
 def _is_kind_served(cluster: Cluster, kind: str) -> bool:
-    """Return whether there may be objects of a kind: a user without the right to list it is refused before the server
-    checks whether it knows the kind."""
+    """Return whether the API server knows the API group of a kind. Return True if this cannot be determined. A refused
+    list is no evidence, because the API server checks the rights of the user before it checks whether it knows the
+    kind.
+
+    :raises ApiError: the API server cannot be reached
+    """
     try:
         return cluster.serves(group_of(kind))
     except ApiError as error:

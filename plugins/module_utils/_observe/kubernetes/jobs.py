@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A training job in a cluster, and what it meets there."""
+"""Read a training job from a cluster, and the objects of the cluster that it uses."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ _MOST_OF_PODS = 100_000
 
 
 def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> tuple[Resource, ...]:
-    """Read the object, and the runtime that a TrainJob refers to, should it be there.
+    """Return a job, and the runtime that it refers to if it is a TrainJob and the runtime exists.
 
-    :raises ApiError: it is not there, or the server refuses
-    :raises ResourceError: a TrainJob that names no runtime
+    :raises ApiError: the job does not exist, or the server refuses
+    :raises ResourceError: a TrainJob names no runtime
     """
     job = {"kind": kind, **cluster.get(kind, namespace, name)}
     return (job, *read_runtimes(cluster, [job]))
 
 
 def read_runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, typing.Any]]) -> tuple[Resource, ...]:
-    """Return the runtimes that TrainJobs refer to; one that is not there is left out, and the linter says so.
+    """Return the runtimes that TrainJobs refer to. A missing runtime is left out, and the linter reports it.
 
     :raises ApiError: the server refuses
     """
@@ -71,13 +71,13 @@ def observe(
     hcas: typing.Mapping[str, NodeHcas],
     wanted: JobObjects,
 ) -> JobSurroundings:
-    """Read it all. What cannot be read is in ``errors``.
+    """Read the objects of the cluster that jobs use. Errors are stored in ``errors`` of the result.
 
-    :param namespaces: of the jobs
-    :param running: namespace and name of each job whose pods are looked at
-    :param hcas: answer of node_info of each node
-    :param wanted: what the jobs name
-    :raises ApiError: the server cannot be reached
+    :param namespaces: namespaces of the jobs
+    :param running: namespace and name of each running job, whose pods are read too
+    :param hcas: result of node_info for each node
+    :param wanted: names of the objects to which the jobs refer
+    :raises ApiError: the API server cannot be reached
     """
     reader, attachments = JobReader(cluster), _Named(wanted.attachments, wanted.resources)
     # what is wrong with these is an error for jobs with claims alone
@@ -118,10 +118,11 @@ def observe(
 
 
 def _read_pods(reader: JobReader, running: typing.Sequence[tuple[str, str]]) -> tuple[PodDevices, ...]:
-    """Read the devices of the pods of jobs; those behind ``_MOST_OF_PODS`` are counted in an error.
+    """Return the RDMA devices and interfaces of the pods of running jobs. ``_MOST_OF_PODS`` limits the sum of pods,
+    interfaces and devices. The number of pods beyond the limit is reported as an error.
 
     :param running: namespace and name of each job
-    :raises ApiError: the server cannot be reached
+    :raises ApiError: the API server cannot be reached
     """
     pods: list[PodDevices] = []
     held = left = 0
@@ -143,11 +144,11 @@ def _read_pods(reader: JobReader, running: typing.Sequence[tuple[str, str]]) -> 
 
 
 def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
-    """Return the stack beside the jobs. What cannot be read is in ``errors``; a kind that the server does not know has
-    no objects.
+    """Read the software that jobs need in the cluster: operators, queues and storage. Errors are stored in ``errors``
+    of the result. A kind that the API server does not know counts as one without objects.
 
-    :param namespaces: of the jobs
-    :raises ApiError: the server cannot be reached
+    :param namespaces: namespaces of the jobs
+    :raises ApiError: the API server cannot be reached
     """
     reader = JobReader(cluster)
     controllers = reader.controllers()
@@ -171,10 +172,11 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
 
 
 class _Named:
-    """Takes the objects that jobs name, and keeps little of the others.
+    """A filter that accepts only the objects to which jobs refer. Of a rejected object it records no more than the name
+    and the resource.
 
-    :ivar offered: resources that the jobs ask for, and that others of the attachments need
-    :ivar others: names of some
+    :ivar offered: resources that jobs request and that a rejected NetworkAttachmentDefinition provides
+    :ivar others: names of rejected objects, at most ``_OTHERS``
     """
 
     def __init__(self, names: typing.AbstractSet[str], resources: typing.AbstractSet[str] = frozenset()) -> None:
@@ -200,7 +202,7 @@ class _Named:
 def _join_lists(
     lists: typing.Sequence[typing.Optional[tuple[typing.Any, ...]]],
 ) -> typing.Optional[tuple[typing.Any, ...]]:
-    """Return all of these lists as one; None where one of them is not known."""
+    """Return the concatenation of the lists. Return None if one of them is None."""
     known = [items for items in lists if items is not None]
     return tuple(item for items in known for item in items) if len(known) == len(lists) else None
 
@@ -210,18 +212,17 @@ def _read_labels(namespace: Resource) -> dict[str, str]:
 
 
 def _read_frameworks(config_map: Resource) -> tuple[str, ...]:
-    """Kinds of jobs that Kueue manages, of the ConfigMap that its own manifests make."""
+    """Return the kinds of jobs that Kueue manages, from a ConfigMap with the configuration of Kueue."""
     return stack.parse_frameworks(
         read_yaml(str(mapping_at(config_map, "data").get("controller_manager_config.yaml", "")))
     )
 
 
 class JobReader:
-    """Reads and parses; what the server refuses, and what has another form, is kept in ``errors``. What is not there is
-    no error.
+    """Reads and parses objects, and collects errors. An object or kind that does not exist is not an error.
 
-    Whoever may make an object may make one that is not of its form. That one is an error by its name, and the others
-    are read.
+    Any client that can create an object can create a malformed one. Such an object is reported as an error with its
+    name, and the remaining objects are read.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -232,13 +233,12 @@ class JobReader:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """Return what could not be read. Of each kind ``_NAMED`` objects that are not of its form are named, and the
-        others counted."""
+        """The errors so far. Up to ``_NAMED`` malformed objects of each kind are named, and the rest are counted."""
         more = ((kind, number - _NAMED) for kind, number in self._broken.items() if number > _NAMED)
         return (*self._errors, *(f"{number} more of {kind} that can't be read" for kind, number in more))
 
     def note(self, error: str) -> None:
-        """Keep an error in the words of who reads."""
+        """Add an error message to ``errors``."""
         self._errors.append(error)
 
     def all(
@@ -249,7 +249,9 @@ class JobReader:
         selector: str = "",
         only: typing.Optional[typing.Callable[[Resource], bool]] = None,
     ) -> typing.Iterator[typing.Any]:
-        """:param only: takes an object by its metadata; the others are not held
+        """Yield all objects of a kind, parsed. A refusal of the server is stored as an error.
+
+        :param only: function that accepts an object by its metadata. Rejected objects are not kept
         :raises ApiError: the server cannot be reached
         """
         try:
@@ -269,11 +271,11 @@ class JobReader:
         namespace: str = "",
         only: typing.Optional[typing.Callable[[Resource], bool]] = None,
     ) -> typing.Optional[tuple[typing.Any, ...]]:
-        """Return all of a kind that few jobs need; None where the server does not know the kind or refuses it, which is
-        no error.
+        """Return all objects of a kind, parsed. Return None if the API server does not know the kind or refuses the
+        list. This is not stored as an error, because only a few jobs need objects of such a kind.
 
-        :param only: takes an object by its metadata; the others are not held
-        :raises ApiError: the server cannot be reached
+        :param only: function that accepts an object by its metadata. Rejected objects are not kept
+        :raises ApiError: the API server cannot be reached
         """
         try:
             found = (
@@ -290,9 +292,9 @@ class JobReader:
     def _parsed(
         self, kind: str, parser: typing.Callable[[Resource], typing.Any], found: typing.Iterable[Resource]
     ) -> typing.Iterator[typing.Any]:
-        """Each object as its parser has it, but for those that are not of their form.
+        """Yield each object parsed. Malformed objects are left out and stored as errors.
 
-        :raises ApiError: of ``found``
+        :raises ApiError: error of the iterator ``found``
         """
         # a list leaves out the kind of its items
         for item in ({"kind": kind, **item} for item in found):
@@ -306,7 +308,7 @@ class JobReader:
             yield parsed
 
     def one(self, kind: str, namespace: str, name: str, parser: typing.Callable[[Resource], typing.Any]) -> typing.Any:
-        """None where it is not there, or was not read.
+        """Return one object, parsed. Return None if it does not exist or could not be read.
 
         :raises ApiError: the server cannot be reached
         """
@@ -317,7 +319,8 @@ class JobReader:
         return None
 
     def controllers(self) -> tuple[Controller, ...]:
-        """Operators of the table that Deployments run, see ``has_rights``.
+        """Return the operators of the operator table that run as Deployments and whose ServiceAccount has cluster-wide
+        rights, see ``has_rights``.
 
         :raises ApiError: the server cannot be reached
         """
@@ -345,7 +348,7 @@ class JobReader:
 
 
 def _describe_malformed_object(item: Resource, error: RdmaError) -> str:
-    """Say of an object, by its kind, its namespace and its name, what is not of its form."""
+    """Return a message with kind, namespace and name of a malformed object, and the error in it."""
     title, metadata = title_of(item), item.get("metadata")
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
     seen = error.seen[len(title) :].lstrip(": ") if error.seen.startswith(title) else error.seen
@@ -353,8 +356,11 @@ def _describe_malformed_object(item: Resource, error: RdmaError) -> str:
 
 
 def _collect_devices(names: typing.Container[str], pod: Resource) -> typing.Optional[PodDevices]:
-    """Of a pod that runs, asks for secondary networks, and is one of these jobs' or is itself named; None of all
-    others: an MPIJob's launcher, say."""
+    """Return the RDMA devices and interfaces of a pod on secondary networks. Return None for a pod that does not run,
+    requests no secondary network, or neither belongs to a named job nor has one of the names itself.
+
+    :param names: names of jobs in the namespace of the pod
+    """
     metadata = pod.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     mine = metadata.get("name") in names or any(labels.get(label) in names for label in _LABELS)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The kinds that the collection works with, and the paths of their objects.
+"""The kinds of Kubernetes objects that the collection uses, and the API paths of their objects.
 
-Paths are fixed for these few kinds: no discovery is needed, and a kind that the server does not know is told from an
-object that is not there.
+The paths are fixed, so no discovery is needed, and a kind that the server does not know can be distinguished from an
+object that does not exist.
 """
 
 from __future__ import annotations
@@ -107,9 +107,10 @@ KINDS: dict[str, tuple[str, str, bool]] = {
 
 
 def path_of(kind: Kind, namespace: str = "", name: str = "") -> str:
-    """Path of an object, or of a list of them; of all namespaces when none is given.
+    """Return the API path of an object, or of a list of objects if there is no name. Without a namespace the list
+    covers all namespaces.
 
-    :raises OperandError: a name would be more than its part of the path
+    :raises OperandError: a name contains characters that would change the path
     """
     namespace, name = part_of_path(namespace), part_of_path(name)
     base, plural, namespaced = KINDS[kind] if isinstance(kind, str) else kind
@@ -118,17 +119,17 @@ def path_of(kind: Kind, namespace: str = "", name: str = "") -> str:
 
 
 def group_of(kind: str) -> str:
-    """API group of a kind. That of /api/v1 has no name."""
+    """Return the API group of a kind. It is empty for the core group, /api/v1."""
     base = KINDS[kind][0]
     return base.split("/")[2] if base.startswith("/apis/") else ""
 
 
 def version_of(kind: str) -> str:
-    """The apiVersion of a kind's objects, such as k8s.cni.cncf.io/v1."""
+    """Return the apiVersion of the objects of a kind, such as k8s.cni.cncf.io/v1."""
     return KINDS[kind][0].partition("/")[2].partition("/")[2]
 
 
 def kind_of(definition: Resource) -> str:
-    """The kind of an object as KINDS names it."""
+    """Return the kind of an object by its name in KINDS."""
     kind, group = str(definition["kind"]), str(definition.get("apiVersion", "")).partition("/")[0]
     return f"{kind}.{group}" if f"{kind}.{group}" in KINDS else kind

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What reboots machines, as the cluster has it: our MachineConfigs and KubeletConfigs by name, everybody's
-KubeletConfigs, the MachineConfigPools."""
+"""Read the cluster objects whose changes reboot machines: the MachineConfigs and KubeletConfigs of the collection, all
+other KubeletConfigs, and the MachineConfigPools.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ from .kinds import Resource
 
 
 def find(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
-    """Return the object in the cluster; None where there is none.
+    """Return the object in the cluster that has the kind and name of ``wanted``. Return None if it does not exist.
 
-    :raises ApiError: it may not be read
+    :raises ApiError: the API server refuses, or cannot be reached
     """
     try:
         return cluster.get(str(wanted["kind"]), "", name_of(wanted))
@@ -30,23 +31,36 @@ def find(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
 
 
 def read_host_config(cluster: Cluster, wanted: Resource) -> HostConfig:
-    """:raises ApiError: it may not be read"""
+    """Return a MachineConfig or KubeletConfig that the collection renders, compared with the object of the same name in
+    the cluster.
+
+    :param wanted: the rendered object
+    :raises ApiError: the API server refuses, or cannot be reached
+    """
     return machine_config.host_config(wanted, find(cluster, wanted))
 
 
 def read_machine_pools(cluster: Cluster) -> tuple[MachinePool, ...]:
-    """:raises ApiError: they may not be read"""
+    """Return all MachineConfigPools.
+
+    :raises ApiError: the server refuses, or cannot be reached
+    """
     return tuple(map(machine_config.machine_pool, cluster.list("MachineConfigPool").items))
 
 
 def others(items: typing.Iterable[Resource], wanted: typing.Iterable[Resource]) -> tuple[HostConfig, ...]:
-    """KubeletConfigs that are none of the wanted ones."""
+    """Return the KubeletConfigs of the cluster that the collection does not render.
+
+    :param items: all KubeletConfigs of the cluster
+    :param wanted: KubeletConfigs that the collection renders
+    """
     mine = {name_of(config) for config in wanted}
     return tuple(machine_config.host_config(item, item) for item in items if name_of(item) not in mine)
 
 
 def read_kubelet_status(cluster: Cluster, configs: typing.Iterable[Resource]) -> KubeletStatus:
-    """Return the state of the KubeletConfigs among them. Without any, the cluster is not asked.
+    """Return the state of the KubeletConfigs among the given objects. If there are none, the API server is not
+    contacted. A refusal is stored in ``error``.
 
     :raises ApiError: the server cannot be reached
     """

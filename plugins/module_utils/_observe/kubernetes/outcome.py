@@ -34,10 +34,11 @@ _VOLATILE = (
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The result of a change to an object.
+    """The result of applying or removing one object.
 
-    :ivar before: the object before the change, without fields of the server; None when it did not exist
-    :ivar after: the object after the change, or as check mode predicts it; None when it was deleted or refused
+    :ivar applied: kind, name and fabric of the object, with the action on it or the reason why it was refused
+    :ivar before: the object before the change, without the fields that the API server writes; None if it did not exist
+    :ivar after: the object after the change, or as check mode predicts it; None if it was deleted or refused
     """
 
     applied: AppliedObject
@@ -50,15 +51,15 @@ class Outcome:
 
 
 def ours(resource: Resource) -> bool:
-    """Return whether the collection made the object."""
+    """Return whether the object has the label of the collection."""
     return is_ours(resource.get("metadata", {}).get("labels") or {})
 
 
 def read_existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource]:
-    """Return the existing object of that kind and name; None where it does not exist, or the server does not know the
-    kind.
+    """Return the existing object of that kind and name. Return None if it does not exist, or if the server does not
+    know the kind.
 
-    :raises ApiError: the server cannot be reached, or refuses to show it
+    :raises ApiError: the server refuses, or cannot be reached
     """
     try:
         return cluster.get(
@@ -71,7 +72,9 @@ def read_existing(cluster: Cluster, definition: Resource) -> typing.Optional[Res
 
 
 def stable(resource: Resource) -> Resource:
-    """Return the object without its status and the metadata that the server writes, so that it can be compared."""
+    """Return a copy of the object without its status and the metadata that the API server writes, so that two versions
+    of it can be compared.
+    """
     metadata = {key: value for key, value in resource.get("metadata", {}).items() if key not in _VOLATILE}
     return {
         **{key: value for key, value in resource.items() if key not in ("status", "metadata")},
@@ -80,15 +83,16 @@ def stable(resource: Resource) -> Resource:
 
 
 def identify_object(fabric: str, definition: Resource) -> AppliedObject:
-    """Return the kind, name, namespace and fabric of an object."""
+    """Return the identity of an object: its kind, name, namespace and fabric. No action on it is set yet."""
     metadata = definition["metadata"]
     return AppliedObject(definition["kind"], metadata["name"], metadata.get("namespace", ""), fabric)
 
 
 def describe_refusal(applied: AppliedObject, error: ApiError) -> AppliedObject:
-    """Return the object as refused by the server.
+    """Return the identity of an object with the action ``refused``, and the reason and message of the API server's
+    error.
 
-    :raises ApiError: the server cannot be reached, so it has not refused anything
+    :raises ApiError: the API server cannot be reached, so it has not refused anything
     """
     if error.status == 0:
         raise error

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An API server that is away for a moment is waited for: the one place in which the steps of a roll do that.
+"""Wait for an API server that is temporarily unavailable. The steps of a roll use this.
 
-A roll resets the machines that the API server runs on, so that 5xx, a broken connection and 429 are part of it.
-urllib3's Retry is not enough: it counts attempts and knows no deadline, says nothing while it waits, and asks nobody
-before it writes again. Here each attempt asks the guard of the Lease first.
+A roll resets the machines on which the API server runs, so status 5xx and 429 and broken connections are expected. The
+Retry of urllib3 is not sufficient: it counts attempts and has no deadline, reports nothing while it waits, and does not
+check the Lease before it writes again. Here the guard of the Lease is called before each attempt.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ _FINAL = ("more than one PodDisruptionBudget", *UNTRUSTED)
 
 
 def passes(error: ApiError, method: str, path: str) -> bool:
-    """Return whether the same request may be granted in a moment, and does no harm when it is sent twice.
+    """Return whether a failed request should be sent again: the failure is temporary, and it does no harm if the API
+    server receives the request twice.
 
-    GET, PUT, PATCH and DELETE have the same result twice, and so has an eviction with the uid of its pod. Any other
-    POST is sent again only where the server has not taken it.
+    GET, PUT, PATCH and DELETE have the same result if they are sent twice. So has an eviction with the uid of its pod.
+    Any other POST is sent again only if the API server has certainly not accepted it.
     """
     if error.held or any(words in error.text for words in _FINAL):
         return False
@@ -46,11 +47,11 @@ def _make_lasting_error(error: ApiError, seconds: float) -> ApiError:
 
 
 class PatientCluster(Cluster):
-    """The same API server, whose passing failures are waited out.
+    """A client for one API server that waits and sends a request again while the API server is temporarily unavailable.
 
-    :param seconds: that one request may take, with all of its attempts
-    :param pause: sleeps; given in, as ``clock``, so that a test needs no time. What it raises ends the wait
-    :param say: takes a line when a wait begins and ends
+    :param seconds: limit in seconds for one request with all its attempts
+    :param pause: function that sleeps for a number of seconds. An exception from it ends the wait
+    :param say: function that gets a message when a wait begins and when it ends
     """
 
     def __init__(
@@ -86,7 +87,10 @@ class PatientCluster(Cluster):
         return self._wait_out(lambda: self._inner._json(method, path, query, body, **more), method, path)
 
     def _wait_out(self, attempt: typing.Callable[[], T], method: str, path: str) -> T:
-        """:raises ApiError: it did not pass, with how long it was waited for"""
+        """Call ``attempt`` until it succeeds or the limit is reached.
+
+        :raises ApiError: the failure is not temporary, or lasted until the limit
+        """
         begin, wait, waited = self._clock(), FIRST, False
         while True:
             try:

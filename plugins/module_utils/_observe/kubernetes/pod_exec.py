@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A command with bytes for its stdin in a pod, or in a thousand. What it needs to be an answer is in
-_parse/pods/framing.py."""
+"""Run a command with bytes for its stdin in one pod or in many pods. _parse/pods/framing.py detects whether the answer
+is complete.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +46,9 @@ _LONG = "Give the command a longer limit, or look at what it waits for: it may s
 class Limits:
     """The limits of a command.
 
-    :ivar connect: seconds for each step of the connection, and again until the shell in the pod says that it is there
-    :ivar run: seconds from then on until the answer is complete
-    :ivar output: bytes of both streams, which are held in memory
+    :ivar connect: seconds for each step of the connection, and for the start of the shell in the pod
+    :ivar run: seconds from the start of the shell until the answer is complete
+    :ivar output: bytes of stdout and stderr together, which are kept in memory
     """
 
     connect: float = 30.0
@@ -56,9 +57,10 @@ class Limits:
 
 
 class NoAnswer(RdmaError):
-    """The command began, and what came of it is no answer. It may have done all, or a part, of what it was to do.
+    """Raised if the command began, but its answer is not complete. The command may have done all or part of its work.
 
-    :ivar stdout_bytes: that came; :ivar stderr_bytes: likewise
+    :ivar stdout_bytes: number of bytes received from stdout
+    :ivar stderr_bytes: number of bytes received from stderr
     """
 
     def __init__(self, seen: str, remedy: str, came: tuple[int, int] = (0, 0)) -> None:
@@ -74,12 +76,13 @@ def run(
     limits: typing.Optional[Limits] = None,
     over: typing.Optional[threading.Event] = None,
 ) -> Answer:
-    """Run a command in a container to its end. It is started again only where it certainly had not begun.
+    """Run a command in a container and return its answer. If the command certainly did not begin, it is started again a
+    few times.
 
-    :param stdin: all of it; the command's stdin ends behind it
-    :param over: nobody wants the answer any more, once this is set
+    :param stdin: all bytes of stdin, which is closed after them
+    :param over: event that another thread sets if the answer is no longer needed
     :raises ApiError: the command did not begin
-    :raises NoAnswer: it began, and what became of it is not known
+    :raises NoAnswer: the command began, and its result is unknown
     """
     return again(
         lambda: _run_in_container(
@@ -96,7 +99,7 @@ def run_on_many(
     limits: typing.Optional[Limits] = None,
     parallel: int = PARALLEL,
 ) -> typing.Iterator[tuple[Container, typing.Union[Answer, RdmaError]]]:
-    """Run one command in many containers; see ``on_many``."""
+    """Run one command in many containers. The results are those of ``on_many``."""
     return on_many(lambda container, over: run(cluster, container, command, stdin, limits, over), containers, parallel)
 
 
@@ -105,13 +108,14 @@ def on_many(
     containers: typing.Iterable[Container],
     parallel: int = PARALLEL,
 ) -> typing.Iterator[tuple[Container, typing.Union[Result, RdmaError]]]:
-    """Do something with many containers, some at a time; each with its result, or with the error that ``work`` raised,
-    in the order in which they end.
+    """Call ``work`` for many containers in parallel. Yield each container with its result, or with the error that
+    ``work`` raised, in the order of completion.
 
-    Who leaves the iterator early waits for none of them: it starts no more, and those that run are left.
+    A caller that leaves the iterator early does not wait: no further container is started, and running ones are
+    abandoned.
 
-    :param work: given a container, and an event that is set once nobody wants its result any more
-    :param parallel: connections at once
+    :param work: function of a container and an event, which is set if the result is no longer needed
+    :param parallel: number of containers at once
     """
     over = threading.Event()
     try:
@@ -170,7 +174,9 @@ def _wait_for_answer(
 
 
 def _end_shell(channels: Channels) -> None:
-    """Let the shell end by itself, so that neither it nor an error in the kubelet's log stays behind."""
+    """Wait up to a second for the shell to end by itself. If the connection were closed earlier, a shell could remain
+    in the pod, or an error in the log of the kubelet.
+    """
     end = time.monotonic() + _FAREWELL
     while channels.open and time.monotonic() < end:
         channels.update(end - time.monotonic())
@@ -180,7 +186,9 @@ def _end_shell(channels: Channels) -> None:
 
 
 def _make_exec_failure(channels: Channels, exchange: Exchange, container: Container, limits: Limits) -> RdmaError:
-    """Return why there is no answer."""
+    """Return the error that explains why the answer of a command is missing or incomplete: an ApiError if the command
+    did not begin, otherwise a NoAnswer.
+    """
     said, where = status(channels.take(ERROR).decode(errors="replace")), f"exec in {container}"
     server = (
         f"the API server says: {said.message or said.status}"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Registries, asked whether they have images: by HTTPS, many at a time, each within a limit. Nothing is pulled.
+"""Query registries over HTTPS for the existence of images, many at a time and within a time limit. No image is pulled.
 
-A slow registry delays nobody: each has threads of its own, and one that gives no connection is not asked again.
+A slow registry does not delay other registries, because each registry has separate threads. A registry that cannot be
+reached is not queried again.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ _HOSTS = {"docker.io": "registry-1.docker.io"}
 
 @dataclasses.dataclass(frozen=True)
 class RegistryQuery:
-    """:ivar name: ``registry/path`` with its tag or digest
-    :ivar by_system: any tag that begins with this one and a hyphen will do
+    """A query whether a registry has an image.
+
+    :ivar name: ``registry/path`` with its tag or digest
+    :ivar by_system: accept also a tag that has a hyphen and a suffix, such as an operating system, after this tag
     """
 
     name: str
@@ -60,9 +63,9 @@ class RegistryReply:
 
 
 class _Silent(RdmaError):
-    """No answer, or none that says anything of the image.
+    """Raised if a registry does not answer, or if its answer does not show whether it has the image.
 
-    :ivar dead: the registry was not reached at all
+    :ivar dead: whether no connection to the registry could be opened, so that it is not queried again
     """
 
     def __init__(self, seen: str, dead: bool = False) -> None:
@@ -73,11 +76,11 @@ class _Silent(RdmaError):
 def ask(
     images: typing.Sequence[RegistryQuery], logins: Logins, authority: str, limit: float
 ) -> dict[RegistryQuery, RegistryReply]:
-    """Ask registries for each image.
+    """Query the registry of each image.
 
-    :param authority: file with certificates that are trusted in place of the system's; empty: the system's
-    :param limit: seconds for all of it; what has no answer then is silent
-    :raises RdmaError: the file of the authority cannot be read
+    :param authority: file with the certificates to trust instead of those of the system; empty for those of the system
+    :param limit: limit in seconds for all queries. Images without an answer by then get the state ``silent``
+    :raises RdmaError: the file with the certificates cannot be read
     """
     try:
         trust = ssl.create_default_context(cafile=authority or None)
@@ -106,7 +109,14 @@ class _Work:
         self._changed = threading.Condition()
 
     def through(self, images: list[RegistryQuery], dead: list[str]) -> None:
-        """Ask for one after the other until none is left."""
+        """Query the images of one registry one after the other, until none is left or the time is over. Several threads
+        may do this for the same registry.
+
+        :param images: images that are not queried yet, shared by these threads. Each thread removes the image that it
+            queries
+        :param dead: errors of the registry, shared by these threads. If there is one, the registry cannot be reached
+            and is not queried
+        """
         while True:
             with self._changed:
                 if not images or time.monotonic() > self._end:
@@ -138,7 +148,7 @@ class _Work:
 
 
 class _Registry:
-    """One image at its registry."""
+    """The query of one image at its registry, with the credentials, the certificates to trust and the deadline."""
 
     def __init__(self, image: RegistryQuery, logins: Logins, trust: ssl.SSLContext, end: float) -> None:
         name = reference(image.name)
@@ -184,7 +194,10 @@ class _Registry:
         return self._request(self._host, method, path, authorization) if authorization else answer
 
     def _elsewhere(self, method: str, path: str, location: str) -> tuple[int, http.client.HTTPMessage, str]:
-        """Follow the redirection of a registry, once, without sending a password."""
+        """Send a request again to the address to which a registry redirects it, without credentials.
+
+        :raises _Silent: the address is not a valid HTTPS address, or does not answer
+        """
         place = urllib.parse.urlsplit(urllib.parse.urljoin(f"https://{self._host}{path}", location))
         if (
             place.scheme != "https"

@@ -43,12 +43,12 @@ _Left = typing.TypeVar("_Left")
 
 
 class Waits:
-    """The waits of a removal for deleted objects to disappear. A tenant may make any number of objects with a finalizer
-    that is never removed.
+    """The waits of one removal for deleted objects to disappear. All waits share one time budget, because a tenant can
+    create any number of objects with a finalizer that is never removed.
 
-    :param limit: seconds of one wait
-    :param pause: sleeps; a parameter, as ``clock``, so that a test needs no time
-    :param least: seconds that each wait has, however long the others took
+    :param limit: limit of one wait in seconds
+    :param pause: function that sleeps for a number of seconds
+    :param least: seconds that each wait may take even after the budget is used up
     """
 
     def __init__(self, limit: float, clock: Clock, pause: typing.Callable[[float], None], least: float = 0.0) -> None:
@@ -56,9 +56,10 @@ class Waits:
         self._rest = _ALL_WAITS * limit
 
     def await_gone(self, look: typing.Callable[[], _Left]) -> _Left:
-        """Call ``look`` once a second, and return the objects that remain at the limit.
+        """Call ``look`` once a second until no object remains or the limit of the wait is reached. Return the objects
+        that remain.
 
-        :param look: returns the remaining objects; a false value where none remain
+        :param look: function that returns the remaining objects, or a false value if none remain
         """
         begin = self._clock()
         while True:
@@ -73,13 +74,14 @@ class Waits:
 
 @dataclasses.dataclass(frozen=True)
 class Removal:
-    """The objects that are removed.
+    """The selection of the objects to remove from the cluster.
 
     :ivar kinds: kinds, in the order of their removal
     :ivar selector: label selector of the API
-    :ivar keep: namespaces that remain
-    :ivar namespaces: namespaces that are read; empty means all, and needs the right to list the kinds in all of them
-    :ivar limit: seconds for each kind
+    :ivar keep: namespaces that are not deleted
+    :ivar namespaces: namespaces in which objects are searched; empty means all, and needs the right to list the kinds
+        in all of them
+    :ivar limit: limit in seconds of the wait until the objects of one kind are gone
     """
 
     kinds: tuple[str, ...]
@@ -92,16 +94,17 @@ class Removal:
 def remove_all(
     cluster: Cluster, removal: Removal, check_mode: bool, clock: Clock, pause: typing.Callable[[float], None]
 ) -> tuple[Outcome, ...]:
-    """Delete the objects with the label, kind by kind, and wait until each kind is gone. An object that others manage
-    too only loses the fields of the collection.
+    """Delete the objects with the label, kind by kind, and wait until each kind is gone. An object of a joint kind with
+    other managers only loses the fields of the collection.
 
-    A tenant may give an object of each kind this label, and a finalizer that is never removed. So the waits for all
-    kinds except namespaces together take at most twice the limit.
+    A tenant can give this label, and a finalizer that is never removed, to an object of each kind. So the waits for all
+    kinds except namespaces share a budget of twice the limit. After that, each kind is still awaited for up to 60
+    seconds.
 
-    A namespace with objects of others remains, and its refusal lists them. Check mode does not search for them, since
-    many of the present objects would be deleted before.
+    A namespace with foreign objects remains, and its refusal lists them. Check mode does not search for them, because a
+    real run would delete many of the present objects before.
 
-    :param pause: sleeps; a parameter so that a test needs no time
+    :param pause: function that sleeps for a number of seconds
     :raises ApiError: the server cannot be reached, or refuses a list
     """
     outcomes: list[Outcome] = []
@@ -130,11 +133,13 @@ def _find_kept(
     clock: Clock,
     pause: typing.Callable[[float], None],
 ) -> typing.Iterator[tuple[str, Outcome]]:
-    """Yield the namespaces that must not be deleted, each with its outcome. Namespaces that are being deleted already
-    are left out.
+    """Yield the name of each namespace that must not be deleted, with the outcome that explains why. Namespaces that
+    are being deleted already are left out.
 
-    Objects that are being deleted in them are awaited until the same moment, so many planted namespaces delay the
-    removal no longer than one.
+    All waits for objects that are being deleted in these namespaces share one deadline, so that many namespaces of a
+    tenant delay the removal no longer than one.
+
+    :param limit: seconds until that deadline
     """
     end = clock() + limit
     # the namespace of the measurements comes first: any client may make a namespace with the label, and each of them
@@ -160,10 +165,11 @@ def _find_kept(
 def find_leftovers(
     cluster: Cluster, kinds: typing.Sequence[str], selector: str, wanted: typing.Iterable[Resource]
 ) -> Leftovers:
-    """Return the objects that have the label and are not wanted. An object with an owner is left out, since it is
-    deleted with its owner.
+    """Return the objects that have the label but are no longer among the objects that the intent requires. An object
+    with an owner is left out, because it is deleted with its owner.
 
-    :raises ApiError: the server cannot be reached
+    :param wanted: objects that the intent requires
+    :raises ApiError: the API server cannot be reached
     """
     asked = {identify_object("", item) for item in wanted}
     found: list[AppliedObject] = []
@@ -187,14 +193,15 @@ def find_leftovers(
 
 
 def _identify_labelled(item: Resource) -> AppliedObject:
-    """Identify an object of the collection, with the fabric in its label."""
+    """Return the identity of an object that has the label of the collection, including the fabric from its label."""
     return identify_object((item["metadata"].get("labels") or {}).get(FABRIC_LABEL, ""), item)
 
 
 def remove_object(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
-    """Delete an object, or remove the collection's fields from one that others manage too. A refusal is an outcome.
+    """Delete an object. If it is of a joint kind and other managers own fields of it, remove only the fields of the
+    collection. If the API server refuses this, return an outcome with the reason.
 
-    :raises ApiError: the server cannot be reached
+    :raises ApiError: the API server cannot be reached
     """
     applied = _identify_labelled(item)
     try:
@@ -213,8 +220,9 @@ def remove_object(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome
 
 
 def _find_managers(item: Resource) -> dict[str, bool]:
-    """Return the managers that wrote into spec, and whether each did so by server-side apply. Controllers write into
-    status."""
+    """Return the field managers that wrote fields of the spec of an object, and for each whether it used server-side
+    apply. Managers that wrote only the status are left out.
+    """
     entries = [
         entry for entry in item["metadata"].get("managedFields") or [] if "f:spec" in (entry.get("fieldsV1") or {})
     ]
@@ -222,7 +230,9 @@ def _find_managers(item: Resource) -> dict[str, bool]:
 
 
 def _is_joint(item: Resource) -> bool:
-    """Return whether other managers own a part of the object."""
+    """Return whether the collection does not own the object alone: the object lacks the label of the collection, or
+    other field managers wrote fields of its spec.
+    """
     return not ours(item) or bool(set(_find_managers(item)) - {FIELD_MANAGER})
 
 
@@ -233,9 +243,9 @@ def _build_empty(item: Resource) -> Resource:
 def _find_left(
     cluster: Cluster, kind: str, removal: Removal, asked: typing.Container[tuple[str, str]]
 ) -> dict[tuple[str, str], Resource]:
-    """Return the objects of a kind that are still there, by namespace and name.
+    """Return the objects of a kind whose deletion was requested and that still exist, by namespace and name.
 
-    :param asked: namespaces and names of the objects whose deletion was requested
+    :param asked: namespace and name of each object whose deletion was requested
     """
     found = _list_objects(cluster, kind, removal)
     mine = {
@@ -282,8 +292,8 @@ def _list_objects(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resour
 
 
 def _list_labelled(cluster: Cluster, kind: str, namespace: str, selector: str) -> tuple[Resource, ...]:
-    """Return the objects of a kind with a label. Where these are too large, which tenants can cause, only the metadata
-    that a deletion needs is returned. Mirror pods are left out, since their kubelets make them again.
+    """Return the objects of a kind with a label. If the objects are too large, which tenants can cause, return only the
+    metadata that a deletion needs. Mirror pods are left out, because their kubelets recreate them.
 
     :raises ApiError: the server refuses the list
     """

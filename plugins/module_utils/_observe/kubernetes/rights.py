@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Asks the API server what the user may do (SelfSubjectAccessReview, authorization.k8s.io/v1); every authenticated user
-may ask."""
+"""Ask the API server for the rights of the user (SelfSubjectAccessReview, authorization.k8s.io/v1). Every authenticated
+user may do that.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,10 @@ from .kinds import KINDS, Resource, group_of
 
 
 def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
-    """:raises ApiError: no answer, or none that says yes or no"""
+    """Ask the API server for each of the given rights, and return those that the user does not have.
+
+    :raises ApiError: the API server refuses or does not answer, or its answer is incomplete
+    """
     return RightsFacts(
         len(rights),
         tuple(Denied(right.need, text_of(right), right.power) for right in rights if not _has_right(cluster, right)),
@@ -22,7 +26,7 @@ def observe(cluster: Cluster, rights: typing.Sequence[Right]) -> RightsFacts:
 
 
 def text_of(right: Right) -> str:
-    """As kubectl auth can-i takes it."""
+    """Return a right in the syntax of kubectl auth can-i."""
     group, resource = _resolve_resource(right)
     parts = (
         f".{group}" if group else "",
@@ -32,7 +36,7 @@ def text_of(right: Right) -> str:
 
 
 def attributes(right: Right) -> Resource:
-    """spec.resourceAttributes of the review."""
+    """Return the fields of ``spec.resourceAttributes`` with which a SelfSubjectAccessReview asks for a right."""
     group, resource = _resolve_resource(right)
     return {
         "verb": right.verb,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A shell in a container, over one connection to the API server. What it prints is parsed in _parse/pods/shell.py."""
+"""A shell in a container over one connection to the API server. _parse/pods/shell.py parses its output."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ Clock = typing.Callable[[], float]
 
 
 class Shell:
-    """A shell that runs in a container, one command after the other, over one connection. What it says by itself at
-    first is its command 0."""
+    """A shell in a container that runs one command after the other over one connection. The output of the shell before
+    the first command counts as the output of command 0.
+    """
 
     def __init__(self, channels: Channels, clock: Clock) -> None:
         self._channels = channels
@@ -35,19 +36,19 @@ class Shell:
 
     @property
     def open(self) -> bool:
-        """Whether it takes a further command."""
+        """Return whether the connection is open and the shell can start another command."""
         return self._channels.open
 
     @property
     def running(self) -> bool:
-        """Whether its command runs."""
+        """Return whether a command is running."""
         return self.open and self._stream.exit_code is None
 
     def start(self, command: typing.Sequence[str]) -> None:
-        """Start a command. The shell ends the one before it, if that still runs.
+        """Start a command. The shell ends the previous command if it is still running.
 
-        :raises OperandError: a word has a control character. The protocol has one command a line, and no quotes of a
-            shell keep a newline in its line
+        :raises OperandError: a word contains a control character. The protocol has one command on each line, and
+            quoting cannot keep a newline out of the line
         """
         line = shlex.join(one_line(word, "a word of the command") for word in command)
         number = self._stream.begin()
@@ -64,7 +65,11 @@ class Shell:
             self.close()
 
     def wait_for(self, text: str, seconds: float) -> bool:
-        """Wait until the command printed ``text``, ended, or the time is over."""
+        """Wait until the current command has printed ``text``, has ended, or the time limit is over. Return whether it
+        printed the text.
+
+        :param seconds: time limit in seconds
+        """
         end = self._clock() + seconds
         looked = 0
         while True:
@@ -74,9 +79,11 @@ class Shell:
             self._pump(max(0.0, min(1.0, end - self._clock())))
 
     def wait(self, seconds: float, lost: typing.Callable[[], str] = str) -> CommandResult:
-        """Wait for the end of the command, at most ``seconds``; then the connection is closed and the result says so.
+        """Wait for the end of the current command, and return its result. If it still runs after ``seconds``, close the
+        connection and return a result with ``timed_out``.
 
-        :param lost: why the end is awaited no longer; empty as long as it is
+        :param seconds: time limit in seconds
+        :param lost: function that returns the reason to stop waiting early, or an empty string to continue
         """
         end = self._clock() + seconds
         while self.running and self._clock() < end and not lost():
@@ -97,8 +104,9 @@ class Shell:
         )
 
     def _farewell(self) -> str:
-        """Why there is no exit code, in the words of the API server or of the kubelet: a Status on the error
-        channel."""
+        """Return the reason why a command has no exit code: it printed too much, the connection broke, or the API
+        server or the kubelet sent a Status on the error channel.
+        """
         if self._stream.overflowed:
             return f"it printed more than {self._stream.size} bytes, and was left"
         if self._aside > MOST_BYTES:
@@ -111,5 +119,7 @@ class Shell:
         )
 
     def close(self) -> None:
-        """Leave the shell. It ends with its stdin, what runs in it by its own limit, or both with their pod."""
+        """Close the connection. The shell ends with its stdin. A running command ends by its own time limit or with the
+        pod.
+        """
         self._channels.close()

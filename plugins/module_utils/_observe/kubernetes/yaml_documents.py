@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read YAML that others have written: a ConfigMap, a file with objects, a Helm chart. Few lines of it can stand for
-much, so each has its limits. What cannot be read is an RdmaError, whatever is written there."""
+"""Read YAML of any origin: a ConfigMap, a file with objects, the output of a Helm chart. A few lines of YAML can expand
+to a large structure, so each source has limits. Any text that cannot be read raises RdmaError.
+"""
 
 from __future__ import annotations
 
@@ -47,9 +48,9 @@ _SPLIT = "Write what is repeated less often, or give the objects in several file
 
 
 def read_yaml(text: str) -> typing.Any:
-    """Text out of a ConfigMap, which may be a tenant's.
+    """Return the data of a YAML text from a ConfigMap, which may belong to a tenant.
 
-    :raises RdmaError: no YAML, or such as costs more than a configuration does
+    :raises RdmaError: the text is not valid YAML, or exceeds the limits of a configuration
     """
     if len(text) > MOST_YAML:
         raise RdmaError(f"YAML of {len(text)} characters, expected {MOST_YAML} at most")
@@ -61,8 +62,11 @@ def read_yaml(text: str) -> typing.Any:
 
 
 def _limit_nodes(text: str) -> None:
-    """:raises ValueError: an alias, of which few make a mapping that has no end when it is walked through, many levels,
-    or a tag"""
+    """Verify that a text has no aliases and no tags, and limited nesting. A few aliases can make a structure that is
+    practically endless when it is traversed.
+
+    :raises ValueError: the text contains an alias, a tag, or too many levels
+    """
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
         _refuse_tag(event)
@@ -74,25 +78,28 @@ def _limit_nodes(text: str) -> None:
 
 
 def _refuse_tag(event: typing.Any) -> None:
-    """:raises ValueError: an explicit tag that changes what is written there"""
+    """Refuse an explicit tag that changes the type of a value.
+
+    :raises ValueError: the event has such a tag
+    """
     tag = getattr(event, "tag", None)
     if tag is not None and tag not in _PLAIN_TAGS.get(type(event).__name__, ()):
         raise ValueError(f"tag '{shown(tag)}' in line {event.start_mark.line + 1}, expected none")
 
 
 def has_libyaml() -> bool:
-    """Return whether PyYAML was built with libyaml, which takes a quarter of the time."""
+    """Return whether PyYAML was built with libyaml, which is four times as fast."""
     return hasattr(yaml, "CSafeLoader")
 
 
 @functools.cache
 def _restrict_loader(loader: typing.Any) -> typing.Any:
-    """Return a loader that raises nothing but errors of YAML, and makes nothing but what JSON has.
+    """Return a loader that raises only errors of YAML and constructs only types of JSON.
 
-    It takes each key of a mapping as the text that is written there, as a JSON object has it, and refuses a key that is
-    no scalar. Whoever writes the text chooses the hash of a number, and Python puts numbers with one hash, or whose
-    places in the dict meet, one behind the other: a mapping of 300,000 such keys takes a minute and more. Numbers of 61
-    bits suffice for that, so that no limit of their size helps. The hash of a text has a secret in it.
+    The loader takes each mapping key as text, as in JSON, and refuses a key that is not a scalar. The reason is hash
+    collisions: the author of a text can choose numeric keys with equal hashes, and a mapping of 300,000 such keys takes
+    more than a minute. Numbers of 61 bits are sufficient for that, so a limit of their size does not help. The hash of
+    a text is randomized.
     """
 
     def construct_mapping(self: typing.Any, node: typing.Any, deep: bool = False) -> typing.Any:
@@ -119,7 +126,10 @@ def _restrict_loader(loader: typing.Any) -> typing.Any:
 
 
 def _text_key(key: typing.Any) -> typing.Any:
-    """:raises yaml.YAMLError: a list or a mapping"""
+    """Return the node of a mapping key as text.
+
+    :raises yaml.YAMLError: the key is a list or a mapping
+    """
     if not isinstance(key, yaml.ScalarNode):
         raise yaml.constructor.ConstructorError(None, None, "a list or a mapping as a key", key.start_mark)
     # a new node: by an alias the same one may be a value elsewhere
@@ -127,13 +137,15 @@ def _text_key(key: typing.Any) -> typing.Any:
 
 
 def read_documents(text: str, most: int = MOST_CHART) -> list[Resource]:
-    """Objects of a file with one YAML document or several; a List counts as what is in it.
+    """Return the objects of a text with one or more YAML documents. A List is replaced by its items.
 
-    Aliases are taken, as a file may repeat itself. What they repeat counts as often as it stands there, so that a few
-    lines can't become what has no end.
+    Aliases are allowed. The values that an alias repeats are counted at each use, so that a few lines cannot expand
+    without limit.
 
-    :param most: characters, of the text and of all that is in it with its aliases. It may have MOST_VALUES values
-    :raises RdmaError: no YAML, a document that is no object of Kubernetes, or more than that
+    :param most: limit of characters for the text, and for its scalars with aliases expanded. The limit of values is
+        MOST_VALUES
+    :raises RdmaError: the text is not valid YAML, exceeds a limit, or contains a document that is not a Kubernetes
+        object
     """
     if len(text) > most:
         raise RdmaError(f"YAML of {len(text)} characters, expected {most} at most", _SPLIT)
@@ -160,15 +172,16 @@ def read_documents(text: str, most: int = MOST_CHART) -> list[Resource]:
 
 
 class _Unfolds(Exception):
-    """A text of YAML that is more than it looks like."""
+    """Raised if a YAML text with its aliases expanded exceeds the limits of values, characters or levels."""
 
 
 class _Open(typing.NamedTuple):
-    """A list or a mapping whose end has not come yet.
+    """A list or mapping of a YAML text whose end has not been read yet.
 
-    :ivar nodes: values before it
-    :ivar characters: of scalars before it
-    :ivar deepest: level that was reached before it
+    :ivar anchor: its anchor; None if it has none
+    :ivar nodes: number of values that were counted before it
+    :ivar characters: number of characters of scalars that were counted before it
+    :ivar deepest: deepest level that was reached before it
     """
 
     anchor: typing.Optional[str]
@@ -178,9 +191,9 @@ class _Open(typing.NamedTuple):
 
 
 class _Count:
-    """Counts what is in a text of YAML, with what aliases repeat.
+    """A counter of the values, characters and levels that a YAML text has when its aliases are expanded.
 
-    :param most: characters of scalars
+    :param most: limit of the characters of all scalars together
     """
 
     def __init__(self, most: int) -> None:
@@ -191,11 +204,11 @@ class _Count:
         self._sizes: dict[str, tuple[int, int, int]] = {}
 
     def read(self, text: str, loader: typing.Any) -> None:
-        """Go through a text.
+        """Count the values, characters and levels of a text.
 
-        :raises _Unfolds: it has more than the limits
-        :raises yaml.YAMLError: it is no YAML
-        :raises ValueError: it has a tag
+        :raises _Unfolds: the text exceeds a limit, or has an alias without an anchor
+        :raises yaml.YAMLError: the text is not valid YAML
+        :raises ValueError: the text contains a tag that changes the type of a value
         """
         if text.count("%TAG") > _MOST_TAGS:
             raise _Unfolds(f"YAML with more than {_MOST_TAGS} directives %TAG")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The clock of this node, and what the kernel says of who keeps it."""
+"""Read the clock of this node, and whether the kernel reports it as synchronized."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STA_UNSYNC = 0x40
 
 
 class _Timex(ctypes.Structure):
-    """``struct timex`` of adjtimex(2), all of it: the kernel writes to its end."""
+    """The whole ``struct timex`` of adjtimex(2). The kernel writes all of it."""
 
     _fields_ = (
         ("modes", ctypes.c_uint),
@@ -33,7 +33,9 @@ class _Timex(ctypes.Structure):
 
 
 def read_clock() -> NodeClock:
-    """Read the time, and the state of the kernel's clock. Needs no right: it is asked with ``modes`` 0."""
+    """Read the time, and the synchronization state of the kernel clock. Needs no privileges, because ``modes`` is 0.
+    The state is unknown if the kernel does not report it.
+    """
     state = _read_timex()
     if state is None:
         return NodeClock(time.time())
@@ -41,7 +43,9 @@ def read_clock() -> NodeClock:
 
 
 def _read_timex() -> typing.Optional[_Timex]:
-    """None where the C library has no adjtimex, or the kernel refuses it, as seccomp may."""
+    """Return the result of adjtimex(2). Return None if the C library does not have it, or if the kernel or seccomp
+    refuses it.
+    """
     state = _Timex()
     try:
         answer = ctypes.CDLL(None).adjtimex(ctypes.byref(state))

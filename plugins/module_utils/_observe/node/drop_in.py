@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether containerd's drop-in is on a node, seen from the node itself or from a container that has the node's files in
-a folder."""
+"""Find out whether a node has containerd's drop-in file of the collection. Works on the node itself, and in a container
+that has the files of the node in a folder.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ _LINKS = 40
 
 
 def state(host: str) -> str:
-    """``absent``, or what it is: ``file``, ``link``, ``directory``, as the module file calls it, or ``other``.
+    """Return what is at the path of the drop-in: ``absent``, ``file``, ``link`` or ``directory``, with the meaning that
+    these words have in Ansible's module file, or ``other``.
 
-    :param host: folder in which the node's files are; / on the node itself
-    :raises RdmaError: it can't be told
+    :param host: folder with the files of the node; / on the node itself
+    :raises RdmaError: the path cannot be examined
     """
     need_files(host)
     try:
@@ -33,9 +35,10 @@ def state(host: str) -> str:
 
 
 def need_files(host: str) -> None:
-    """Refuse a folder that has no files of a node: what is not in it is not absent.
+    """Verify that a folder contains the files of a node: it must have a folder ``etc``. Without this check, every file
+    would look absent if the folder is wrong.
 
-    :raises RdmaError: it has no folder etc
+    :raises RdmaError: there is no folder ``etc``
     """
     if not os.path.isdir(os.path.join(host, "etc")):
         raise RdmaError(
@@ -45,12 +48,12 @@ def need_files(host: str) -> None:
 
 
 def followed(host: str, path: str) -> str:
-    """Return the path on the node that a path leads to: its folders may be links, and an absolute one starts at the
-    node's root, not at the container's.
+    """Return the path in ``host`` that a path on the node resolves to. Links in its folders are followed, and an
+    absolute link starts at ``host``. A link in the last component is not followed.
 
-    :param host: folder in which the node's files are
-    :raises OSError: a folder of it is not there, or can't be read
-    :raises RdmaError: links that lead round
+    :param host: folder with the files of the node
+    :raises OSError: a folder of the path does not exist or cannot be read
+    :raises RdmaError: there are too many symbolic links, such as a loop
     """
     place, links = host, 0
     left = path.strip("/").split("/")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Link modes of an Ethernet port, asked of the kernel itself: a node need not have ethtool."""
+"""Read the link modes of an Ethernet port from the kernel, without the program ethtool."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ _MOST_NAME = 16
 
 
 def link_modes(name: str) -> ethtool.LinkModes:
-    """Return the link modes that the port of an interface supports and its partner offers; nothing where the driver
-    does not report them."""
+    """Return the link modes that the port of an interface supports, and those that its link partner advertises. Both
+    are None if the driver does not report them.
+    """
     nothing = ethtool.LinkModes(None, None)
     if len(name.encode()) >= _MOST_NAME:
         return nothing

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The firmware of a node's HCAs: sysfs, devlink (iproute2), and mstconfig (mstflint) or NVIDIA's mlxconfig, whichever
-is there. Only asks.
+"""Read the firmware of the HCAs of a node from sysfs, devlink (iproute2), and mstconfig (mstflint) or mlxconfig of
+NVIDIA. Nothing is changed.
 
-mstconfig reads every setting one after the other, which takes a second or more, and some HCAs 10 to 20 s: the HCAs are
-asked at the same time.
+mstconfig reads the settings one after the other. This takes a second or more, and 10 to 20 s on some HCAs, so the HCAs
+are queried in parallel.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _NO_JSON = "invalid argument: -j"
 
 @dataclasses.dataclass(frozen=True)
 class Tool:
-    """mstconfig or mlxconfig, as it is there.
+    """The installed program mstconfig or mlxconfig, which reads and writes firmware settings.
 
-    :ivar version: as far as it is known
+    :ivar version: version of the program; empty if unknown
     """
 
     path: str
@@ -53,14 +53,14 @@ class Tool:
 
     @property
     def name(self) -> str:
-        """With the version, for the reader."""
+        """The name of the program with its version, for messages."""
         return " ".join([os.path.basename(self.path), *([".".join(map(str, self.version))] if self.version else [])])
 
 
 def find_tool() -> Tool:
-    """Find the tool that reads and writes settings.
+    """Return the program that reads and writes firmware settings.
 
-    :raises ToolMissing: none is there
+    :raises ToolMissing: neither mstconfig nor mlxconfig is installed
     """
     for name, _package in TOOLS:
         path = shutil.which(name, path=command.search_path())
@@ -76,11 +76,13 @@ def find_tool() -> Tool:
 def read_firmware(
     hcas: NodeHcas, root: str = "/sys", chosen: typing.Container[str] = (), every: bool = False
 ) -> NodeFirmware:
-    """Read the firmware of the physical functions, in their order.
+    """Read the firmware versions and settings of the physical functions of HCAs, in their order. An error is stored
+    with the function that it concerns.
 
-    :param root: sysfs of the kernel that the tools ask: they see no function that is not there
-    :param chosen: PCI addresses; empty: all
-    :param every: keep all settings, not those alone that are of interest
+    :param root: sysfs of the running kernel, which the programs use. No program queries a function that is missing
+        there
+    :param chosen: PCI addresses of the functions to read; empty for all
+    :param every: return all settings, not only those that the collection uses
     """
     functions = [
         hca
@@ -101,9 +103,11 @@ def read_firmware(
 
 
 def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[FirmwareSetting, ...], str]:
-    """Return all settings of an HCA, and what the tool failed to read of them; empty when nothing.
+    """Return all settings of an HCA, and the error of the program if it could not read all of them. The error is empty
+    otherwise.
 
-    :raises ParseError: what it says is no table of settings
+    :param seconds: limit of each program run in seconds
+    :raises ParseError: the output is not a table of settings
     """
     asked = [tool.path, "-d", operand(address, "the PCI address"), "-e"]
     if tool.version >= mstconfig.JSON_SINCE:
@@ -120,8 +124,13 @@ def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tupl
 def _read_settings(
     finished: command.Finished, read: typing.Callable[[], mstconfig.Query]
 ) -> tuple[tuple[FirmwareSetting, ...], str]:
-    """Return the settings that the tool could read, also where its exit code means that it could not read all. Its own
-    message counts more than that the output is not a table."""
+    """Return the settings in the output of the program, and its error message. If the program failed and its output is
+    not a table of settings, return no settings and the error of the program rather than that of the parser.
+
+    :param finished: the run of the program
+    :param read: function that parses its output
+    :raises ParseError: the program succeeded, and its output is not a table of settings
+    """
     try:
         return read().settings, finished.failure
     except ParseError:
@@ -139,7 +148,9 @@ def _read_text_file(path: str) -> str:
 
 
 def _can_query_hca(hca: Hca, devices: str) -> bool:
-    """Return whether mstconfig may be asked: for an HCA of NVIDIA's that only the node's own kernel uses."""
+    """Return whether mstconfig can query the HCA: it is an NVIDIA HCA that sysfs shows and that is not passed through
+    with vfio-pci.
+    """
     function = hca.pci
     return (
         function is not None
@@ -165,7 +176,11 @@ def _look_at_firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: 
 
 
 def _add_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
-    """A driver without devlink, or one that says nothing there, is nothing wrong: sysfs has the version."""
+    """Return the firmware of an HCA, with the versions that devlink reports added. If devlink is not installed or does
+    not answer, only record that in ``not_asked``: it is not an error, because sysfs has the version too.
+
+    :param end: deadline of the whole query
+    """
     try:
         finished = command.run(
             [command.require("devlink", "iproute2"), "-j", "dev", "info", f"pci/{made.address}"],

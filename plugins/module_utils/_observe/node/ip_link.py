@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What physical functions have set for their VFs: sysfs of the kernel's own drivers does not show it, ``ip link`` does,
-to any user."""
+"""Read the settings that physical functions have for their VFs, with ``ip link``. sysfs of the in-tree kernel drivers
+does not show them. No privileges are needed.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ _LIMIT_SECONDS = 30.0
 
 
 def add_vf_settings(node: NodeHcas) -> NodeHcas:
-    """Return the node's HCAs, their VFs with what ``ip link`` shows of them. What sysfs shows stays.
+    """Return the HCAs of the node, with the settings of their VFs from ``ip link`` added. Settings from sysfs take
+    precedence.
 
-    Without VFs nothing is run. Why nothing could be learned is among the errors, and no reason to lose the rest.
+    Without VFs no program is run. A failure is added to the errors, and the HCAs are returned unchanged.
     """
     owners = {
         netdev.name: hca.pci.address

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kernel arguments that the collection has noted for the next boot of a node, seen from the node itself or from a
-container that has its files in a folder."""
+"""Read the kernel arguments that the collection has set on a node for its next boots. Works on the node itself, and in
+a container that has the files of the node in a folder.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +20,18 @@ _MOST_BYTES = 65_536
 
 
 def read_left_arguments(host: str) -> tuple[str, ...]:
-    """Return what we have noted by whichever tool: that the tool is gone takes nothing back.
+    """Return the kernel arguments that the collection has set, either in the drop-in file of GRUB or with another tool.
+    They remain in its record even if that tool has been removed.
 
-    :param host: folder in which the node's files are; / on the node itself
-    :raises RdmaError: a file can't be read, or is not ours
+    :param host: folder with the files of the node; / on the node itself
+    :raises RdmaError: a file cannot be read, or was not written by the collection
     """
     of_grub, recorded = _read_host_file(host, DROP_IN), _read_host_file(host, RECORD)
     return tuple(dict.fromkeys((*(drop_in(of_grub) if of_grub is not None else ()), *(recorded or "").split())))
 
 
 def _read_host_file(host: str, path: str) -> typing.Optional[str]:
-    """Return the text of a file; None where there is none."""
+    """Return the text of a file. Return None if it does not exist."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         place = followed(host, path)
         if os.path.lexists(place):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node shows by itself, kind by kind: for the modules that look, and for the archive that looks at once by an
-observer.
+"""Read facts of one node, each by its kind. The modules of the collection use this, and so does the program that runs
+in an observer, a pod on the node.
 
-As a program it is given what to look at as JSON, and prints an answer or an error for each kind: ``{"hcas": {"value":
-...}, "subnets": {"error": ...}}``.
+The program gets its request as JSON in its first argument, and prints a value or an error for each kind: ``{"hcas":
+{"value": ...}, "subnets": {"error": ...}}``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Kept = dict[str, typing.Any]
 
 
 class Look:
-    """One look at the node that this runs on. Its sysfs is read once, whatever is asked."""
+    """A reader of the facts of the node on which it runs. It reads the HCAs from sysfs only once."""
 
     def __init__(
         self,
@@ -41,11 +41,12 @@ class Look:
         kernel_arguments: typing.Sequence[str] = (),
         beside_infiniband: bool = False,
     ) -> None:
-        """:param roots: of sysfs
-        :param netdevs: interfaces that are wanted although they are of no HCA
-        :param host: folder in which the files of the node are
-        :param kernel_arguments: that are asked for
-        :param beside_infiniband: Ethernet NICs of nodes with InfiniBand listen for switches as well
+        """:param roots: sysfs roots
+        :param netdevs: interfaces that are included even if they do not belong to an HCA
+        :param host: folder with the files of the node
+        :param kernel_arguments: further kernel arguments to report
+        :param beside_infiniband: whether the Ethernet NICs of a node that has InfiniBand listen for LLDP frames of
+            switches too
         """
         self._beside = beside_infiniband
         self._roots, self._netdevs, self._host, self._arguments = (
@@ -69,9 +70,9 @@ class Look:
         }
 
     def at(self, kind: str) -> typing.Any:
-        """Return the fact of a kind, as data.
+        """Read the fact of one kind and return it as plain data.
 
-        :raises RdmaError: it can't be read
+        :raises RdmaError: the fact cannot be read
         """
         return to_data(self.readers[kind]())
 
@@ -110,8 +111,10 @@ class Look:
 
 
 def answer(asked: Kept) -> dict[str, Kept]:
-    """Return an answer or an error for each kind of ``asked["kinds"]``; one that fails leaves the others as they
-    are."""
+    """Return a value or an error for each requested kind of fact. An error of one kind does not affect the other kinds.
+
+    :param asked: the request: ``kinds``, and optionally the parameters of ``Look``
+    """
     roots, host = asked.get("sysfs") or ("/sys",), asked.get("host") or "/"
     look = Look(
         roots,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A sysfs of each network namespace of this machine, mounted by ourselves.
+"""Mount a sysfs for each network namespace of this machine.
 
-The ``/sys`` of a container is no place to read: who runs in it may have mounted a folder there, or have another root
-directory, and then decides what root opens. The kernel makes a new sysfs, which shows the network namespace of the
-thread that mounts it. That thread has a mount namespace of its own, so that nobody else sees the mount, and both end
-with it.
+The ``/sys`` of a container is not safe to read. A process in it may have mounted another folder there, or changed its
+root directory, and would decide which files root opens. A new sysfs mount shows the network namespace of the thread
+that mounts it. This thread has a private mount namespace, so the mount is visible to no other process, and it ends with
+the thread.
 """
 
 from __future__ import annotations
@@ -26,12 +26,11 @@ Look = typing.Callable[[str, str], None]
 
 
 def look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
-    """Have a look at the sysfs of each network namespace, one after the other, in a thread that ends with it.
-
+    """Call ``look`` with the path and the sysfs of each network namespace, one after the other, in a temporary thread.
     A namespace that ends before it is entered is left out.
 
-    :param namespaces: paths, such as ``/proc/4711/ns/net``
-    :returns: what kept from looking, for errors: nothing where all could be looked into
+    :param namespaces: paths such as ``/proc/4711/ns/net``
+    :returns: errors of namespaces that could not be read; empty if all could be read
     """
     if not namespaces:
         return []
@@ -63,7 +62,7 @@ def _look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
 
 
 def _enter_namespace(libc: ctypes.CDLL, path: str) -> bool:
-    """Mount the sysfs of a namespace. False where the namespace has ended."""
+    """Enter a network namespace and mount its sysfs. Return False if the namespace has ended."""
     try:
         handle = os.open(path, os.O_RDONLY)
     except (FileNotFoundError, ProcessLookupError):
@@ -81,14 +80,17 @@ def _enter_namespace(libc: ctypes.CDLL, path: str) -> bool:
 
 
 def _require_success(name: str, answer: int) -> None:
-    """:raises OSError: a function of the C library has failed"""
+    """Check the return value of a function of the C library.
+
+    :raises OSError: the function failed
+    """
     if answer:
         number = ctypes.get_errno()
         raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
 def _explain_mount_refusal(error: OSError) -> str:
-    """Say why the sysfs of a namespace could not be mounted, and what it takes."""
+    """Return a message that explains why the sysfs of a namespace could not be mounted, and what is required."""
     return (
         "no sysfs of it could be mounted, so what is there of the node's functions is unknown:"
         f" {error.strerror or error}. It takes root with CAP_SYS_ADMIN: look through an observer, or by ssh with sudo"

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of the node's functions is in the network namespaces of pods, where the node's own sysfs does not show it.
+"""Find the interfaces and RDMA devices that are in the network namespaces of pods, and so are missing in the sysfs of
+the node.
 
 A sysfs shows the interfaces, and in exclusive mode the RDMA devices, of the network namespace in which it was mounted.
-So one is mounted for each namespace (``namespace_sysfs``); that takes root, and neither a tool nor the API server.
-Namespaces are those of processes, and those that a container engine has named: of a pod that crashed, or is gone, no
-process is left in it. No file of a container is opened. What remains a tenant's is what the kernel lets it set in its
-namespace: names, addresses, MTU and aliases of interfaces there. The kernel alone says which function an interface is
-of.
+So one sysfs is mounted for each namespace (``namespace_sysfs``). This requires root, but neither a tool nor the API
+server.
+
+The namespaces of all processes are read, and those to which a container engine gave a name. A pod that crashed or is
+gone has no process left in its namespace. No file of a container is opened. A tenant still controls the values that the
+kernel lets it set in its namespace: names, addresses, MTU and aliases of interfaces. Only the kernel decides to which
+PCI function an interface belongs.
 """
 
 from __future__ import annotations
@@ -37,10 +40,10 @@ _IDENTITY = re.compile(r"net:\[[0-9]+\]", re.ASCII)
 
 
 class HeldByPods(typing.NamedTuple):
-    """Interfaces and RDMA devices of a node's PCI functions that are in the network namespaces of pods.
+    """The interfaces and RDMA devices of a node that are in the network namespaces of pods.
 
-    :ivar parts: by PCI address
-    :ivar errors: what could not be looked into, or was left out
+    :ivar parts: interfaces and RDMA devices, by the PCI address of their function
+    :ivar errors: namespaces, interfaces and devices that could not be read or were left out
     """
 
     parts: dict[str, HeldParts]
@@ -52,13 +55,15 @@ def read_held_parts(
     proc: str = "/proc",
     enter: typing.Callable[[typing.Sequence[str], Look], typing.Sequence[str]] = look_into,
 ) -> HeldByPods:
-    """For functions of which the node itself shows no interface, or no RDMA device.
+    """Read the interfaces and RDMA devices in the network namespaces of pods. Only PCI functions are included whose
+    interface or RDMA device is missing in the sysfs of the node.
 
-    What cannot be seen is left out: a namespace that ends meanwhile, or all of them without root. Then nobody knows
-    what is there.
+    A namespace that ends meanwhile is left out. Without root all namespaces are left out. Functions in them remain
+    without interface and device.
 
-    :param roots: sysfs roots of the node, usually just /sys
-    :param enter: what has each network namespace looked into
+    :param roots: sysfs roots of the node, usually only /sys
+    :param proc: procfs that shows the processes of the node
+    :param enter: function that calls a reader for each network namespace
     """
     known = _list_other_namespaces(proc)
     idle = _idle_namespaces(proc, known)
@@ -75,7 +80,12 @@ def read_held_parts(
 
 
 class _Found:
-    """Collects the parts of functions, namespace by namespace."""
+    """A collector of the interfaces and RDMA devices of PCI functions, to which network namespaces are added one by
+    one.
+
+    :param roots: sysfs roots of the node
+    :param idle: namespaces without a process
+    """
 
     def __init__(self, roots: typing.Sequence[str], idle: typing.Container[str] = ()) -> None:
         self._idle, self._lost = idle, typing.cast(dict[str, str], {})
@@ -96,17 +106,19 @@ class _Found:
         self._devices: dict[str, HeldParts] = {}
 
     def left_out(self, why: str) -> None:
-        """Say that something was left out. Of many errors the first are kept, and the others counted."""
+        """Record the reason why an interface, a device or a namespace was left out. The first _MOST_ERRORS reasons are
+        kept, and the rest are counted.
+        """
         if len(self._errors) < _MOST_ERRORS:
             self._errors.append(why)
         else:
             self._more_errors += 1
 
     def look(self, namespace: str, root: str) -> None:
-        """Take up what one namespace has.
+        """Add the interfaces and RDMA devices of one namespace.
 
-        :param namespace: its path, for errors
-        :param root: its sysfs
+        :param namespace: path of the namespace, for messages
+        :param root: sysfs of the namespace
         """
         own: dict[str, list[Netdev]] = {}
         for name, address in self._away(namespace, root, "net"):
@@ -143,7 +155,7 @@ class _Found:
             self._lost[address] = os.path.basename(namespace)
 
     def result(self) -> HeldByPods:
-        """Return all parts that were found, and what was left out."""
+        """Return the interfaces and devices that were found, and the reasons why others were left out."""
         every = sorted(self._devices.keys() | {address for address, netdevs in self._netdevs.items() if netdevs})
         parts = {
             address: dataclasses.replace(
@@ -162,8 +174,11 @@ class _Found:
         return HeldByPods(parts, (*self._errors, *more))
 
     def _away(self, namespace: str, root: str, kind: str) -> typing.Iterator[tuple[str, str]]:
-        """Yield the names of a class in a namespace, each with the PCI address of a function of which the node has no
-        such part."""
+        """Yield the name of each interface or RDMA device in a namespace, with the PCI address of its function.
+        Functions that have such an entry in the sysfs of the node are left out.
+
+        :param kind: class folder in sysfs, such as ``net`` or ``infiniband``
+        """
         folder = os.path.join(root, "class", kind)
         names = _list_folder(folder)
         if len(names) > _MOST_ENTRIES:
@@ -175,8 +190,9 @@ class _Found:
                 yield name, address
 
     def _is(self, form: Form, text: str, source: str) -> bool:
-        """Return whether a name is of the form that the facts of a node have. The kernel takes others too; one of a pod
-        must not cost the node its facts."""
+        """Return whether a name of a pod's interface or device has the form that facts require. The kernel allows other
+        names too. A name of another form is recorded as left out, so that the facts of the node remain valid.
+        """
         try:
             form.of(text, source)
         except ParseError as error:
@@ -189,7 +205,9 @@ _FORMS: dict[str, Form] = {"net": INTERFACE, "infiniband": RDMA_DEVICE}
 
 
 def _list_other_namespaces(proc: str) -> dict[str, str]:
-    """Return the path of each network namespace but this process's, by the first process in it; by its identity."""
+    """Return the path of each network namespace except that of this process, by identity of the namespace. The path is
+    that of the first process in it.
+    """
     own = _read_link(os.path.join(proc, "self/ns/net"))
     found: dict[str, str] = {}
     for pid in sorted(filter(str.isdigit, _list_folder(proc)), key=int):
@@ -201,7 +219,7 @@ def _list_other_namespaces(proc: str) -> dict[str, str]:
 
 
 def _idle_namespaces(proc: str, known: typing.Container[str]) -> list[str]:
-    """Paths of network namespaces that have a name and no process."""
+    """Return the paths of network namespaces that have a name and no process."""
     folder, own = os.path.join(proc, _NAMED), os.path.join(proc, "self/ns/net")
     paths = {
         _read_namespace_identity(path, own): path
@@ -213,8 +231,9 @@ def _idle_namespaces(proc: str, known: typing.Container[str]) -> list[str]:
 
 
 def _read_namespace_identity(path: str, own: str) -> str:
-    """``net:[4026531840]``: as the link of a process says it, else of what is mounted on a file; empty of a file that
-    is none."""
+    """Return the identity of a network namespace, such as ``net:[4026531840]``, from the link of a process or from a
+    mounted file. Return an empty string if the file is not a network namespace.
+    """
     text = _read_link(path)
     if _IDENTITY.fullmatch(text):
         return text
@@ -226,7 +245,12 @@ def _read_namespace_identity(path: str, own: str) -> str:
 
 
 def _list_functions(folder: str, names: typing.Sequence[str]) -> dict[str, str]:
-    """PCI address by name, of what a class shows."""
+    """Return the PCI address of each interface or RDMA device in a class folder of sysfs, by its name. Entries without
+    a PCI function are left out.
+
+    :param folder: class folder, such as ``/sys/class/net``
+    :param names: names of its entries
+    """
     found = {name: pci_address_of_link(_read_link(os.path.join(folder, name))) for name in names}
     return {name: address for name, address in found.items() if address}
 

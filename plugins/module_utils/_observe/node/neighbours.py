@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who is at the other end of the cables of Ethernet NICs: the switch that speaks LLDP, and the neighbours that the
-kernel knows. It only listens."""
+"""Find the neighbors of the Ethernet NICs of a node: the switch ports that send LLDP, and the neighbor table of the
+kernel. Nothing is sent.
+"""
 
 from __future__ import annotations
 
@@ -41,13 +42,13 @@ def read_neighbours(
     routes: str = "/proc/net",
     beside_infiniband: bool = False,
 ) -> NodeNeighbours:
-    """Read the neighbours of the Ethernet NICs of a node. A node with InfiniBand does not listen: subnet managers
-    report its fabrics.
+    """Read the neighbors of the Ethernet NICs of a node. The NICs of a node with InfiniBand do not listen for LLDP
+    frames, because subnet managers report the fabrics of that node.
 
-    :param roots: of sysfs
-    :param seconds: that are listened at most; less where each NIC has heard somebody
-    :param routes: the folder with the kernel's tables of routes
-    :param beside_infiniband: nodes with InfiniBand are looked at as well
+    :param roots: sysfs roots
+    :param seconds: time limit in seconds for listening. It ends earlier if each NIC has received a frame
+    :param routes: folder with the routing tables of the kernel
+    :param beside_infiniband: listen on nodes with InfiniBand too
     """
     errors: list[str] = []
     netdevs = _find_ethernet(node, beside_infiniband)
@@ -71,8 +72,9 @@ def read_neighbours(
 
 
 def _find_ethernet(node: NodeHcas, beside_infiniband: bool) -> list[Netdev]:
-    """Network interfaces of PFs with RDMA and a link on Ethernet; none where the node has InfiniBand, unless they are
-    asked for."""
+    """Return the network interfaces of PFs that have RDMA and an active Ethernet link. Return an empty list for a node
+    with InfiniBand, unless ``beside_infiniband`` is set.
+    """
     functions = [hca for hca in node.hcas if not hca.is_virtual and hca.rdma_device]
     infiniband = [hca for hca in functions if any(port.link_layer == "InfiniBand" for port in hca.ports)]
     if infiniband and not beside_infiniband:
@@ -91,7 +93,9 @@ def _read_neighbours() -> dict[str, tuple[str, ...]]:
 
 
 def _limit_neighbours(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> dict[str, tuple[str, ...]]:
-    """Return the first neighbours of each interface; that it has more is among the errors."""
+    """Return the first neighbors of each interface, up to MOST_ADDRESSES. An interface with more is added to the
+    errors.
+    """
     many = {name: len(addresses) for name, addresses in known.items() if len(addresses) > MOST_ADDRESSES}
     errors += [
         f"neighbours: {name} knows {count} hardware addresses, of which the first {MOST_ADDRESSES} are taken"
@@ -103,8 +107,9 @@ def _limit_neighbours(known: typing.Mapping[str, tuple[str, ...]], errors: list[
 def _listen_for_lldp(
     names: typing.Sequence[str], seconds: float, errors: list[str]
 ) -> dict[str, tuple[SwitchPort, ...]]:
-    """Return the switch ports that were heard through each interface. An interface that can't be listened to is among
-    the errors."""
+    """Return the switch ports whose LLDP frames each interface received. An interface on which listening fails is added
+    to the errors.
+    """
     heard: dict[str, dict[SwitchPort, None]] = {}
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as sockets:
         for name in names:
@@ -139,9 +144,9 @@ def _read_lldp_frame(listener: socket.socket, heard: dict[SwitchPort, None], nam
 
 
 def _open_lldp_socket(name: str) -> socket.socket:
-    """Return a socket that gets the frames of LLDP of one interface, and has its NIC let them in.
+    """Return a socket that receives the LLDP frames of one interface, and make its NIC accept them.
 
-    :raises OSError: there is no such interface, or the user may not (CAP_NET_RAW)
+    :raises OSError: the interface does not exist, or the user lacks the right (CAP_NET_RAW)
     """
     listener = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     try:

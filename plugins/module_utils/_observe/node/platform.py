@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Evidence of IOMMU and SR-IOV on a node, from sysfs and procfs. It says what the firmware and the kernel show, not
-what the BIOS is set to."""
+"""Read the state of IOMMU and SR-IOV on a node from sysfs and procfs. This shows the effect of firmware and kernel, not
+the settings of the BIOS.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +32,14 @@ def read_platform(
     gpu_driver: str = "/proc/driver/nvidia/version",
     wanted: typing.Iterable[str] = (),
 ) -> NodePlatform:
-    """Evidence of one node. IOMMU and ACPI come from the roots that have them, functions from all.
+    """Read the state of IOMMU, SR-IOV, kernel and GPU driver of one node. The values of IOMMU and ACPI come from the
+    sysfs root that has them, PCI functions from all roots.
 
-    :param roots: sysfs roots, usually just /sys
-    :param hcas: what the same roots show of HCAs
-    :param kernel_arguments: the file with the kernel's command line
-    :param gpu_driver: the file in which NVIDIA's driver says what it is
-    :param wanted: kernel arguments that are asked for, beside those that concern IOMMU and PCI
+    :param roots: sysfs roots, usually only /sys
+    :param hcas: HCAs that were read from the same roots
+    :param kernel_arguments: file with the command line of the kernel
+    :param gpu_driver: file with the version of the NVIDIA driver
+    :param wanted: kernel arguments to report in addition to those of IOMMU and PCI
     """
     system = os.uname()
     readers = [sysfs.SysfsReader(root) for root in roots]
@@ -77,12 +79,15 @@ def read_platform(
 
 
 def read_boot(proc: str = "/proc") -> typing.Optional[str]:
-    """Return the ID of this boot, which the kernel draws anew each time; None where it is not of the form."""
+    """Return the ID of this boot, which the kernel generates at each boot. Return None if it cannot be read or is
+    malformed.
+    """
     return sysfs.SysfsReader(proc).value("sys/kernel/random/boot_id", lambda text: UID.of(text, "the boot ID"))
 
 
 def _read_identity(roots: typing.Sequence[str]) -> Identity:
-    """Read the identity of the node from DMI. Without root it can't be read, and the code that needs it reports that.
+    """Read the identity of the node from DMI: its UUID and serial numbers. Without root they are empty, and the check
+    that compares them reports this.
 
     [src Linux drivers/firmware/dmi-id.c: product_uuid, product_serial and board_serial have mode 0400; a UUID of zeros
     or of F alone has no file]
@@ -96,10 +101,8 @@ def _read_identity(roots: typing.Sequence[str]) -> Identity:
 
 
 def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
-    """Return whether the kernel refuses modules without a signature that it knows; None where that can't be read
-    without root.
-
-    Readers of its own: a file that can't be read is no fault of the node.
+    """Return whether the kernel refuses modules without a known signature. Return None if this cannot be read without
+    root. Read errors are not recorded, because an unreadable file is not a fault of the node.
 
     [src Linux kernel/module/signing.c module_sig_check: sig_enforce, and LOCKDOWN_MODULE_SIGNATURE]
     """
@@ -123,10 +126,10 @@ def _combine_answers(said: typing.Iterable[typing.Optional[bool]]) -> typing.Opt
 
 
 def _read_gpu(readers: typing.Sequence[sysfs.SysfsReader], said: typing.Optional[str]) -> typing.Optional[GpuDriver]:
-    """NVIDIA's driver; None where it is not loaded.
+    """Return the version and the features of the NVIDIA GPU driver. Return None if the driver is not loaded.
 
-    :param said: NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15 ...; or: NVIDIA UNIX x86_64 Kernel
-        Module  535.104.05 ...
+    :param said: contents of the driver's version file, from which the open kernel modules are recognized. NVRM version:
+        NVIDIA UNIX Open Kernel Module for x86_64  570.86.15 ...; or: NVIDIA UNIX x86_64 Kernel Module  535.104.05 ...
     """
     if not any(reader.names("module/nvidia") for reader in readers):
         return None
@@ -154,7 +157,7 @@ def _arguments_of_interest(text: str, wanted: typing.Iterable[str]) -> tuple[str
 
 
 def _list_folder_entries(readers: typing.Sequence[sysfs.SysfsReader], name: str) -> typing.Optional[tuple[str, ...]]:
-    """Entries of a folder over all roots; None when a root has it and it can't be read."""
+    """Return the entries of a folder over all roots. Return None if a root has the folder and it cannot be read."""
     entries: list[str] = []
     for reader in readers:
         entries.extend(reader.names(name))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The network functions of a node, from sysfs alone: no tool, no root, one pass.
+"""Read the network functions of a node from sysfs in one pass, without tools or root.
 
-sysfs changes while it is read: functions come and go, files answer EINVAL. What vanished is left out and said; what
-could not be read is None and listed in ``unread``. An unread file is never taken for an absent one: only "no such file"
-means absent.
+sysfs changes while it is read: functions appear and disappear, and files return EINVAL. A function that disappeared is
+left out and reported as an error. A value that could not be read is None and listed in ``unread``. An unreadable file
+never counts as absent: only the error "no such file" means absent.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _HCA_VENDORS = ("15b3",)
 
 
 class SysfsReader:
-    """Reads below one folder, and keeps what could not be read.
+    """A reader of the files below one folder of sysfs. It records the files that cannot be read.
 
-    :ivar unread: names of the files, relative to the folder
-    :ivar errors: what happened to each, with its full path
+    :ivar unread: names of these files, relative to the folder
+    :ivar errors: error of each of these files, with the full path
     """
 
     def __init__(self, folder: str) -> None:
@@ -59,8 +59,9 @@ class SysfsReader:
         self.errors: list[str] = []
 
     def value(self, name: str, parser: typing.Callable[[str], Value]) -> typing.Optional[Value]:
-        """Return the parsed text of a file; None when it is absent, and also, with an entry in ``unread``, when it
-        can't be read or understood."""
+        """Return the parsed text of a file. Return None if it is absent. Return None and add an entry to ``unread`` if
+        it cannot be read or parsed.
+        """
         raw = self.raw(name)
         if raw is None:
             return None
@@ -71,7 +72,9 @@ class SysfsReader:
             return None
 
     def text(self, name: str) -> typing.Optional[str]:
-        """Free text. Bytes that are not UTF-8 are kept as ``\\xNN`` and said; they are no reason to lose the rest."""
+        r"""Return the free text of a file. Return None if it is absent, or could not be read. Bytes that are not UTF-8
+        are shown as ``\xNN`` and reported as an error.
+        """
         raw = self.raw(name)
         if raw is None:
             return None
@@ -82,13 +85,15 @@ class SysfsReader:
             return raw.decode("utf-8", "backslashreplace").rstrip("\n")
 
     def formed(self, name: str, form: Form) -> typing.Optional[str]:
-        """Return a text that has a form; None when the file is absent or empty, and also, with an entry in ``unread``,
-        when its text is not of the form."""
+        """Return the text of a file that must have a given form. Return None if the file is absent or empty. Return
+        None and add an entry to ``unread`` if the text does not have this form.
+        """
         return self.value(name, lambda text: form.of(text, "the text") if text else "") or None
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Entries of a folder in natural order; empty when it is absent, and also, with an entry in ``unread``, when it
-        can't be read."""
+        """Return the entries of a folder in natural order. Return an empty tuple if the folder is absent, and also,
+        with an entry in ``unread``, if it cannot be read.
+        """
         try:
             return tuple(sorted(os.listdir(os.path.join(self.folder, name)), key=natural))
         except (FileNotFoundError, NotADirectoryError):
@@ -98,8 +103,9 @@ class SysfsReader:
             return ()
 
     def link(self, name: str) -> typing.Optional[str]:
-        """Name of what a symbolic link leads to; None when there is no link. The text of the link alone would not do:
-        it may end in ``..``."""
+        """Return the name of the target of a symbolic link. Return None if there is no link. The link is resolved,
+        because its text may end with ``..``.
+        """
         path = os.path.join(self.folder, name)
         try:
             os.readlink(path)
@@ -112,12 +118,15 @@ class SysfsReader:
             return None
 
     def above(self, name: str) -> str:
-        """Name of the folder in which that lies to which a symbolic link leads."""
+        """Return the name of the parent folder of the target of a symbolic link."""
         return os.path.basename(os.path.realpath(os.path.join(self.folder, name, "..")))
 
     def raw(self, name: str, most: int = _MOST_BYTES) -> typing.Optional[bytes]:
-        """Return the first bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it
-        can't be read."""
+        """Return the first bytes of a file. Return None if it is absent or the device does not support it (EOPNOTSUPP).
+        Return None and add an entry to ``unread`` if it cannot be read.
+
+        :param most: largest number of bytes
+        """
         try:
             # without a buffer, so that no more is asked of a device than is needed
             with open(os.path.join(self.folder, name), "rb", buffering=0) as stream:
@@ -131,8 +140,9 @@ class SysfsReader:
             return None
 
     def number_if_any(self, name: str) -> typing.Optional[int]:
-        """Return the number in a file that says nothing by failing, as ``speed`` does without a link or in a driver
-        that has none; else None."""
+        """Return the number in a file whose read may fail without an error, such as ``speed`` without a link. Return
+        None if the read fails.
+        """
         try:
             with open(os.path.join(self.folder, name), "rb") as stream:
                 return parse.parse_number(stream.read(_MOST_BYTES).decode("ascii").rstrip("\n"))
@@ -145,7 +155,7 @@ class SysfsReader:
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key in which mlx5_10 comes after mlx5_9."""
+    """Return a sort key by which mlx5_10 comes after mlx5_9."""
     parts = re.split(r"([0-9]+)", name)
     return tuple((1, int(part), "") if place % 2 else (0, 0, part) for place, part in enumerate(parts) if part)
 
@@ -155,14 +165,16 @@ def read_node(
     netdevs: typing.Container[str] = (),
     held: typing.Optional[typing.Mapping[str, HeldParts]] = None,
 ) -> NodeHcas:
-    """Read all network functions of interest below the given sysfs roots, as one list.
+    """Read all relevant network functions below the given sysfs roots into one list.
 
-    Of interest: every RDMA device; every PCI network function with SR-IOV, or that is a VF, or of class InfiniBand, or
-    of an HCA vendor, or named.
+    Relevant functions are: each RDMA device, and each PCI network function that supports SR-IOV, is a VF, has the class
+    InfiniBand, has the vendor id of an HCA vendor, or has an interface in ``netdevs``.
 
-    :param roots: usually just /sys. What a later root repeats is left out, and said
-    :param netdevs: names of interfaces that are of interest whatever carries them
-    :param held: what pods have, by PCI address (_observe/node/namespaces.py)
+    :param roots: sysfs roots, usually only /sys. A function that an earlier root has already is left out and reported
+        as an error
+    :param netdevs: names of interfaces whose functions are always relevant
+    :param held: interfaces and RDMA devices in the network namespaces of pods, by PCI address
+        (_observe/node/namespaces.py)
     """
     found: dict[str, Hca] = {}
     errors: list[str] = []
@@ -230,8 +242,9 @@ def _read_root(
 
 
 def _map_by_pci_address(top: SysfsReader, folder: str) -> dict[typing.Optional[str], list[str]]:
-    """Return the names below a class folder, by the PCI address that their ``device`` link leads to; None where it
-    leads to no PCI function."""
+    """Return the entries of a class folder, by the PCI address of their ``device`` link. The key is None for entries
+    without a PCI function.
+    """
     result: dict[typing.Optional[str], list[str]] = {}
     for name in top.names(folder):
         target = top.link(f"{folder}/{name}/device")
@@ -251,7 +264,13 @@ def _read_hca(
     named: bool,
     held: typing.Optional[HeldParts],
 ) -> typing.Optional[Hca]:
-    """One function, or None when it is of no interest."""
+    """Return one network function. Return None if it is not relevant, see ``read_node``.
+
+    :param address: PCI address of the function; None if it has none
+    :param device: name of its RDMA device; None if it has none
+    :param named: whether the function is relevant because the user named one of its interfaces
+    :param held: interfaces and RDMA devices of the function in the network namespaces of pods
+    """
     if device is None and not _is_network(reader):
         return None
     physical_function = reader.link("physfn") if address else None
@@ -310,7 +329,9 @@ def _of_interest(pci: PciFunction, sriov: typing.Optional[Sriov], physical_funct
 
 
 def _is_network(reader: SysfsReader) -> bool:
-    """Asked first and alone: a server has hundreds of PCI functions that are something else."""
+    """Return whether the class of a PCI function is that of a network function. This is checked before anything else is
+    read, because a server has hundreds of other PCI functions.
+    """
     device_class = reader.value("class", parse.parse_hexadecimal)
     return device_class is not None and f"{device_class:06x}".startswith(_NETWORK_CLASS)
 
@@ -334,7 +355,9 @@ def _read_pci(reader: SysfsReader, address: str, physical: bool) -> typing.Optio
 
 
 def _read_link(reader: SysfsReader) -> PcieLink:
-    """Read the PCIe link between a function and the port above it, in whose folder the function's lies."""
+    """Read the PCIe link between a function and the port above it. The folder of the function lies in the folder of
+    that port.
+    """
     spaces = [reader.raw(name, pci_config.CONVENTIONAL) for name in ("config", "../config")]
     own, above = (pci_config.parse_payload(space) if space is not None else None for space in spaces)
     return PcieLink(
@@ -373,8 +396,11 @@ def _read_vf_index(reader: SysfsReader, address: typing.Optional[str], physical_
 
 
 def _read_administration(reader: SysfsReader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
-    """Read the settings that the physical function has for the VF: files of NVIDIA's own driver packages, absent with
-    the kernel's own driver."""
+    """Read the settings of a VF that are made on its physical function: the GUIDs and the link policy. Their files
+    exist only with NVIDIA's own driver packages, not with the in-tree driver. Return None if there are no settings.
+
+    :param index: number of the VF
+    """
     folder = SysfsReader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
     administration = VfAdministration(
         node_guid=folder.value("node", parse.guid_of_bytes),
@@ -387,13 +413,14 @@ def _read_administration(reader: SysfsReader, physical_function: str, index: int
 
 
 def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool = False) -> typing.Optional[Netdev]:
-    """Read a network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None
-    also for a representor.
+    """Read a network interface. Return None if it is a representor, or if it has disappeared because it was renamed or
+    moved into the network namespace of a pod.
 
-    In switchdev mode the interfaces that stand for VFs at the switch of a physical function hang below that function,
-    and are none of its ports.
+    In switchdev mode, sysfs lists the representors of the VFs below the physical function. They are ports of the
+    embedded switch, not of the physical function.
 
-    :param real: it is one of this machine, so that the kernel can be asked for more than sysfs shows
+    :param owner: reader to which unread files and errors are added
+    :param real: whether the interface belongs to the running kernel, so that the kernel can be asked for its link modes
     """
     if parse.is_representor(reader.text("phys_port_name") or ""):
         return None
@@ -430,7 +457,11 @@ def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool =
 
 
 def read_ports(reader: SysfsReader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, ...]:
-    """Of an RDMA device, by its folder and the network interfaces of its function."""
+    """Return the ports of an RDMA device.
+
+    :param reader: reader of the folder of the device
+    :param netdevs: network interfaces of the same function
+    """
     names = [name for name in reader.names("ports") if re.match(r"\A[0-9]{1,3}\Z", name)]
     return tuple(
         _read_port(

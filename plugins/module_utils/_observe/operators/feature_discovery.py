@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Node feature discovery's workers: where they run, and what they are told. Asked only when a label is absent."""
+"""Read the workers of node feature discovery: the nodes on which they run, and their configuration. This is done only
+if a node lacks a label that node feature discovery should set.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,11 @@ _MOST_WORKERS, _MOST_CONFIG_MAPS = 4, 4
 def add_discovery(
     cluster: Cluster, facts: OperatorFacts, selector: typing.Mapping[str, str], nodes: typing.Iterable[str]
 ) -> OperatorFacts:
-    """Return the facts with the workers, if one of the nodes lacks a label; what we may not read is in its ``errors``.
+    """Return the facts, with the workers of node feature discovery added if one of the nodes lacks a label of the
+    selector. A refusal of the API server is added to ``errors``.
 
-    :raises ApiError: the server cannot be reached
+    :param selector: labels that the nodes must have
+    :raises ApiError: the API server cannot be reached
     """
     lacking = [
         node
@@ -46,12 +50,11 @@ def add_discovery(
 
 
 def observe(cluster: Cluster) -> tuple[FeatureDiscovery, ...]:
-    """Return the DaemonSets of workers; where there are many, those with the most ready pods, since a tenant may name
-    any number so.
+    """Return the DaemonSets that run the worker of node feature discovery. A tenant can create any number of such
+    DaemonSets, so only those with the most ready pods are returned. If a configuration cannot be read, ``unread`` has
+    the reason.
 
-    What could not be read of one is said in ``unread``.
-
-    :raises ApiError: the server cannot be reached, or does not let us list DaemonSets or pods
+    :raises ApiError: the API server cannot be reached, or refuses to list DaemonSets or pods
     """
     workers = heapq.nlargest(
         _MOST_WORKERS,
@@ -80,7 +83,9 @@ def _observe_nfd_worker(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
 
 
 def _read_worker_config(cluster: Cluster, daemon: Resource) -> tuple[typing.Optional[WorkerConfig], str]:
-    """Return the configuration, or why it is not known. Without a ConfigMap the worker has its defaults."""
+    """Return the configuration of a worker, or the reason why it is unknown. Without a ConfigMap the worker uses its
+    defaults.
+    """
     for name in config_maps(daemon)[:_MOST_CONFIG_MAPS]:
         try:
             text = worker_text(cluster.get("ConfigMap", daemon["metadata"]["namespace"], name))

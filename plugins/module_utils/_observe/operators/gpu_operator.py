@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The GPU operator's ClusterPolicy: read, and patched where nvidia-peermem is asked for. It is never made here."""
+"""Read the ClusterPolicy of the GPU operator, and patch it if nvidia-peermem is requested. A ClusterPolicy is never
+created.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ Render = typing.Callable[[str], Resource]
 
 
 def enable_rdma(cluster: Cluster, render: Render, check_mode: bool) -> ClusterPolicies:
-    """Switch driver.rdma.enabled on in the one ClusterPolicy that there is; nothing where it is on, or there is not
-    exactly one.
+    """Set driver.rdma.enabled to true in the ClusterPolicy. Do nothing if it is true already, or if there is not
+    exactly one ClusterPolicy. A refusal is stored in ``error``.
 
-    :param render: makes the patch for a ClusterPolicy of a name
+    :param render: function that returns the patch for the ClusterPolicy of the given name
     :raises ApiError: the server cannot be reached
     """
     try:

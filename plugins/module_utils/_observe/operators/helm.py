@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Helm, asked what a chart would make. It reads the chart and its values; no cluster is asked, and nothing is
-installed. No part of a Chart is an option."""
+"""Render Helm charts with the program helm. It reads the chart and its values. It neither contacts the cluster nor
+installs anything. No part of a chart can be read as an option of helm.
+"""
 
 from __future__ import annotations
 
@@ -46,17 +47,18 @@ _VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}([-+][0-9A-Za-z.+-]{1,100})?")
 
 
 class HelmError(RdmaError):
-    """Helm, or a chart, that gives no answer."""
+    """Raised if helm fails, or if its output cannot be used."""
 
 
 def template(
     binary: str, chart: OperatorChart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
 ) -> tuple[Resource, ...]:
-    """Return the objects of a chart, its hooks among them, its folder ``crds`` left out.
+    """Return the objects of a chart, including its hooks. Its folder ``crds`` is left out.
 
-    :param binary: name or path of Helm
-    :param kubernetes: version of the cluster (v1.33.2), which a chart may ask for; empty is what Helm takes for it
-    :raises HelmError: there is none, it refuses, runs into its limit, prints more than a chart has, or what is no YAML
+    :param binary: name or path of helm
+    :param kubernetes: version of the cluster, such as v1.33.2, for charts that depend on it. If empty, the default of
+        helm applies
+    :raises HelmError: helm is missing, fails, exceeds a limit, or prints invalid YAML
     """
     return tuple(_render_chart(binary, chart, values, kubernetes))
 
@@ -64,13 +66,13 @@ def template(
 def read_definitions(
     binary: str, chart: OperatorChart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
 ) -> tuple[Resource, ...]:
-    """Return the custom resource definitions of the folders ``crds`` of a chart and of the charts in it, but for those
-    that multus brings.
+    """Return the custom resource definitions in the folders ``crds`` of a chart and its subcharts, except those of
+    multus.
 
-    Helm installs them once, and never upgrades them. It upgrades those among the templates, which are left out.
+    Helm installs these once and never upgrades them. It upgrades definitions among the templates, which are left out.
 
-    :raises HelmError: as ``template``
-    :raises ResourceError: a definition has metadata of another form
+    :raises HelmError: as in ``template``
+    :raises ResourceError: a definition has malformed metadata
     """
     found = _render_chart(binary, chart, values, kubernetes, True, definitions_text)
     defined = (item for item in found if item.get("kind") == "CustomResourceDefinition")
@@ -85,8 +87,10 @@ def _render_chart(
     with_definitions: bool = False,
     part: typing.Callable[[str], str] = str,
 ) -> list[Resource]:
-    """:param with_definitions: Helm prints the folders ``crds`` as well
-    :param part: of the output, which is read
+    """Run helm template and return the objects.
+
+    :param with_definitions: make helm print the folders ``crds`` too
+    :param part: function that selects the part of the output to parse
     """
     with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
         # for whoever owns the folder alone: values may have secrets, which no argument has
@@ -100,18 +104,18 @@ def _render_chart(
 
 
 def default_values(binary: str, chart: OperatorChart) -> dict[str, typing.Any]:
-    """Values that the chart has by itself.
+    """Return the default values of a chart.
 
-    :raises HelmError: as ``template``
+    :raises HelmError: as in ``template``
     """
     found = _read_helm_documents(binary, ["show", "values", chart.reference], chart)
     return dict(found[0]) if found else {}
 
 
 def version_in(path: str) -> str:
-    """Return the version that a Chart.yaml names.
+    """Return the version in a Chart.yaml.
 
-    :raises RdmaError: it can't be read, is larger than MOST_FILE, is no YAML, or has no version
+    :raises RdmaError: the file cannot be read, is larger than MOST_FILE, is not valid YAML, or has no valid version
     """
     text = read_bytes(path, most=MOST_FILE).decode("utf-8", "replace")
     try:
@@ -159,7 +163,7 @@ def _read_helm_documents(
 
 
 def _redact_message(words: str) -> str:
-    """For a reader: without what does not print, and without the password in the address of a repository."""
+    """Return a message without unprintable characters, and without the password in the URL of a repository."""
     return plain(redact_text(words))
 
 
@@ -168,8 +172,9 @@ def look_at_charts(
     charts: typing.Mapping[str, tuple[OperatorChart, typing.Mapping[str, typing.Any]]],
     kubernetes: str = "",
 ) -> dict[str, ChartSeen]:
-    """Read the images of several charts, by operator, at the same time. An error of one chart does not affect the
-    others."""
+    """Render several charts in parallel, and return their images by operator. An error of one chart does not affect the
+    remaining charts.
+    """
 
     def look(name: str) -> ChartSeen:
         chart, values = charts[name]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What NVIDIA's NIC configuration operator reports of the cards, where the cluster has it."""
+"""Read the objects of the NVIDIA NIC configuration operator, if the cluster has it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from ..kubernetes.errors import ApiError
 
 
 def observe(cluster: Cluster) -> NicDevices:
-    """Return all of them. A cluster without the operator has none; what could not be read is in ``errors``, of a node
-    that is known in ``unread``."""
+    """Return all NicDevices. Without the operator there are none. Devices that could not be read are in ``unread`` if
+    their node is known. All other errors are in ``errors``.
+    """
     devices: list[NicDevice] = []
     errors: list[str] = []
     unread: list[UnreadNic] = []
@@ -35,9 +36,9 @@ def observe(cluster: Cluster) -> NicDevices:
 
 
 def read_templates(cluster: Cluster) -> tuple[NicTemplate, ...]:
-    """Return those that are there, whoever made them.
+    """Return all NicConfigurationTemplates, with any creator.
 
-    :raises ApiError: they can't be listed
-    :raises ResourceError: an object that is none of its kind
+    :raises ApiError: the server refuses, or cannot be reached
+    :raises ResourceError: an object is malformed
     """
     return tuple(nic_template(item, LABEL, MANAGER) for item in cluster.pages("NicConfigurationTemplate"))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the cluster shows of OLM, beside what is watched: what catalogs offer, why pods wait, who serves a webhook,
-objects of a definition."""
+"""Read objects of OLM that are not watched: the packages of catalogs, the state of pods, the endpoints of a webhook,
+and the API path of the objects of a CustomResourceDefinition.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +20,19 @@ from ..kubernetes.kinds import Kind, Resource
 
 
 def of_namespaces(namespaces: typing.Container[str]) -> Choice:
-    """Take the objects of these namespaces, by their metadata.
+    """Return a function that accepts the objects in the given namespaces, by their metadata.
 
-    A tenant makes Subscriptions of any number and size in its own namespaces. OLM installs nothing by them without an
-    OperatorGroup, which no tenant can make.
+    A tenant can create Subscriptions of any number and size in its own namespaces. OLM installs nothing for them
+    without an OperatorGroup, which a tenant cannot create.
     """
     return lambda item: str(mapping_at(item, "metadata").get("namespace", "")) in namespaces
 
 
 def packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[dict[str, tuple[Package, ...]]]:
-    """What the catalogs offer under these names; None where the cluster does not tell: the API
-    packages.operators.coreos.com is a server of its own.
+    """Return the packages of the catalogs with the given names. Return None if the API packages.operators.coreos.com,
+    which has a separate server, is not available.
 
-    :raises ApiError: the server cannot be reached, or does not tell
+    :raises ApiError: the server cannot be reached, or refuses
     """
     try:
         # all of them are some ten MB on OpenShift
@@ -47,7 +48,9 @@ def packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[d
 
 
 def pods(cluster: Cluster, namespace: str) -> dict[str, PodState]:
-    """State of each pod of a namespace, as far as it can be read: it only explains what takes long."""
+    """Return the state of each pod in a namespace. Return an empty dict if they cannot be read, because the result only
+    explains a delay.
+    """
     try:
         return {name_of(item): state_of_pod(item) for item in cluster.list("Pod", namespace, only=is_made_pod).items}
     except ApiError:
@@ -55,9 +58,9 @@ def pods(cluster: Cluster, namespace: str) -> dict[str, PodState]:
 
 
 def serves(cluster: Cluster, namespace: str, service: str) -> bool:
-    """Whether a Service has an address that is ready (EndpointSlice, discovery.k8s.io/v1).
+    """Return whether a Service has a ready address (EndpointSlice, discovery.k8s.io/v1).
 
-    :raises ApiError: the server cannot be reached, or does not tell
+    :raises ApiError: the server cannot be reached, or refuses
     """
     slices = cluster.list("EndpointSlice", namespace, f"kubernetes.io/service-name={service}").items
     # ready is left out where it is not known, which counts as ready
@@ -69,7 +72,9 @@ def serves(cluster: Cluster, namespace: str, service: str) -> bool:
 
 
 def kind_of_definition(definition: Resource) -> Kind:
-    """Where the API server has the objects of a custom resource definition; of its versions the one that is stored."""
+    """Return the API path, the plural and the scope for the objects of a custom resource definition. The version is the
+    stored one, or else the first served one.
+    """
     spec = mapping_at(definition, "spec")
     versions = [item for item in items_of(spec, "versions", name_of(definition)) if item.get("served")]
     version = next((item for item in versions if item.get("storage")), versions[0] if versions else {})

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Examines the namespace of an operator before a run installs or upgrades the operator in it: a tenant who may make
-namespaces can make that one first.
+"""Examine the namespace of an operator before a run installs or upgrades the operator in it. A tenant that may create
+namespaces can create this one first.
 
-Who has rights in the namespace of an operator has those of the operator, because they can run commands in its pods. And
-Helm makes, with the rights of the run, all that the record of a release names; who may write Secrets in the namespace
-can forge a record.
+A user with rights in the namespace of an operator has the rights of the operator too, because the user can run commands
+in its pods. Also, Helm creates all objects that the record of a release names, with the rights of the run. A user that
+may write Secrets in the namespace can forge such a record.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _ACTORS = ("ServiceAccount", "Pod", "CatalogSource")
 
 
 def find_absent(cluster: Cluster, namespaces: typing.Iterable[str]) -> tuple[str, ...]:
-    """Name those of the namespaces that are not there. Look before ``examine``: one that comes in between is nobody's
-    of this run.
+    """Return the namespaces that do not exist. Call this before ``examine``: a namespace that appears between the two
+    calls was not created by this run.
 
-    :raises ApiError: the server cannot be reached, or does not let us read
+    :raises ApiError: the server cannot be reached, or refuses
     """
     return tuple(name for name in sorted(set(namespaces)) if _namespace(cluster, name) is None)
 
@@ -54,13 +54,14 @@ def find_absent(cluster: Cluster, namespaces: typing.Iterable[str]) -> tuple[str
 def examine(
     cluster: Cluster, places: typing.Mapping[str, tuple[str, str]], trusted: typing.Container[str], made: bool
 ) -> dict[str, UntrustedNamespace]:
-    """Find the operators in whose namespaces no Helm release may be made or upgraded. A namespace that cannot be read
-    is one of these.
+    """Return the operators whose namespaces must not get a Helm release, each with the reason. A namespace that cannot
+    be read is among them.
 
     :param places: namespace and release of each operator
     :param trusted: namespaces that are not examined
-    :param made: the run has made those that were not there: one that is not there now may come back as somebody else's
-    :raises ApiError: the server cannot be reached
+    :param made: whether the run has already created missing namespaces. If one is missing nevertheless, it was deleted
+        in between, and a tenant may create it again
+    :raises ApiError: the API server cannot be reached
     """
     found = {}
     for operator, (namespace, release) in places.items():
@@ -73,10 +74,11 @@ def examine(
 
 
 def try_to_refuse(refuse: typing.Callable[..., str], *arguments: typing.Any) -> str:
-    """Return the refusal of ``refuse``, or its error: an object that a user made in one namespace keeps no other
-    operator out.
+    """Call ``refuse`` and return its reason. If it fails, return the error as the reason, so that a malformed object in
+    one namespace cannot block operators in other namespaces.
 
-    :raises ApiError: the server cannot be reached
+    :param refuse: function that returns the reason why a namespace must not be used, or an empty string
+    :raises ApiError: the API server cannot be reached
     """
     try:
         return refuse(*arguments)
@@ -87,14 +89,14 @@ def try_to_refuse(refuse: typing.Callable[..., str], *arguments: typing.Any) -> 
 
 
 def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
-    """Tell why no Helm release may be made or upgraded in a namespace; empty where it may, and where the namespace is
-    not there.
+    """Return the reason why no Helm release must be installed or upgraded in a namespace. Return an empty string if a
+    release is allowed, or if the namespace does not exist.
 
-    A release that is there is taken for the cluster's own if a ClusterRoleBinding proves it. Without one, the namespace
-    must hold nothing that acts.
+    An existing release is trusted if a ClusterRoleBinding proves that an administrator installed it. Otherwise the
+    namespace must not contain any object that can act for its creator, see ``acts``.
 
-    :raises ApiError: the server cannot be reached, or does not let us read
-    :raises ResourceError: an object has another form
+    :raises ApiError: the API server cannot be reached, or refuses
+    :raises ResourceError: an object is malformed
     """
     found = _namespace(cluster, namespace)
     if found is None or _is_going(found):
@@ -123,13 +125,15 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
 
 
 def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[str], installed: bool) -> str:
-    """Tell why OLM may install no package in a namespace; empty where it may, and where the namespace is not there.
+    """Return the reason why OLM must not install a package in a namespace. Return an empty string if the installation
+    is allowed, or if the namespace does not exist.
 
-    :param packages: that the run installs there. The first OperatorGroup of a namespace has OLM install what all of its
-        Subscriptions name
-    :param installed: a ClusterServiceVersion of one of them is there, with all that belongs to the operator
-    :raises ApiError: the server cannot be reached, or does not let us read
-    :raises ResourceError: an object has another form
+    :param packages: packages that the run installs there. The first OperatorGroup of a namespace makes OLM install the
+        packages of all its Subscriptions
+    :param installed: whether a ClusterServiceVersion of one of these packages exists there. If so, the objects of the
+        operator are trusted
+    :raises ApiError: the API server cannot be reached, or refuses
+    :raises ResourceError: an object is malformed
     """
     found = _namespace(cluster, namespace)
     if found is None or _is_going(found):
@@ -149,10 +153,11 @@ def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[
 
 
 def prove_release(cluster: Cluster, namespace: str, release: str) -> bool:
-    """Tell whether a ClusterRoleBinding proves a Helm release, see ``proven_releases``.
+    """Return whether a ClusterRoleBinding proves that a Helm release was installed with rights in the whole cluster,
+    see ``proven_releases``.
 
-    :raises ApiError: the server cannot be reached, or does not let us read
-    :raises ResourceError: an object has another form
+    :raises ApiError: the API server cannot be reached, or refuses
+    :raises ResourceError: an object is malformed
     """
     found = _namespace(cluster, namespace)
     return found is not None and release in proven_releases(found, cluster.pages("ClusterRoleBinding"))
@@ -167,9 +172,12 @@ def _is_going(namespace: Resource) -> bool:
 
 
 def _describe_foreign_subjects(cluster: Cluster, namespace: str, trusts_own: bool) -> str:
-    """Name who else has more than reading rights in a namespace. A role is read only if a stranger has it.
+    """Return a message with the foreign subjects that have more than read access in a namespace. Return an empty string
+    if there are none. A role is read only if a foreign subject has it.
 
-    Of a RoleBinding no more is held than the names that are told: who makes it decides how large it is.
+    Only the names in the message are kept in memory, because the creator of a RoleBinding decides its size.
+
+    :param trusts_own: whether the ServiceAccounts of the namespace itself are trusted
     """
     named: list[str] = []
     more, readers = 0, {VIEW: True}
@@ -184,7 +192,10 @@ def _describe_foreign_subjects(cluster: Cluster, namespace: str, trusts_own: boo
 
 
 def _only_reads(cluster: Cluster, role: RoleName, namespace: str, known: dict[RoleName, bool]) -> bool:
-    """:param known: roles that were read, and whether they let read alone"""
+    """Return whether a role grants only read access. A missing role counts as False.
+
+    :param known: cache of the roles that were read
+    """
     kind, name = role
     if kind not in ("Role", "ClusterRole") or len(name) > _LONGEST:
         return False

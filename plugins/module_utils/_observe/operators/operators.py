@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All operators of the table in one look: who is there, whose it is, and what configures it."""
+"""Read the state of all operators of the operator table: which are installed, their owner, and the objects that
+configure them.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,10 @@ from ..kubernetes.kinds import Resource
 
 
 def by_olm(cluster: Cluster) -> bool:
-    """Return whether operators are installed by OLM here: on OpenShift, as its guides do. Elsewhere OLM may serve
-    others.
+    """Return whether operators are installed by OLM in this cluster. This is the case on OpenShift, as in its guides.
+    On other clusters OLM may be present for other purposes.
 
-    :raises ApiError: no answer
+    :raises ApiError: the server refuses or does not answer
     """
     return cluster.serves(OPENSHIFT_GROUP) and cluster.serves(GROUP)
 
@@ -45,11 +47,13 @@ def by_olm(cluster: Cluster) -> bool:
 def observe(
     cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], nodes: typing.Collection[str], olm: bool
 ) -> OperatorsSeen:
-    """Read it all. What cannot be read is in ``errors``; a kind that the server does not know has no objects.
+    """Read the state of all operators. Errors are stored in ``errors`` of the result. A kind that the API server does
+    not know counts as one without objects.
 
-    :param nodes: that take part
-    :param olm: operators are installed by OLM
-    :raises ApiError: the server cannot be reached
+    :param job: needs of the job to run; None for no job
+    :param nodes: nodes that the run includes
+    :param olm: whether operators are installed by OLM in this cluster
+    :raises ApiError: the API server cannot be reached
     """
     reader = JobReader(cluster)
     labels = collect_needed_labels(intent)
@@ -91,7 +95,9 @@ def observe(
 def _select_policy_nodes(
     policy: DriverPolicy, selector: typing.Mapping[str, str], nodes: typing.Iterable[ClusterNode]
 ) -> DriverPolicy:
-    """Return a policy with the nodes that its selector takes."""
+    """Return the driver policy with the names of the nodes that have all labels of its selector. With an empty selector
+    the policy is returned unchanged, because it applies to all nodes.
+    """
     if not selector:
         return policy
     return dataclasses.replace(
@@ -117,11 +123,11 @@ def _made_for(namespace: Resource) -> str:
 
 
 def list_examples(cluster: Cluster, operator: Operator, packages: typing.Iterable[OlmObject]) -> tuple[Resource, ...]:
-    """Objects that the operator's ClusterServiceVersion shows as examples of its kinds: what OpenShift's console offers
-    to create.
+    """Return the example objects in the ClusterServiceVersion of an operator that have the kind by which the operator
+    is configured. The console of OpenShift offers these examples.
 
-    :raises ApiError: the server refuses
-    :raises RdmaError: the annotation is no list of objects
+    :raises ApiError: the API server refuses, or cannot be reached
+    :raises RdmaError: the annotation with the examples is not a list of objects
     """
     return tuple(
         example

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the cluster shows of the SR-IOV network operator and of what it stands on."""
+"""Read the objects of the SR-IOV network operator, and of the software that it depends on, such as multus and node
+feature discovery.
+"""
 
 from __future__ import annotations
 
@@ -54,11 +56,11 @@ _Read = typing.Callable[[], typing.Iterable[str]]
 
 
 def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) -> str:
-    """Return the namespace of the operator: the namespace that is named, else that of its SriovOperatorConfig or of
-    itself, where there is one only.
+    """Return the namespace of the operator. This is the named one, else the only namespace with an SriovOperatorConfig,
+    else the only namespace with the operator.
 
-    Without any it is where the guide for this kind of cluster installs it. What may not be read counts as not there:
-    whoever needs the operator then finds none in that namespace, and says so.
+    If all of these fail, it is the namespace in which the guide for this kind of cluster installs the operator. Objects
+    that the user may not read count as absent. A later check then reports that the operator is missing there.
 
     :raises ApiError: the server cannot be reached
     """
@@ -87,9 +89,10 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
 
 
 def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optional[RetainedObject]:
-    """Return why the Helm release of this name is not the collection's; None where it is.
+    """Return the Helm release of this name with the reason why a removal must keep it: it was not installed by the
+    collection. Return None if it was.
 
-    :raises ApiError: the server refuses, or cannot be reached
+    :raises ApiError: the API server refuses, or cannot be reached
     """
     ours = {item["metadata"]["name"] for item in cluster.list("Namespace", selector=f"{LABEL}={MANAGER}").items}
     running = [item for item in cluster.list("Deployment", namespace).items if is_operator(item)]
@@ -99,9 +102,10 @@ def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optio
 
 
 def _find_operator_namespace(cluster: Cluster, configs: _Read, deployments: _Read) -> str:
-    """Namespace of the operator, by as little as tells it.
+    """Return the namespace of the operator with as few requests as possible.
 
-    :param configs: namespaces of what configures it; ``deployments``: of itself
+    :param configs: function that returns the namespaces of its configuration objects
+    :param deployments: function that returns the namespaces of its Deployments
     """
 
     def only(namespaces: typing.Iterable[str]) -> str:
@@ -112,10 +116,11 @@ def _find_operator_namespace(cluster: Cluster, configs: _Read, deployments: _Rea
 
 
 def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFacts:
-    """Read it all. What cannot be read is in ``errors``; only a server that does not answer at all is an error.
+    """Read the facts of the SR-IOV network operator. Refusals of the API server are stored in ``errors`` of the result.
 
-    :param named: namespace of the operator; None is where it is seen
-    :raises ApiError: the server cannot be reached
+    :param named: namespace of the operator; None to find it
+    :raises ApiError: the API server cannot be reached
+    :raises RdmaError: an object is malformed
     """
     errors: list[str] = []
 
@@ -134,8 +139,9 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         return listing.items if listing is not None else None
 
     def only(kind: str, take: typing.Callable[[Resource], typing.Optional[_Taken]]) -> list[_Taken]:
-        """Read the relevant objects of a kind that tenants make, too: page by page, so that no object of theirs is
-        kept."""
+        """Return the relevant objects of a kind that tenants create too. They are read page by page, so that no object
+        of a tenant is kept.
+        """
         found: list[_Taken] = []
         answer(lambda: found.extend(taken for taken in map(take, cluster.pages(kind)) if taken is not None))
         return found
@@ -161,8 +167,9 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
     states = read("SriovNetworkNodeState", namespace) or ()
 
     def pods_of(where: str) -> tuple[Resource, ...]:
-        """Without mirror pods, which any kubelet may put there, and without the long texts that a kubelet may write of
-        its own."""
+        """Return the pods of a namespace, with long texts cut, because a kubelet can write texts of any length. Mirror
+        pods are left out, because any kubelet can create them.
+        """
         found: list[Resource] = []
         answer(
             lambda: found.extend(cut_texts(pod, _MOST_TEXT) for pod in cluster.pages("Pod", where, only=is_made_pod))
@@ -206,8 +213,9 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
 
 
 def _read_sync_error(cluster: Cluster, namespace: str, pods: typing.Iterable[Resource]) -> str:
-    """Return why the operator's last sync failed; empty where it does not run, where no sync failed, and where its log
-    may not be read."""
+    """Return the reason why the last sync of the operator failed. Return an empty string if the operator does not run,
+    if no sync failed, or if its log cannot be read.
+    """
     for pod in pods:
         if state_of_pod(pod).phase == "ready" and sriov_operator.runs_operator(
             pod.get("spec", {}).get("containers") or []
@@ -226,17 +234,19 @@ def _describe_pod_trouble(pod: Resource) -> str:
 
 
 def is_operator(deployment: Resource) -> bool:
-    """Return whether a Deployment is the SR-IOV network operator, whichever way it was installed."""
+    """Return whether a Deployment is the SR-IOV network operator, for each kind of installation."""
     return sriov_operator.runs_operator(_list_containers(deployment))
 
 
 def _is_config(config: Resource) -> bool:
-    """Return whether the operator obeys the object: it reads one name only."""
+    """Return whether the operator uses the object as its configuration. It only reads the object named ``default``."""
     return bool(config["metadata"]["name"] == "default")
 
 
 def established(crd: Resource) -> str:
-    """Name of a definition of one of our groups that the server serves; else empty."""
+    """Return the name of a CustomResourceDefinition if the API server serves it and its API group is one of GROUPS.
+    Otherwise return an empty string.
+    """
     name = str(crd["metadata"]["name"])
     if not name.endswith(GROUPS):
         return ""
@@ -262,10 +272,11 @@ class _Daemon(typing.NamedTuple):
 def _find_daemon(
     item: Resource, namespace: str, bound: typing.Collection[typing.Container[str]]
 ) -> typing.Optional[_Daemon]:
-    """Return the config daemon of the operator in ``namespace``, and what is called multus and has the rights for that;
-    None of another DaemonSet.
+    """Return the DaemonSet if it is the config daemon of the operator in ``namespace``, or if its name contains multus
+    and its ServiceAccount has cluster-wide rights. Return None for any other DaemonSet.
 
-    :raises ResourceError: it is none
+    :param bound: ServiceAccounts with cluster-wide rights, for each ClusterRoleBinding
+    :raises ResourceError: the object is malformed
     """
     name = name_of(item)
     ours = name == DAEMON and _get_namespace(item) == namespace
@@ -277,11 +288,11 @@ def _find_daemon(
 
 
 def _find_multus(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
-    """DaemonSets that run multus on the nodes.
+    """Return the DaemonSets that run multus on the nodes.
 
-    By the name, which each installation begins in another way (kube-multus-ds, rke2-multus, OpenShift's multus), and by
-    a container that ends with it: OpenShift's multus-additional-cni-plugins and multus-admission-controller are no
-    multus.
+    Their names differ between installations (kube-multus-ds, rke2-multus, OpenShift's multus), so a container whose
+    name ends with multus identifies them too. OpenShift's multus-additional-cni-plugins and multus-admission-controller
+    do not run multus.
     """
     named = [item for item in daemons if item.work.name != DAEMON]
     return [item for item in named if item.runs_multus] or named

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A module of ours with all that it imports of ours, as one zip file: what runs in an observer, which has Python and
-nothing of the collection.
+"""Pack a module of the collection, and the modules of the collection that it imports, into a zip file that Python can
+run. It runs in observers, pods that have Python but not the collection.
 
-Sources are taken through their loaders, so that it works from a folder and from within the file into which Ansible
-packs a module.
+The sources are read through their loaders, so this works from a folder and from the archive into which Ansible packs a
+module.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ START = (
 
 
 def build_archive(entry: str) -> bytes:
-    """Return the zip file of a module, by its full name, with the packages around it.
+    """Return the zip file of a module and its imports, with their packages.
 
-    :raises RdmaError: a source can't be had
+    :param entry: full name of the module
+    :raises RdmaError: the source of a module cannot be read
     """
     sources: dict[str, str] = {}
     waiting = [entry]
@@ -83,7 +84,9 @@ def _read_module_source(name: str) -> str:
 
 
 def _list_imports(name: str, path: str, source: str) -> typing.Iterator[str]:
-    """Full names of the modules of ours that a source imports; all of ours do it relatively."""
+    """Yield the full names of the modules of the collection that a source imports. All of these imports are
+    relative.
+    """
     package = name if path.endswith("/__init__.py") else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.level:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Programs, run with a hard limit. No shell, no inherited locale, no secrets in the environment.
+"""Run programs with limits of time and output. No shell is used, and the environment has a fixed locale and no secrets.
 
-A program that runs too long, or prints too much, is ended with all that it started.
+A program that exceeds a limit is killed together with its children.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _PIECE = 64 * 1024
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """The result of a program.
+    """The result of a program that has ended or was killed.
 
-    :ivar rc: its exit code; negative: ended by that signal; None: it ran into a limit
-    :ivar limit_seconds: the limit it ran under
-    :ivar most_bytes: the limit of what it prints
-    :ivar overflowed: whether it printed more than that
+    :ivar rc: exit code; negative for the signal that ended it; None if it was killed because it exceeded a limit
+    :ivar limit_seconds: time limit in seconds
+    :ivar most_bytes: limit of the output in bytes
+    :ivar overflowed: whether the output exceeded ``most_bytes``
     """
 
     argv: tuple[str, ...]
@@ -57,7 +57,9 @@ class Finished:
 
     @property
     def failure(self) -> str:
-        """Return why its output can't be trusted, in one line with its own message; empty when it ended with 0."""
+        """Return the reason why the program failed, in one line with its output: it exceeded a limit, or its exit code
+        is not 0. Return an empty string if it succeeded.
+        """
         if self.rc == 0:
             return ""
         # each line once: some tools repeat one for every packet
@@ -70,15 +72,16 @@ class Finished:
 
 
 def search_path() -> str:
-    """PATH of this process, then the folders that it lacks."""
+    """Return the PATH of this process, with the standard folders that it lacks."""
     own = [folder for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     return os.pathsep.join(own + [folder for folder in _FOLDERS if folder not in own])
 
 
 def require(tool: str, package: str) -> str:
-    """Path of a program.
+    """Return the path of a program.
 
-    :raises ToolMissing: it is not installed; ``package`` is what brings it
+    :param package: package that contains the program, for the error message
+    :raises ToolMissing: the program is not installed
     """
     path = shutil.which(tool, path=search_path())
     if path is None:
@@ -87,9 +90,10 @@ def require(tool: str, package: str) -> str:
 
 
 def make_environment(kept: tuple[str, ...] = ()) -> dict[str, str]:
-    """Variables for a program: those of this process without our credentials, and without what is named as a secret is.
+    """Return the environment variables for a program: those of this process, without the credentials of the collection,
+    and without variables whose names suggest a secret.
 
-    :param kept: with what the names of secrets begin that the program needs
+    :param kept: prefixes of variables that the program needs although their names suggest a secret
     """
     own = {
         name: value
@@ -102,11 +106,13 @@ def make_environment(kept: tuple[str, ...] = ()) -> dict[str, str]:
 def run(
     argv: typing.Sequence[str], limit_seconds: float, kept: tuple[str, ...] = (), most_bytes: int = MOST_OUTPUT
 ) -> Finished:
-    """Run one program to its end, or to a limit. Its failure is an answer, not an exception.
+    """Run a program until it ends or exceeds a limit. A failure of the program is part of the result, not an exception.
 
-    :param argv: from outside comes only what ``operand`` has let through
-    :param kept: as in ``environment``
-    :param most_bytes: of both streams together. Behind them the program is ended, and what it printed before is kept
+    :param argv: program and arguments. Arguments from outside of the collection must have passed ``operand``
+    :param limit_seconds: time limit in seconds
+    :param kept: as in ``make_environment``
+    :param most_bytes: limit of both streams together in bytes. If it is exceeded, the program is killed, and the output
+        so far is kept
     """
     variables = make_environment(kept)
     with subprocess.Popen(
@@ -129,9 +135,9 @@ def run(
 def _read_streams(
     process: subprocess.Popen[bytes], limit_seconds: float, most_bytes: int
 ) -> tuple[typing.Optional[int], str, str, bool]:
-    """Read both streams of a program while they come, and end it at a limit.
+    """Read stdout and stderr of a program until it ends. Kill the program if it exceeds a limit.
 
-    :returns: its exit code or None, both streams, and whether there was more than ``most_bytes`` of them
+    :returns: exit code or None, stdout, stderr, and whether they exceeded ``most_bytes``
     """
     end, left = time.monotonic() + limit_seconds, most_bytes
     streams = [typing.cast(typing.IO[bytes], stream) for stream in (process.stdout, process.stderr)]
@@ -167,8 +173,11 @@ def _read_streams(
 
 
 def _end_session(leader: int) -> None:
-    """End the program and its children. SIGKILL at once: the diagnostics hold nothing that needs an orderly end, and
-    some ignore SIGTERM."""
+    """Kill a program and its children with SIGKILL. SIGTERM is not used, because the diagnostic programs need no
+    cleanup, and some ignore it.
+
+    :param leader: process ID of the program, which leads its own session
+    """
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
 
@@ -178,6 +187,8 @@ Answer = typing.TypeVar("Answer")
 
 
 def each(work: typing.Callable[[Job], Answer], jobs: typing.Sequence[Job], parallel: int) -> tuple[Answer, ...]:
-    """``work`` on every job, up to ``parallel`` at once; answers in the order of the jobs."""
+    """Call ``work`` for every job, with up to ``parallel`` calls at once. Return the results in the order of the
+    jobs.
+    """
     with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel)) as pool:
         return tuple(pool.map(work, jobs))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Work on many things at once, such as pods or BMCs."""
+"""Work on many items in parallel, such as pods or BMCs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ def outcomes(
     error: type[Error],
     unforeseen: typing.Optional[typing.Callable[[Item, Exception], Error]] = None,
 ) -> typing.Iterator[tuple[Item, typing.Union[Result, Error]]]:
-    """Each item with its result, or with the error that ``work`` raised, in the order in which they end.
+    """Call ``work`` for each item, several at a time. Yield each item with its result, or with the error that ``work``
+    raised, in the order of completion.
 
-    Who leaves the iterator early waits for none of them: it starts no more, and those that run are left.
+    A caller that leaves the iterator early does not wait: no further item is started, and running ones are abandoned.
 
-    :param parallel: items at once
-    :param error: that is an outcome
-    :param unforeseen: makes an outcome of any other exception, so that the data of one item does not end the others;
-        without it, that ends the iterator
+    :param parallel: number of items at once
+    :param error: type of the exceptions of ``work`` that are yielded
+    :param unforeseen: function that converts any other exception of ``work`` to such an error, so that the data of one
+        item does not affect the other items. Without it, such an exception ends the iterator
     """
     pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel))
     try:

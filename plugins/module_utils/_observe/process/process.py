@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Identity of a process of this machine, and whether it still runs. A number alone is used again; with boot, namespace
-and start it is not."""
+"""Identify a process of this machine, and find out whether it still runs. A process ID is reused, but its combination
+with boot ID, PID namespace and start time is unique.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +14,16 @@ _MOST_DIGITS = 10
 
 
 def identity(pid: int, proc: str = "/proc") -> str:
-    """``boot/namespace/pid/start``; a part that this system does not tell is empty."""
+    """Return ``boot/namespace/pid/start`` of a process. A part that the system does not provide is empty."""
     return "/".join((*_read_boot_and_namespace(proc), str(pid), _read_start_ticks(pid, proc)))
 
 
 def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
-    """Return whether the process of an identity runs; None where that is not known here: another machine or container,
-    or a system without procfs."""
+    """Return whether the process with an identity still runs. Return None if this cannot be determined, because the
+    process belongs to another machine or container, or because the system has no procfs.
+
+    :param name: identity of the process, as ``identity`` returns it
+    """
     boot, _slash, rest = name.partition("/")
     namespace, _slash, rest = rest.partition("/")
     number, _slash, start = rest.partition("/")
@@ -38,7 +42,9 @@ def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
 
 
 def _read_boot_and_namespace(proc: str) -> tuple[str, str]:
-    """This boot of the machine, and the namespace in which process numbers count."""
+    """Return the ID of this boot, and the PID namespace of this process. Return empty strings if they cannot be
+    read.
+    """
     try:
         return _read_text_file(os.path.join(proc, "sys/kernel/random/boot_id")), os.readlink(
             os.path.join(proc, "self/ns/pid")
@@ -48,8 +54,10 @@ def _read_boot_and_namespace(proc: str) -> tuple[str, str]:
 
 
 def _read_start_ticks(pid: int, proc: str) -> str:
-    """In clock ticks since boot [proc_pid_stat(5), field 22]; empty where it can't be read. The name before it may hold
-    anything, also brackets."""
+    """Return the start of a process in clock ticks since boot [proc_pid_stat(5), field 22]. Return ``ended`` for a
+    zombie, and an empty string if the file cannot be read. The process name before this field may contain any
+    character, including brackets.
+    """
     try:
         fields = _read_text_file(os.path.join(proc, str(pid), "stat")).rpartition(")")[2].split()
     except OSError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A BMC, who asks it, and why it gave no answer."""
+"""Represent a BMC with its credentials, and its errors."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ Cause = typing.Literal[
 
 
 class BmcError(RdmaError):
-    """A BMC that gave no answer, none that is one, or a refusal. What a BMC said in its own words is in it only without
-    any secret: it may repeat what it was sent.
+    """Raised if a BMC does not answer, answers invalid data, or refuses a request. The text of a BMC is included only
+    if it contains no secret, because it may repeat the request.
 
-    :ivar cause: see Cause
-    :ivar what: what was seen, without the name of the BMC
+    :ivar cause: category of the error, see Cause
+    :ivar what: description of the error without the name of the BMC
     """
 
     def __init__(self, cause: Cause, bmc: str, what: str, remedy: str) -> None:
@@ -62,15 +62,17 @@ class BmcError(RdmaError):
 
 @dataclasses.dataclass(frozen=True)
 class Bmc:
-    """A BMC, and who asks it.
+    """A BMC with its address and credentials.
 
-    :ivar node: name of the node that it is of
+    :ivar node: name of the node to which it belongs
     :ivar address: name or IP address
-    :ivar token: of a session, in place of user and password
-    :ivar fingerprint: SHA-256 of its certificate, in place of an authority
-    :ivar system: id of the system that is the node; empty where the BMC has one with a BIOS only, or tells which one it
-        is
-    :ivar asserted: the inventory says that it is the node's, for where nothing can be compared
+    :ivar token: session token, used instead of user and password
+    :ivar fingerprint: SHA-256 of its certificate. If set, it is compared instead of verifying the certificate by an
+        authority
+    :ivar system: id of the ComputerSystem that is the node. It may be empty if the BMC has only one system with a BIOS,
+        or reports which system it belongs to
+    :ivar asserted: whether the inventory declares that the BMC belongs to the node, for a BMC that reports no identity
+        to compare
     """
 
     node: str
@@ -85,7 +87,9 @@ class Bmc:
 
     @property
     def place(self) -> str:
-        """Return its address, in one form: the same for two nodes is one system of one BMC."""
+        """The normalized address, port and system id as text. If it is equal for two nodes, both name the same system
+        of the same BMC.
+        """
         host = self.address.strip("[]").lower().rstrip(".")
         with contextlib.suppress(ValueError):
             host = str(ipaddress.ip_address(host))
@@ -95,12 +99,18 @@ class Bmc:
         return f"the BMC of {self.node} ({self.address}:{self.port})"
 
     def error(self, cause: Cause, what: str, remedy: str) -> BmcError:
-        """Return an error of this BMC."""
+        """Return an error of this BMC.
+
+        :param cause: category of the error
+        :param what: description of the error without the name of the BMC
+        :param remedy: next step for the user
+        """
         return BmcError(cause, str(self), what, remedy)
 
     def unforeseen(self, error: Exception) -> BmcError:
-        """Convert an exception that nobody raised on purpose, as the error of this BMC. Its text is not shown: it may
-        hold who asks, and by what secret."""
+        """Convert an unexpected exception to an error of this BMC. Its text is left out, because it may contain user
+        name and password.
+        """
         told = wrap_unforeseen(error, "it answered", quoted=False)
         return self.error(
             "not_understood",
@@ -109,7 +119,7 @@ class Bmc:
         )
 
     def holds_secret(self, text: str) -> bool:
-        """Return whether a text repeats the user's name or password."""
+        """Return whether a text contains the user name, the password or the token."""
         secrets = [self.password, self.token, *([basic(self)] if self.user else [])]
         return any(secret and secret in text for secret in secrets) or bool(
             self.user and re.search(rf"(?<!\w){re.escape(self.user)}(?!\w)", text)
@@ -117,14 +127,15 @@ class Bmc:
 
 
 def basic(bmc: Bmc) -> str:
-    """User and password as HTTP's basic authentication sends them."""
+    """Return user and password in the encoding of HTTP basic authentication."""
     return base64.b64encode(f"{bmc.user}:{bmc.password}".encode()).decode()
 
 
 def fingerprint_of(text: str) -> str:
-    """Return a SHA-256 fingerprint as 64 digits in lower case; with colons or without, as openssl and browsers show it.
+    """Return a SHA-256 fingerprint as 64 lower-case hexadecimal digits. The text may contain colons, as openssl and
+    browsers display it.
 
-    :raises RdmaError: it is none
+    :raises RdmaError: the text is not a SHA-256 fingerprint
     """
     digits = text.strip().lower().rpartition("=")[2].removeprefix("sha256:").replace(":", "").replace(" ", "")
     if len(digits) != 64 or set(digits) - set("0123456789abcdef"):
@@ -136,9 +147,9 @@ def fingerprint_of(text: str) -> str:
 
 
 def address_of(text: str) -> str:
-    """Return a name or an IP address of a BMC.
+    """Return the name or IP address of a BMC after validation.
 
-    :raises RdmaError: it is something else, which is not repeated: a URL may hold a password
+    :raises RdmaError: the text is invalid. The error does not quote it, because a URL may contain a password
     """
     if not text or not text.isascii() or not text.isprintable() or set(text) & set("/@?#\\ "):
         raise RdmaError(

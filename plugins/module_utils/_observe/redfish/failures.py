@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What sockets, TLS, HTTP and BMCs say when something goes wrong, as errors with a cause and a way out."""
+"""Convert failures of sockets, TLS, HTTP and BMCs to errors with a cause and a remedy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOT_YET, _EXPIRED, _NAMES, _AUTHORITIES = 9, 10, (62, 64), (2, 18, 19, 20, 21)
 
 
 def untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError:
-    """Return the error of a certificate that is not believed."""
+    """Return the error for a certificate that is not trusted."""
     shown = "openssl x509 -noout -subject -dates -ext subjectAltName -fingerprint -sha256"
     look = f"openssl s_client -connect {bmc.address}:{bmc.port} </dev/null | {shown}"
     if error.verify_code == _EXPIRED:
@@ -54,15 +54,20 @@ def untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError:
 
 
 def over(bmc: Bmc, what: str, seconds: float) -> BmcError:
-    """Return an error: the time of a BMC is over.
+    """Return the error for a request that was not answered before the time limit of its BMC was over.
 
-    :param seconds: that it had in all
+    :param what: description of the request
+    :param seconds: time limit of the BMC in seconds
     """
     return bmc.error("timeout", f"{what}: its {seconds:g} s were over", "Give it more seconds, or restart the BMC")
 
 
 def out_of_hold(bmc: Bmc, what: str) -> BmcError:
-    """Return the error of a write that was not answered while the run could still rely on its hold on the cluster."""
+    """Return the error for a write that was given up, because no answer came while the run was certain to hold the
+    Lease. It is unknown whether the BMC has accepted the write.
+
+    :param what: description of the request
+    """
     seen = (
         f"{what}: no answer came for as long as the run could rely on its Lease, so it was given up; whether the BMC"
         " took it is not known"
@@ -71,9 +76,9 @@ def out_of_hold(bmc: Bmc, what: str) -> BmcError:
 
 
 def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
-    """Return the error of a connection that did not come, or did not last.
+    """Return the error for a connection that failed or broke.
 
-    :param what: was asked
+    :param what: description of the request
     """
     if isinstance(error, (TimeoutError, socket.timeout)):
         return bmc.error(
@@ -113,10 +118,10 @@ def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
 
 
 def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
-    """Return the error for a status of HTTP in place of a resource.
+    """Return the error for an HTTP status that is not a success.
 
-    :param what: was asked
-    :param reason: the id of the BMC's message; empty where it gave none
+    :param what: description of the request
+    :param reason: id of the message of the BMC; empty if it sent none
     """
     seen = f"{what} was answered with {status}{f' ({reason})' if reason else ''}"
     if status == 401:
@@ -143,9 +148,11 @@ def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
 
 
 def not_written(bmc: Bmc, what: str, status: int, reason: str, words: str) -> BmcError:
-    """Return the error for a refusal of new values.
+    """Return the error for a refused write.
 
-    :param words: the BMC's own; left out where they repeat a secret
+    :param what: description of the request
+    :param reason: id of the message of the BMC; empty if it sent none
+    :param words: text of the message of the BMC, which is left out if it contains a secret
     """
     told = f"; it says: {words}" if words and not bmc.holds_secret(words) else ""
     seen = f"{what} was answered with {status}{f' ({reason})' if reason else ''}"

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Thin access to a BMC: GET over TLS, and what writer.py sends, within the time that the BMC has in all. What it
-answers is parsed in _parse/redfish.
+"""Send requests to a BMC over TLS: GET, and the writes of writer.py, within the time limit of the BMC. The layer
+_parse/redfish parses the answers.
 
-The standard library alone, and no proxy: BMCs are on a network of their own. ``ansible.module_utils.urls`` has a limit
-for each read instead of one for all, no pin, no limit of size, a new connection for each request, and sends the
-password wherever it is redirected to.
+Only the standard library is used, and no proxy, because BMCs are in a separate network. ``ansible.module_utils.urls``
+is not suitable. It has a time limit for each read instead of one for all, no certificate pinning, and no size limit. It
+opens a new connection for each request, and sends the password to any redirection target.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ _PUT_OFF: dict[str, tuple[int, ...]] = {"GET": BUSY, "PATCH": (429, 503), "POST"
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer before which no endless row of interim ones stands: the library reads over these one after the other,
-    as fast as a BMC sends them."""
+    """An HTTP response with a limit of interim responses. The library would skip these for as long as a BMC sends
+    them.
+    """
 
     _heads = 0
 
@@ -65,15 +66,16 @@ class BmcAnswer(typing.NamedTuple):
 
     @property
     def data(self) -> typing.Any:
-        """JSON; None where it is none."""
+        """Return the JSON data of the body. Return None if it is not valid JSON."""
         return _decode_body(self.body)
 
 
 class Write(typing.NamedTuple):
-    """The rules for a write: its content and its time.
+    """The content of a write request, and the checks before it is sent.
 
-    :ivar prove: raises why it may not be sent; asked before each attempt, and reads from the same BMC
-    :ivar guard: asked when nothing is left to be done but to send it
+    :ivar prove: function that is called before each attempt, and raises an error if the BMC does not belong to the node
+        or the write is forbidden. It may read from the same BMC
+    :ivar guard: permission check that is called immediately before the request is sent
     """
 
     body: bytes
@@ -83,10 +85,11 @@ class Write(typing.NamedTuple):
 
 
 class Session:
-    """One BMC, asked over one connection as long as it keeps it open. No session is made on the BMC: nothing is left
-    there.
+    """A connection to one BMC, which is kept open as long as the BMC allows it. No Redfish session is created, so
+    nothing remains on the BMC.
 
-    :param seconds: that all answers of this BMC together may take
+    :param seconds: limit in seconds for all requests to this BMC together
+    :param sleep: function that sleeps for a number of seconds
     """
 
     def __init__(
@@ -107,10 +110,10 @@ class Session:
         self._close()
 
     def get(self, path: str) -> dict[str, typing.Any]:
-        """Get a resource.
+        """Return a resource.
 
-        :param path: on this BMC, perhaps with a query
-        :raises BmcError: no answer, or none that is a resource
+        :param path: path on this BMC, optionally with a query
+        :raises BmcError: the BMC does not answer, or its answer is not a resource
         """
         answer = self._got(path)
         resource = self.resource(path, answer.body)
@@ -118,16 +121,17 @@ class Session:
         return resource
 
     def body(self, path: str) -> bytes:
-        """Return a resource as it was sent, for resource().
+        """Return the body of a resource without decoding it. ``resource`` decodes it.
 
-        :raises BmcError: no answer
+        :raises BmcError: the BMC does not answer, or answers with an error
         """
         return self._got(path).body
 
     def resource(self, path: str, body: bytes) -> dict[str, typing.Any]:
-        """Return the resource in a body.
+        """Decode the body of a resource and return it.
 
-        :raises BmcError: it is none
+        :param path: path of the resource, for the error message
+        :raises BmcError: the body is not a JSON object
         """
         data = _decode_body(body)
         if not isinstance(data, dict):
@@ -138,7 +142,7 @@ class Session:
         return data
 
     def _got(self, path: str) -> BmcAnswer:
-        """Return the answer with a resource, wherever on this BMC it is."""
+        """Return the successful answer to a GET. Redirections within this BMC are followed."""
         for _redirect in range(_REDIRECTS + 1):
             answer = self._answer("GET", path)
             if answer.status == 200:
@@ -149,21 +153,24 @@ class Session:
         raise self.error("status", f"GET {path} is redirected again and again", "Update the firmware of the BMC")
 
     def etag(self, path: str) -> str:
-        """Of a resource when it was read last; empty where it has none."""
+        """Return the ETag of a resource from its last ``get``. Return an empty string if it has none."""
         return self._etags.get(path, "")
 
     def send(self, method: str, path: str, write: Write) -> BmcAnswer:
-        """Send a write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent
-        again where the BMC says that it did not begin.
+        """Send a write. It is sent only once: if the connection breaks, the result can only be found out by reading.
+        Only a PATCH that the BMC has put off (status 429 or 503) is sent again.
 
-        :raises BmcError: ``closed``, ``timeout`` or ``busy`` where nobody knows what became of it, else it was not
-            taken
-        :raises RdmaError: it may not be sent
+        :raises BmcError: with the cause ``closed``, ``timeout`` or ``busy`` if the result is unknown, otherwise the BMC
+            has not accepted the write
+        :raises RdmaError: the write is not permitted
         """
         return self._answer(method, path, write)
 
     def _elsewhere(self, path: str, location: str) -> str:
-        """Return the target of a redirection; never another host, which would get the password."""
+        """Return the path that a redirection leads to.
+
+        :raises BmcError: the redirection leads to another host, which must not get the password, or is invalid
+        """
         try:
             parts = urlsplit(location)
             port = parts.port or 443
@@ -182,8 +189,9 @@ class Session:
         return target
 
     def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> BmcAnswer:
-        """Return the answer to a request. It is sent again when the BMC is busy, unless it is an action, and a GET also
-        when the connection broke."""
+        """Return the answer to a request. A GET or PATCH is sent again if the BMC is busy. A GET is also sent again if
+        the connection broke.
+        """
         what, busy = f"{method} {path}", _PUT_OFF[method]
         for attempt in range(1, ATTEMPTS + 1):
             # a connection that was kept open may have been closed meanwhile: at first a new one is tried at once
@@ -254,11 +262,13 @@ class Session:
         return b"".join(parts)
 
     def _inflated(self, what: str, inflate: typing.Any, part: bytes) -> bytes:
-        """Unpack a part of an answer.
+        """Decompress one part of a compressed answer and return it.
 
-        :raises BmcError: something is behind the end of what was packed. zlib would join each further part to all that
-            came there before, which takes the square of their length
-        :raises zlib.error: it is not packed by gzip
+        :param what: description of the request
+        :param inflate: decompressor of zlib that has got the earlier parts
+        :raises BmcError: data follows the end of the compressed stream. zlib would append each further part to the data
+            before it, which takes quadratic time
+        :raises zlib.error: the data is not in gzip format
         """
         was_complete = inflate.eof
         found: bytes = b"" if was_complete else inflate.decompress(part, LARGEST + 1)
@@ -307,13 +317,20 @@ class Session:
             self._connection = None
 
     def error(self, cause: Cause, what: str, remedy: str) -> BmcError:
-        """Return an error of this BMC."""
+        """Return an error of this BMC.
+
+        :param cause: category of the error
+        :param what: description of the error without the name of the BMC
+        :param remedy: next step for the user
+        """
         return self.bmc.error(cause, what, remedy)
 
     @contextlib.contextmanager
     def _failures(self, what: str) -> typing.Iterator[None]:
-        """Convert errors of the socket, TLS and HTTP to errors with a cause. After each, the connection can't be used
-        again."""
+        """Convert errors of the socket, TLS and HTTP to errors with a cause, and close the connection.
+
+        :param what: description of the request
+        """
         try:
             yield
         except BmcError:
@@ -341,7 +358,7 @@ class Session:
 
 
 def _decode_body(body: bytes) -> typing.Any:
-    """JSON; None where it is none, or no resource of a BMC."""
+    """Return the JSON data of a body. Return None if it is not valid JSON, or exceeds the limits of a resource."""
     try:
         return decode_json(body, "Redfish", most_bytes=LARGEST, unique=False)
     except ParseError:

@@ -14,12 +14,12 @@ from .channel import TlsChannel
 
 
 class Trust:
-    """Whom to believe that it is a BMC. Made once, since reading the system's authorities takes a while; its contexts
-    serve all threads.
+    """The TLS contexts that verify the certificates of BMCs. They are created once, because reading the authorities of
+    the system takes time. All threads may share them.
 
-    :param validate: whether the certificate is checked; a fingerprint is always
-    :param ca_path: file with authorities, or folder of such; the system's without it
-    :raises RdmaError: no authorities in ``ca_path``
+    :param validate: whether certificates are verified. A fingerprint is always verified
+    :param ca_path: file or folder with certificate authorities; empty for those of the system
+    :raises RdmaError: ``ca_path`` contains no certificate authorities
     """
 
     def __init__(self, validate: bool = True, ca_path: str = "") -> None:
@@ -31,7 +31,7 @@ class Trust:
 
 
 def digest(secure: TlsChannel) -> str:
-    """SHA-256 of the certificate that the other end has shown; empty where there is none."""
+    """Return the SHA-256 of the certificate of the peer. Return an empty string if there is no certificate."""
     certificate = secure.certificate()
     return hashlib.sha256(certificate).hexdigest() if certificate else ""
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The only way to write to a BMC: to a system that is proven to be the node's, by who may write now. Both are asked
-before each PATCH and POST."""
+"""Write to a BMC. All writes of the collection go through this module. Before each PATCH and POST, it verifies that the
+system belongs to the node, and that the run is still permitted to write.
+"""
 
 from __future__ import annotations
 
@@ -20,42 +21,48 @@ _TAKEN = (200, 201, 202, 204)
 
 
 def refuse_stranger(session: Session, claims: Claims, machine: Identity) -> None:
-    """:raises BmcError: ``identity``: the system is not proven to be that of the node, nor asserted where that can't be
-    compared"""
+    """Verify that the system of a BMC is the node of the session.
+
+    :param claims: identities of the nodes
+    :param machine: identity that the BMC reports for the system
+    :raises BmcError: with the cause ``identity``: the identity belongs to another machine, or it cannot be compared and
+        the inventory does not declare that the BMC belongs to the node
+    """
     found = claims.judge(session.bmc.node, machine, session.bmc.asserted)
     if found.refused:
         raise session.error("identity", found.why, found.remedy)
 
 
 class Writer:
-    """Writes to one system.
+    """A writer for the ComputerSystem of a BMC that is a node.
 
-    :param system: as it was read
-    :param claims: what the nodes call themselves
-    :param guard: the right to write
+    :param system: the system as it was read earlier in the run
+    :param claims: identities of the nodes, with which the system is compared before each write
+    :param guard: function that is called immediately before each write, and raises an error if the run may no longer
+        write
     """
 
     def __init__(self, session: Session, system: System, claims: Claims, guard: Guard) -> None:
         self._session, self._path, self._claims, self._guard = session, system.path, claims, guard
 
     def patch(self, path: str, body: typing.Mapping[str, typing.Any]) -> str:
-        """New values for a resource, if it still is as it was read last.
+        """Change values of a resource, if it has not changed since it was last read.
 
-        :returns: id of the job that will apply them; empty where there is none
-        :raises BmcError: ``changed`` where it was changed since, ``closed`` and ``timeout`` where nobody knows whether
-            it took them, else it did not
-        :raises RdmaError: the right to write is lost
+        :returns: id of the job that will apply the values; empty if there is none
+        :raises BmcError: with the cause ``changed`` if the resource has changed since, ``closed`` or ``timeout`` if the
+            result is unknown, otherwise the BMC has not accepted the values
+        :raises RdmaError: the permission to write is lost
         """
         known = self._session.etag(path)
         answer = self._send("PATCH", path, body, {"If-Match": known} if known else {})
         return job_of(answer.headers.get("Location", "")) if answer.status == 202 else ""
 
     def post(self, path: str, body: typing.Mapping[str, typing.Any]) -> None:
-        """An action, sent once.
+        """Start an action. It is sent only once.
 
-        :raises BmcError: ``closed``, ``timeout`` or ``busy`` where only its consequence tells whether it was taken,
-            else it was not
-        :raises RdmaError: the right to write is lost
+        :raises BmcError: with the cause ``closed``, ``timeout`` or ``busy`` if only its effect shows whether it was
+            accepted, otherwise the BMC has not accepted it
+        :raises RdmaError: the permission to write is lost
         """
         self._send("POST", path, body, {})
 
@@ -70,7 +77,7 @@ class Writer:
         return answer
 
     def _prove(self) -> None:
-        """Read anew: what answers at the address may be another BMC by now."""
+        """Read the system again and verify its identity, because another BMC may answer at the address now."""
         try:
             system = parse(self._session.get(self._path))
         except ParseError as error:

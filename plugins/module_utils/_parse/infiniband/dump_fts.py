@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Forwarding tables as dump_fts prints them (infiniband-diags/dump_fts.c, the same from rdma-core 28 to 64), with or
-without ``-n``; and opensm's own ``opensm-lfts.dump`` (osm_dump.c), which has nearly the same form.
+"""Parse forwarding tables as dump_fts prints them, with or without ``-n`` (infiniband-diags/dump_fts.c, the same from
+rdma-core 28 to 64), and the file ``opensm-lfts.dump`` of opensm, which has nearly the same form (osm_dump.c).
 
-What a table lacks is not known, and never 'no way': dump_fts leaves out ports above 127 (before rdma-core 63, where it
-reads them as negative), and the last LID where that is a multiple of 64. Where a switch does not answer, it prints the
-block before once more and says so on its standard error alone.
+An entry that is missing from a table is unknown. It does not mean that the switch has no path to the LID. dump_fts
+leaves out ports above 127 (before rdma-core 63, where it reads them as negative), and the last LID if that is a
+multiple of 64. If a switch does not answer, dump_fts prints the previous block again and reports the failure only on
+its standard error.
 
-A fabric of 10,000 hosts has nine million lines: with ``-n`` they are of one width and taken apart without a loop.
+A fabric of 10,000 hosts has nine million lines. With ``-n`` all lines have the same width, so they are split without a
+loop.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ _PORT = {f"{port:03d}": port for port in range(256)}
 def parse(text: str, stderr: str = "") -> tuple[ForwardingTable, ...]:
     """Parse the tables in the order of the text.
 
-    :param stderr: what the tool said there: of which blocks a switch gave no answer
-    :raises ParseError: no table; a line of another form; a table without an end, as where the output was cut off; a
-        switch or a LID that is there twice
+    :param stderr: standard error of the tool, which names the blocks that a switch did not return
+    :raises ParseError: there is no table, a line has another form, a table has no end because the output was cut off, a
+        switch or LID occurs twice, or ``stderr`` names a switch without a table
     """
     starts = [match.start() for match in re.finditer(r"^Unicast lids \[", text, re.MULTILINE)]
     if not starts or starts[0] != 0:
@@ -65,7 +67,7 @@ def parse(text: str, stderr: str = "") -> tuple[ForwardingTable, ...]:
 
 
 def _parse_failed_blocks(stderr: str) -> dict[str, set[int]]:
-    """Blocks without an answer, by the GUID of the switch."""
+    """Return the numbers of the blocks that were not read, by the GUID of the switch."""
     result: dict[str, set[int]] = {}
     for line in stderr.split("\n"):
         if "SubnGet" not in line:
@@ -108,7 +110,7 @@ def _parse_forwarding_table(text: str, failed: typing.Mapping[str, set[int]]) ->
 
 
 def _parse_table_entries(body: str, first: int, last: int) -> tuple[bytearray, int]:
-    """Return the table, and how many lines it has."""
+    """Return the output port of each LID, and the number of lines in the table."""
     ports = bytearray([UNTOLD]) * (last + 1)
     count = body.count("\n")
     words = (

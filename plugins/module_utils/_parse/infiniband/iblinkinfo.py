@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of ``iblinkinfo --line`` (infiniband-diags/iblinkinfo.c): one line a port, with what its link could be where
-it is less."""
+"""Parse the output of ``iblinkinfo --line`` (infiniband-diags/iblinkinfo.c): one line for each port, with the width and
+speed that its link could have if the present ones are lower.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +28,11 @@ _MOST_CHARACTERS, _MOST_UNREAD = 300, 20
 
 
 def parse(text: str) -> SeenCapabilities:
-    """Parse the ports whose link is narrower or slower than both of its ends support. A line of another form is kept as
-    unread: it costs one port, not the fabric.
+    """Parse the ports whose link is narrower or slower than both of its ends support. A port whose line has another
+    form is added to the unread lines, and the other ports are still parsed.
 
-    :raises ParseError: no line at all, none that could be read, a line of something else, or a last line without an end
+    :raises ParseError: the text is empty, no line could be read, a line does not begin like that of a port, or the last
+        line is incomplete
     """
     if not text or not text.endswith("\n"):
         raise ParseError(_TOOL, text[-200:].strip(), "one line a port, the last one complete")

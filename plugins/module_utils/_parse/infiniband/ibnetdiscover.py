@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of ibnetdiscover (infiniband-diags/ibnetdiscover.c): the topology as text.
+"""Parse the output of ibnetdiscover (infiniband-diags/ibnetdiscover.c), the topology as text.
 
-A node description is free text: it may hold quotes, commas, brackets, anything. So lines are taken apart from both
-ends, never split. A fabric of 10,000 hosts has 700,000 lines: one expression goes over the whole text, and Python sees
-the lines of nodes and ports alone.
+A node description is free text, which may contain quotes, commas and brackets. A line is therefore matched from both
+ends and never split. A fabric of 10,000 hosts has 700,000 lines. One regular expression scans the whole text, so that
+Python code runs only for the lines of nodes and ports.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ _PORT_END, _OTHER_NODE_END, _SWITCH_END = 11, 15, 19
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> typing.Iterator[None]:
-    """Nothing of a topology is garbage: the collector would go over all that was read, again and again, for a third of
-    the time."""
+    """Disable the garbage collector while a topology is parsed. No object of a topology becomes garbage, and repeated
+    collections would take a third of the time.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -62,10 +63,10 @@ def _no_garbage_collection() -> typing.Iterator[None]:
 
 @_no_garbage_collection()
 def parse(text: str) -> Topology:
-    """Parse the nodes, and each link once, in the order of the text.
+    """Parse the nodes and the links in the order of the text. Each link is listed once.
 
-    :raises ParseError: no node at all; a line of another form, as where the output was cut off; a link to a node that
-        is not described; a node without a link
+    :raises ParseError: there is no node, a line has another form or is cut off, a link leads to a node that is not
+        described, or a node has no link
     """
     if text and not text.endswith("\n"):
         raise ParseError(
@@ -130,7 +131,10 @@ def parse(text: str) -> Topology:
 
 
 def _not_understood(match: typing.Match[str], in_node: bool) -> ParseError:
-    """About the line that ends a match. ``in_node``: a node is above it."""
+    """Return the error for the last line of a match.
+
+    :param in_node: a line of a node precedes that line
+    """
     end = match.end() - 1
     line = match.string[match.string.rfind("\n", 0, end) + 1 : end]
     if line.startswith("["):
@@ -143,8 +147,13 @@ def _not_understood(match: typing.Match[str], in_node: bool) -> ParseError:
 
 
 def _refuse_cut(topology: Topology, described: typing.AbstractSet[str], linked: typing.AbstractSet[str]) -> None:
-    """A whole text describes the nodes at both ends of each link, and shows how each node was found; both sets are of
-    GUIDs."""
+    """Raise an error if the output was cut off. Complete output describes the nodes at both ends of each link, and has
+    a link for each node.
+
+    :param described: GUIDs of the nodes that are described
+    :param linked: GUIDs of the nodes that have a link
+    :raises ParseError: a node at the end of a link is not described, or a node has no link and is not a single HCA
+    """
     for link in topology.links:
         if link.b.guid not in described:
             raise ParseError(

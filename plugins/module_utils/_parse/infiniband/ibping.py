@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of an ibping client (infiniband-diags/ibping.c).
+"""Parse the output of an ibping client (infiniband-diags/ibping.c).
 
-Only the loss line is read: its exit code is 0 even when all is lost, and its times are wrong by a factor of ten and
-more in every version.
+Only the loss line is read. The exit code of ibping is 0 even if all packets are lost, and its times are wrong by a
+factor of ten or more in all versions.
 
-The library below it sends a packet up to three times before it counts as lost, so three of a hundred messages can be
-missing and the loss line says 0 %. With -e it tells on stderr of each time that it sends one again [rdma-core
-libibmad/rpc.c _do_madrpc]; those lines are counted.
+The library of ibping sends a packet up to three times before it counts the packet as lost. The loss line can therefore
+report 0 % although packets were lost and sent again. With ``-e`` the library reports each repetition on stderr
+[rdma-core libibmad/rpc.c _do_madrpc]. Those lines are counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ _RESENT = re.compile(r"^ibwarn: \[[0-9]+\] _do_madrpc: retry [0-9]+ \(timeout [0
 
 
 class Counts(typing.NamedTuple):
-    """lid: whom it pinged; transmitted and received: packets."""
+    """The packet counts of one run of ibping.
+
+    :ivar lid: LID that was pinged
+    :ivar transmitted: packets that were sent
+    :ivar received: packets that were answered
+    """
 
     lid: int
     transmitted: int
@@ -36,7 +41,8 @@ class Counts(typing.NamedTuple):
 def parse(text: str) -> Counts:
     """Parse the statistics at the end of a run.
 
-    :raises ParseError: none, as when it was killed; more than one; nothing transmitted; more received than transmitted
+    :raises ParseError: the text has no statistics, as when ibping was killed, or more than one; no packet was
+        transmitted; or more packets were received than transmitted
     """
     headers = _HEADER.findall(text)
     lines = _COUNTS.findall(text)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of ibqueryerrors (infiniband-diags/ibqueryerrors.c): the error counters of all ports of a fabric that are
-above their thresholds.
+"""Parse the output of ibqueryerrors (infiniband-diags/ibqueryerrors.c): the error counters of all ports of a fabric
+that exceed their thresholds.
 
-Its exit code is 1 when it found errors, and 0 when it could not even begin: only the summary at the end tells that it
-did its work.
+The exit code of ibqueryerrors is 1 if it found errors, and 0 even if it could not start. Only the summary at the end
+proves that it completed.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _NO_COUNTER = "classportinfo"
 
 
 def parse(text: str, stderr: str = "") -> ErrorReport:
-    """Parse the counters that are not 0; ``port ALL``, the sum over a switch, is left out.
+    """Parse the counters that are not 0. ``port ALL``, the sum over a switch, is ignored.
 
-    :param stderr: where the tool names the ports that did not answer
-    :raises ParseError: no summary, which is last: the tool gave up or was cut off; or fewer ports with errors than the
-        summary counts
+    :param stderr: standard error of the tool, which names the ports that did not answer
+    :raises ParseError: the summary at the end is missing because the tool failed or its output was cut off, or the
+        number of ports with errors differs from the number in the summary
     """
     ports: list[PortErrors] = []
     checked: typing.Optional[int] = None

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of perfquery (infiniband-diags/perfquery.c): the counters of some ports of one node, PortCounters and with
-``-x`` PortCountersExtended.
+"""Parse the output of perfquery (infiniband-diags/perfquery.c): the counters of some ports of one node. They are
+PortCounters, and with ``-x`` PortCountersExtended.
 
-All versions ask port after port and give up at the first without an answer (``iberror: failed: perfquery``, exit code
-255): what was printed before is true. Up to rdma-core 28 the tool printed the extended errors of ports that have none,
-as zeros, and older ones did not print what a port supports. So what its header does not promise is not taken.
+All versions query one port after the other and stop at the first port that does not answer (``iberror: failed:
+perfquery``, exit code 255). The output before that point is valid. Up to rdma-core 28 the tool printed zeros for the
+extended errors of ports that do not support them, and older versions did not print the capabilities of a port. A
+counter is therefore used only if the capability mask in the heading of the port announces it.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ _MOST_CHARACTERS = 200
 
 
 def parse(text: str) -> tuple[PortCounters, ...]:
-    """Parse the ports, each once: with the wider counters where both kinds were printed. Lines of something else, as
-    warnings are, may stand between the ports.
+    """Parse the ports, each listed once. If both kinds of counters were printed for a port, the wider ones are used.
+    Other lines, such as warnings, are allowed between the ports.
 
-    :raises ParseError: a port that is not whole, or that is said to be another one; a value that its counter can't have
+    :raises ParseError: the counters of a port are incomplete or belong to another port, or a value exceeds the width of
+        its counter
     """
     if text and not text.endswith("\n"):
         raise ParseError(_TOOL, text[-_MOST_CHARACTERS:].strip(), "a complete last line")
@@ -62,13 +64,20 @@ def parse(text: str) -> tuple[PortCounters, ...]:
 
 
 def _merge_counters(one: PortCounters, other: PortCounters) -> PortCounters:
-    """Two readings of a port: the wider of each counter, and of two alike the later."""
+    """Merge two readings of a port. Of each counter the wider reading is used. If both have the same width, the later
+    one is used.
+    """
     later = {name: value for name, value in other.counters.items() if name in other.wide or name not in one.wide}
     return PortCounters(one.lid, one.port, {**one.counters, **later}, tuple(dict.fromkeys((*one.wide, *other.wide))))
 
 
 def _parse_port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -> PortCounters:
-    """:param at: index of the heading's line"""
+    """Parse the counters of one port.
+
+    :param at: index of the port's heading in ``lines``
+    :raises ParseError: the counters are incomplete or belong to another port, or a value exceeds the width of its
+        counter
+    """
     wide, lid, number = bool(head.group(1)), int(head.group(2)), int(head.group(3))
     fields: dict[str, int] = {}
     for line in lines[at + 1 : at + 1 + _MOST_FIELDS]:
@@ -104,10 +113,12 @@ def _parse_port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -
 
 
 def list_answers(text: str) -> dict[int, tuple[tuple[PortCounters, ...], str]]:
-    """Of several nodes, each behind a line that says which one was asked: its ports by its LID, and what the tool
-    complained of or what is wrong with them.
+    """Parse the output for several nodes, where a line with the queried LID precedes the output for each node.
 
-    Never raises: a node whose answer can't be read costs nobody else's.
+    This function never raises an error, because an answer that cannot be parsed must not affect the other nodes.
+
+    :returns: by LID, the ports of the node and the error text. The ports are empty if the answer is invalid or comes
+        from another LID, and the text then has the reason. Otherwise the text has the messages of the tool, or is empty
     """
     result: dict[int, tuple[tuple[PortCounters, ...], str]] = {}
     marks = list(_ASKED.finditer(text))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Records of saquery (infiniband-diags/saquery.c): ``saquery SMIR`` and ``saquery -s``, blocks of ``Name....value``
-lines; ``saquery LFTR``, the forwarding tables as the subnet administration knows them."""
+"""Parse records of saquery (infiniband-diags/saquery.c). ``saquery SMIR`` and ``saquery -s`` print blocks of
+``Name....value`` lines. ``saquery LFTR`` prints the forwarding tables that the subnet administration has.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +27,10 @@ _FIELD = re.compile(r"^\s*(\w+)\.{2,}([^\s.]\S*)\s*$", re.ASCII)
 
 
 def parse_sm_records(text: str) -> tuple[SubnetManager, ...]:
-    """Parse all subnet managers that the subnet administration knows, the master among them.
+    """Parse all subnet managers that the subnet administration knows, including the master.
 
-    :raises ParseError: no record, or one without LID, GUID, ActCount, Priority or SMState. An administration that
-        answers has at least its own record
+    :raises ParseError: there is no record, although a subnet administration that answers has at least its own, or a
+        record has no valid LID, GUID, ActCount, Priority or SMState
     """
     blocks = text.split(_HEADER)[1:]
     if not blocks:
@@ -38,10 +39,10 @@ def parse_sm_records(text: str) -> tuple[SubnetManager, ...]:
 
 
 def parse_manager_ports(text: str) -> tuple[int, ...]:
-    """LIDs of the ports that have the IsSM bit (``saquery -s``), each once, in the order of the text.
+    """Return the LIDs of the ports that have the IsSM bit (``saquery -s``), each once, in the order of the text.
 
-    :raises ParseError: not both headings, the second of which comes last; or no port: an administration that answers
-        has at least its own
+    :raises ParseError: one of the two headings is missing or they are in the wrong order, or there is no port, although
+        a subnet administration that answers has at least its own
     """
     begin, end = text.find(_MANAGERS), text.rfind(_DISABLED)
     lids = (
@@ -57,10 +58,11 @@ def parse_manager_ports(text: str) -> tuple[int, ...]:
 
 
 def parse_forwarding(text: str) -> dict[int, bytes]:
-    """Parse the tables by the LID of the switch, as ForwardingTable.ports has them (``saquery LFTR``). A block that is
-    not there is UNTOLD.
+    """Parse the forwarding tables (``saquery LFTR``). Return the table of each switch by the LID of the switch, in the
+    format of ForwardingTable.ports. The entries of a missing block are UNTOLD.
 
-    :raises ParseError: no record; one of another form, as where the output was cut off; a block that is there twice
+    :raises ParseError: there is no record, a record has another form because the output was cut off, or a block is out
+        of range or occurs twice
     """
     first, *records = text.split(_TABLE)
     if not records or first:

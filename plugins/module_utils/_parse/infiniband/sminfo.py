@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of sminfo (infiniband-diags/sminfo.c): one line, the same in all versions from 44 to 56."""
+"""Parse the output of sminfo (infiniband-diags/sminfo.c): one line, the same in all versions from 44 to 56."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LINE = re.compile(
 def parse(text: str) -> SubnetManager:
     """Parse the subnet manager that answered.
 
-    :raises ParseError: no such line, as when nobody answered (``sminfo: iberror: failed: query``), or a state out of
-        the specification
+    :raises ParseError: there is not exactly one such line, as when no subnet manager answered (``sminfo: iberror:
+        failed: query``), or the state or LID is outside of the specification
     """
     lines = _LINE.findall(text)
     if len(lines) != 1:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of smpquery (infiniband-diags/smpquery.c): what a port says of itself, ``Name:....value``."""
+"""Parse the output of smpquery (infiniband-diags/smpquery.c): attributes of one port or node, as ``Name:....value``
+lines.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ _DESCRIPTION = re.compile(r"^Node Description:\.+(.*)$", re.MULTILINE)
 
 
 def parse_is_manager(text: str) -> bool:
-    """Return whether the port of ``smpquery portinfo`` has the IsSM bit.
+    """Return whether the port in the output of ``smpquery portinfo`` has the IsSM bit.
 
-    :raises ParseError: no capability mask, as when nobody answered
+    :raises ParseError: there is not exactly one capability mask, as when the port did not answer
     """
     masks = _MASK.findall(text)
     if len(masks) != 1:
@@ -27,9 +29,10 @@ def parse_is_manager(text: str) -> bool:
 
 
 def parse_description(text: str) -> str:
-    """Parse the node description of ``smpquery nodedesc``; dots at its begin can't be told from the tool's own.
+    """Return the node description from the output of ``smpquery nodedesc``. Dots at the beginning of the description
+    are lost, because the tool fills the line with dots.
 
-    :raises ParseError: there is none, as when nobody answered
+    :raises ParseError: there is not exactly one node description, as when the node did not answer
     """
     found = _DESCRIPTION.findall(text)
     if len(found) != 1:

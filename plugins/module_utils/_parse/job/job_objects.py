@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The objects of the cluster that a job uses: networks, volume claims, and the devices that multus gave a pod.
+"""Parse the objects of the cluster that a job uses: networks, volume claims, and the devices that multus attached to a
+pod.
 
 [k8snetworkplumbingwg multi-network specification 1.3; multus-cni v4 pkg/k8sclient]
 """
@@ -36,9 +37,10 @@ _RESOURCE_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName"
 
 
 def parse_attachment(resource: Resource) -> JobAttachment:
-    """Parse a NetworkAttachmentDefinition. Where its configuration is elsewhere or invalid, ``problem`` has the reason.
+    """Parse a NetworkAttachmentDefinition. If its CNI configuration is not in the object or is invalid, ``problem`` has
+    the reason.
 
-    :raises ResourceError: it has no name
+    :raises ResourceError: the object has no name
     """
     name = full_name_of(resource)
     wanted = resource_of(resource)
@@ -68,14 +70,16 @@ def parse_attachment(resource: Resource) -> JobAttachment:
 
 
 def resource_of(resource: Resource) -> str:
-    """Return the extended resource that a NetworkAttachmentDefinition needs; empty where it needs none."""
+    """Return the name of the extended resource that a NetworkAttachmentDefinition requires. Return an empty string if
+    it requires none.
+    """
     return str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
 
 
 def parse_claim(resource: Resource) -> VolumeClaim:
     """Parse a PersistentVolumeClaim.
 
-    :raises ResourceError: it is not a PersistentVolumeClaim
+    :raises ResourceError: its name or its access modes have another form
     """
     name = full_name_of(resource)
     return VolumeClaim(
@@ -86,9 +90,10 @@ def parse_claim(resource: Resource) -> VolumeClaim:
 
 
 def parse_pod_devices(pod: Resource) -> PodDevices:
-    """Parse the annotation of multus on a pod; a pod without the annotation has no secondary network.
+    """Parse the network status annotation that multus writes on a pod. A pod without the annotation has no secondary
+    network.
 
-    :raises ResourceError: the annotation has another form, too many networks, or an invalid name
+    :raises ResourceError: the annotation has another form, too many networks or devices, or an invalid name
     """
     what = f"pod {name_of(pod)}"
     entries = json_of(

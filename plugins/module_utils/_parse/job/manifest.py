@@ -2,9 +2,9 @@
 
 """Parse a job of any kind by its pod templates.
 
-The templates are found at any place in the job, so PyTorchJob, MPIJob, JobSet, Job, StatefulSet and other kinds need no
-code of their own. A TrainJob has no template; train_job.py adds that of its runtime. [src kubeflow/trainer v1.9.4 and
-v2.3.0 pkg/apis]
+The templates are found anywhere in the job, so PyTorchJob, MPIJob, JobSet, Job, StatefulSet and other kinds need no
+code of their own. A TrainJob has no template. train_job.py adds the template of its runtime. [src kubeflow/trainer
+v1.9.4 and v2.3.0 pkg/apis]
 """
 
 from __future__ import annotations
@@ -40,17 +40,20 @@ _MOST, _MOST_OF_A_PATH = 20_000, 1000
 
 
 def is_job(resource: Resource) -> bool:
-    """Return whether an object is a job: pods are made from it."""
+    """Return whether pods are created from an object: its kind is a known kind of job, or it contains a pod template.
+
+    :raises ResourceError: it has more parts, more levels or longer paths than a job can have
+    """
     if not isinstance(resource, dict):
         return False
     return resource.get("kind") in _KINDS or next(_find_templates(resource, "", 1, itertools.count()), None) is not None
 
 
 def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> JobWorkload:
-    """Parse a job, with its pods as they will be made.
+    """Parse a job, with its pods as they will be created.
 
-    :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes, to one of which a TrainJob refers
-    :raises ResourceError: it is not a job, a part of it has another form, or its runtime does not exist
+    :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes, one of which a TrainJob references
+    :raises ResourceError: the object is not a job, a part of it has another form, or its runtime does not exist
     """
     name, namespace, title = (
         text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name"),
@@ -71,8 +74,9 @@ def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ())
 
 
 def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
-    """Return the reason for which the operator will not give the pods each other's addresses; empty where it will.
-    [kubeflow/trainer v1.9.4 pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]"""
+    """Return the reason why the operator of a job will not give the pods each other's addresses. Return an empty string
+    if no such reason is known. [kubeflow/trainer v1.9.4 pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]
+    """
     kind, spec = body.get("kind"), mapping_at(body, "spec")
     if kind == "PyTorchJob":
         other = [str(role) for role in mapping_at(spec, "pytorchReplicaSpecs") if role not in ("Master", "Worker")]
@@ -111,7 +115,7 @@ def _find_templates(
 ) -> typing.Iterator[tuple[str, Resource, int]]:
     """Yield all pod templates below a node, each with its path and the number of its pods.
 
-    :raises ResourceError: it has more parts, levels or longer keys than any job
+    :raises ResourceError: the object has more parts, more levels or longer paths than a job can have
     """
     if len(path) > _MOST_OF_A_PATH:
         raise ResourceError(

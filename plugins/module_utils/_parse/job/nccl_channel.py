@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lines of NCCL that name the transport of a channel.
+"""Parse the lines of NCCL that name the transport of a channel.
 
-The transport is the text behind the word ``via``. RCCL writes a communicator behind it.
+The transport is the text after the word ``via``. RCCL appends a communicator to it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _MOST_KINDS = 1000
 
 
 class Transport(typing.NamedTuple):
-    """The transport of a channel, as NCCL writes it behind the word ``via``.
+    """The transport of a channel, as NCCL writes it after the word ``via``.
 
     :ivar via: the network, or the kind of memory that P2P and SHM use
     :ivar device: index of the network device in the list of the process; None for P2P and SHM
     :ivar gpu_direct: the channel uses GPUDirect RDMA; None for P2P and SHM
-    :ivar proxy: rank whose proxy moves the data; None where the line names none
+    :ivar proxy: rank whose proxy moves the data; None if the line has no proxy
     """
 
     transport: typing.Literal["NET", "P2P", "SHM", "COLLNET"]
@@ -57,10 +57,10 @@ class Transport(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ConnectionKind:
-    """The transport, direction and connection index of a channel. Two kinds are compared by identity, which is quick.
+    """The transport, direction and connection index of a channel. Two kinds are compared by identity, which is fast.
 
-    :ivar direction: empty where the line has none
-    :ivar connection: index of the connection; None where the line has none
+    :ivar direction: empty if the line has no direction
+    :ivar connection: index of the connection; None if the line has no index
     """
 
     transport: Transport
@@ -71,7 +71,7 @@ class ConnectionKind:
 class ChannelLine(typing.NamedTuple):
     """A line about one channel.
 
-    :ivar rank: that wrote the line
+    :ivar rank: rank that wrote the line
     :ivar incoming: the channel receives from ``peer``
     """
 
@@ -83,7 +83,7 @@ class ChannelLine(typing.NamedTuple):
 
 
 class ChannelReader:
-    """Reads the lines of channels, and returns the same object for each kind of connection."""
+    """A parser for the lines of channels. It returns the same object for equal kinds of connection."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[typing.Optional[str], ...], typing.Optional[ConnectionKind]] = {}
@@ -91,7 +91,7 @@ class ChannelReader:
     def parse_channel(self, message: str) -> typing.Optional[ChannelLine]:
         """Parse the line of a point-to-point channel.
 
-        :return: None when the message is not such a line, or has a form that NCCL does not write
+        :return: None if the message is not such a line, or has a form that NCCL does not write
         """
         found = _CHANNEL.fullmatch(message)
         if found is None:
@@ -110,7 +110,7 @@ class ChannelReader:
     def parse_collnet(self, message: str) -> typing.Optional[ChannelLine]:
         """Parse the line of a CollNet channel, whose peer is the rank itself.
 
-        :return: None when the message is not such a line, or has a form that NCCL does not write
+        :return: None if the message is not such a line, or has a form that NCCL does not write
         """
         found = _COLLNET.fullmatch(message)
         kind = self._find_kind(found[2], found[4], found[5]) if found else None
@@ -121,9 +121,9 @@ class ChannelReader:
     def _find_kind(
         self, index: typing.Optional[str], direction: typing.Optional[str], tail: str
     ) -> typing.Optional[ConnectionKind]:
-        """Return the kind of a connection; None when NCCL does not write this combination.
+        """Return the kind of a connection. Return None if NCCL does not write this combination.
 
-        NCCL writes a direction for the network only. The lines of P2P and SHM are those of the sender.
+        NCCL writes a direction only for a network transport. The lines of P2P and SHM are written by the sender.
         """
         key = index, direction, tail
         if key not in self._kinds:

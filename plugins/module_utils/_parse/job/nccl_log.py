@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A log that NCCL wrote with NCCL_DEBUG=INFO: the processes and ranks of the job, and the transport of each channel.
+"""Parse a log that NCCL wrote with NCCL_DEBUG=INFO: the processes and ranks of the job, and the transport of each
+channel.
 
-RCCL, AMD's NCCL, writes the same forms, with a communicator behind each channel, and a version line of its own.
+RCCL, AMD's version of NCCL, writes the same forms. It adds a communicator to each channel, and has its own version
+line.
 
-Format: [src NVIDIA/nccl v2.8.4 to v2.30.7, and texts of the libraries of 2.31.2 and 2.32.3: src/debug.cc,
-src/init.cc, src/transport/{net,p2p,shm,coll_net}.cc, net_ib,
-src/graph/{paths,rings}.cc]. Several processes write into one stream, each with its own buffer, so that lines get mixed
-and torn. A line counts only if it fits a form from its first to its last character, and a channel whose line is lost is
-not seen. Other programs write before a line: kubectl logs, torchrun (``[default0]:``), mpirun (``[1,0]<stdout>:``), a
-time.
+Format: [src NVIDIA/nccl v2.8.4 to v2.30.7, and texts of the libraries of 2.31.2 and 2.32.3: src/debug.cc, src/init.cc,
+src/transport/{net,p2p,shm,coll_net}.cc, net_ib, src/graph/{paths,rings}.cc]. Several processes write into one stream,
+each with its own buffer, so lines can be interleaved or torn. A line counts only if it fits a form from its first to
+its last character. A channel whose line is lost is missing from the result. Other programs write a prefix before a
+line: kubectl logs, torchrun (``[default0]:``), mpirun (``[1,0]<stdout>:``), or a time.
 
-The log is read once, line by line. The memory of what is kept grows with ranks and channels, not with lines.
+The log is read once, line by line. The memory that the result needs grows with the number of ranks and channels, not
+with the number of lines.
 """
 
 from __future__ import annotations
@@ -48,9 +50,10 @@ _DOCUMENT, _IN_DOCUMENT = '{"version":', '"nccl_version":'
 
 
 def parse(lines: typing.Iterable[str]) -> NcclLog:
-    """Parse a log. Without a line of NCCL the result is empty.
+    """Parse a log. The result is empty if the log has no line of NCCL.
 
-    :param lines: with their ends, as a file gives them. A last line without an end was cut off, and is left out
+    :param lines: the lines with their ends, as a file yields them. A last line without an end was cut off and is
+        ignored
     :raises ParseError: the log names more threads, processes, ranks, transports and devices than a log of its length
         can name
     """
@@ -60,9 +63,9 @@ def parse(lines: typing.Iterable[str]) -> NcclLog:
 
 
 def is_document(line: str) -> bool:
-    """Return whether a file that begins with this line is a document of nccl-tests, and no log.
+    """Return whether a file that begins with this line is a JSON document of nccl-tests instead of a log.
 
-    :param line: the first one that is not empty
+    :param line: the first line that is not empty
     """
     return line.startswith(_DOCUMENT) and _IN_DOCUMENT in line
 
@@ -132,18 +135,18 @@ _MOST_ENDPOINTS = 1000
 
 
 class _OtherHost(Exception):
-    """A line is of another host than its file."""
+    """A line is from another host than the host of its file."""
 
 
 class _Reader:
-    """Reads the lines of a log, of one file or of several.
+    """A parser for the lines of a log in one or several files.
 
-    :ivar host: the only host whose lines count in this file; None: the lines of each host count
+    :ivar host: the only host whose lines count in the current file; None for the lines of all hosts
     """
 
     def __init__(self, least: typing.Optional[int] = None, sources: typing.Literal["files", "hosts", ""] = "") -> None:
-        """:param least: bytes that a log of any length may take
-        :param sources: as of ``parse_files``
+        """:param least: bytes of memory that a log of any length may use; None for the default
+        :param sources: as for ``parse_files``
         """
         self._sources = sources
         self.host: typing.Optional[str] = None
@@ -161,9 +164,9 @@ class _Reader:
         self._logs = 0
 
     def begin_file(self, name: str, host: typing.Optional[str] = None) -> None:
-        """Begin a file of several.
+        """Begin the next of several files.
 
-        :param host: the only host whose lines count in it; None: the lines of each host count
+        :param host: the only host whose lines count in it; None for the lines of all hosts
         """
         self._end_file()
         self._file, self.host = LogFile(name), host
@@ -174,7 +177,7 @@ class _Reader:
         self._logs += self._file is not None and (bool(self._file.hosts) or not self._file.document)
 
     def read_lines(self, lines: typing.Iterable[str]) -> None:
-        """Read the lines of the file.
+        """Read the lines of the current file.
 
         :raises ParseError: the log names more than a log of its length can name
         """
@@ -252,7 +255,7 @@ class _Reader:
         self._keep(part._budget.kept, "")
 
     def build_log(self) -> NcclLog:
-        """Return the fact of all lines that were read."""
+        """Return the fact that is built from all lines so far."""
         self._end_file()
         version = next(iter(self._messages.versions)) if len(self._messages.versions) == 1 else ""
         processes = [
@@ -300,8 +303,9 @@ class _Reader:
 
     @staticmethod
     def _name_communicators(processes: typing.Iterable[LogProcess]) -> dict[str, dict[int, LogRank]]:
-        """Return the ranks of each communicator by their numbers. A rank that another process has as well belongs to a
-        job that was started again, and so to another communicator."""
+        """Return the ranks of each communicator by rank number. If two processes have the same rank of a communicator,
+        the job was restarted, and the second rank is added to another communicator.
+        """
         communicators: dict[str, dict[int, LogRank]] = {}
         times: dict[tuple[str, int], int] = {}
         for process in processes:
@@ -318,14 +322,14 @@ class _Reader:
         return communicators
 
     def count_ranks(self) -> int:
-        """Return the number of processes or of ranks so far, whichever is greater."""
+        """Return the number of processes or the number of ranks so far, whichever is greater."""
         return max(len(self._processes), self._count_all_ranks())
 
     def _count_all_ranks(self) -> int:
         return sum(len(process.ranks) + len(process.strays) for process in self._processes.values())
 
     def _leave_out(self, source: str) -> None:
-        """Remove what a source names, and what other sources write about the same processes."""
+        """Remove all processes of a source, including the lines that other sources have about them."""
 
         def is_of(process: LogProcess) -> bool:
             if self._sources == "hosts":
@@ -341,12 +345,12 @@ class _Reader:
         self._left_out[source] = NcclLeftOut(source, hosts, self._budget.release(source))
 
     def _keep(self, cost: int, host: str) -> None:
-        """Count something that is kept.
+        """Count the memory of an item that is kept.
 
         :param cost: bytes of memory
-        :param host: host of the process that it belongs to
-        :raises SourceTooLarge: its source names more than a pod can
-        :raises ParseError: the log is too short for all that is kept, or no job has so much
+        :param host: host of the process that the item belongs to
+        :raises SourceTooLarge: the source of the item names more than a pod can
+        :raises ParseError: the log names more than a log of its length, or any job, can name
         """
         source = None
         if self._sources:
@@ -371,9 +375,10 @@ class _Reader:
             self._messages.read_message(thread, message)
 
     def _find_thread(self, before: str) -> typing.Optional[LogThread]:
-        """Return the thread that wrote the line; None when the text before the message is not a head of NCCL's.
+        """Return the thread that wrote the line. Return None if the text before the message is not a valid line head of
+        NCCL.
 
-        :raises _OtherHost: the file is of another host
+        :raises _OtherHost: the line is from another host than that of the file
         """
         token = before.rpartition(" [")[0].rpartition(" ")[2]
         thread = self._threads.get(token)
@@ -395,9 +400,9 @@ class _Reader:
         return thread
 
     def _parse_head(self, before: str) -> typing.Optional[re.Match[str]]:
-        """Match the head of a line; return None when the text is not a head of NCCL's.
+        """Match the head of a line. Return None if the text is not a valid line head of NCCL.
 
-        :raises _OtherHost: the file is of another host
+        :raises _OtherHost: the line is from another host than that of the file
         """
         head = _HEAD.fullmatch(before)
         if head is not None and self.host is not None and head[1] != self.host:
@@ -429,8 +434,9 @@ class _Reader:
 
 
 def _mark_unanswered(ranks: typing.Mapping[int, LogRank]) -> None:
-    """Mark the channels of each rank of which only the peer wrote a line: both ends of a connection over the network
-    write one."""
+    """Mark the channels of each rank for which only the peer wrote a line. Both ends of a connection over the network
+    normally write one.
+    """
     for number, rank in ranks.items():
         for mine, theirs in ((rank.sent, "received"), (rank.received, "sent")):
             for link in mine:

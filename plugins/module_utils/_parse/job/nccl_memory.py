@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The memory that what is kept of NCCL's log may take.
+"""The limit on the memory that the parsed contents of NCCL's log may use.
 
-Each program of a job can write into the log, so what is kept has a limit that grows with the length of the log. A log
-that names more processes and ranks than NCCL could write about in so few lines is refused.
+Each program of a job can write into the log. The limit therefore grows with the length of the log. A log is rejected if
+it names more processes and ranks than NCCL could describe in so few lines.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ class LogTooLarge(Exception):
 
 
 class SourceTooLarge(Exception):
-    """A file or a host names more than a pod can; the exception has the name of that source."""
+    """A file or a host names more than a pod can. The message of the exception is the name of that source."""
 
 
 class MemoryBudget:
-    """Counts the memory of what is kept of a log, and of each source of lines.
+    """The memory that is used for a log, in total and for each source of lines.
 
-    :ivar characters: of the log that were read so far, by which the limit grows
-    :ivar kept: bytes that are kept
+    :ivar characters: characters of the log that were read so far. The limit grows with them
+    :ivar kept: bytes of memory in use
     """
 
     def __init__(self, least: typing.Optional[int] = None) -> None:
-        """:param least: bytes that a log of any length may take"""
+        """:param least: bytes of memory that a log of any length may use; None for the default"""
         self.characters = 0
         self.kept = 0
         self._least = _LEAST if least is None else least
         self._kept_of: dict[str, int] = {}
 
     def keep(self, cost: int, source: typing.Optional[str]) -> None:
-        """Count something that is kept.
+        """Count the memory of an item that is kept.
 
         :param cost: bytes of memory
-        :param source: the file or host whose lines name it; None: sources have no limit of their own
+        :param source: the file or host whose lines name the item; None if sources have no limit of their own
         :raises SourceTooLarge: the source names more than a pod can
-        :raises LogTooLarge: the log is too short for all that is kept, or no job has so much
+        :raises LogTooLarge: the log names more than a log of its length, or any job, can name
         """
         if source is not None:
             kept = self._kept_of[source] = self._kept_of.get(source, 0) + cost
@@ -68,6 +68,6 @@ class MemoryBudget:
             raise LogTooLarge
 
     def release(self, source: str) -> str:
-        """Subtract all that a source names, and return the reason for which it is left out."""
+        """Subtract the memory of a source, and return the reason why the source is left out."""
         self.kept -= self._kept_of.pop(source, 0)
         return f"it names more than {_MOST_OF_SOURCE // MIB} MiB of processes, ranks and their connections"

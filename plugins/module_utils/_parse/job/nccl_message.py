@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The messages of level INFO in NCCL's log, each of which describes the process or the rank that wrote it."""
+"""Parse the messages of level INFO in NCCL's log. Each message describes the process or the rank that wrote it."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ _LONGEST_NAME = 200
 
 
 class MessageReader:
-    """Reads the messages of a log, one after the other.
+    """A parser for the messages of a log, which are read one after the other.
 
-    :ivar versions: of NCCL, in the order of the log
+    :ivar versions: versions of NCCL, in the order of the log
     """
 
     def __init__(self, keep: typing.Callable[[int, str], None]) -> None:
-        """:param keep: counts bytes of memory for a host, and raises an error where these are too many"""
+        """:param keep: function that counts bytes of memory for a host, and raises an error if the limit is exceeded"""
         self.versions: dict[str, None] = {}
         self._keep = keep
         self._channels = ChannelReader()
@@ -135,7 +135,7 @@ class MessageReader:
             self.add_version(version)
 
     def _read_counts(self, thread: LogThread, message: str) -> None:
-        """Read the numbers of channels. Old releases begin the line of a choice with a number, too."""
+        """Read the numbers of channels. Old releases also begin the line of an algorithm choice with a number."""
         counts = _COUNTS.fullmatch(message)
         if counts and max(int(counts[1]), int(counts[2])) <= MOST_CHANNELS:
             self._keep(OF_CHANNEL * int(counts[1]), thread.process.host)
@@ -170,15 +170,15 @@ class MessageReader:
         rank.add_connection(line.kind, line.channel)
 
     def _find_rank(self, thread: LogThread, own: int, peer: int, link: typing.Optional[int], incoming: bool) -> LogRank:
-        """Find the rank that a channel belongs to; its line does not name the communicator.
+        """Return the rank that a channel belongs to. The line of a channel does not name the communicator.
 
-        The rank is one of this process with this number. Of several it is the one that is being initialized, else the
-        last that does not have this link yet: a communicator has each link once.
+        The rank is one of this process with this number. If there are several, it is the rank that is being
+        initialized, or else the last rank that does not have this link yet, because a communicator has each link once.
 
         :param own: number of the rank
         :param peer: number of the rank at the other end
         :param link: channel and peer as one number; None for a connection that has no link
-        :return: a rank without a communicator where no known one fits
+        :return: a rank without a communicator if no known rank fits
         """
         process, current = thread.process, thread.current
         if current is not None and current.rank == own:
@@ -239,7 +239,7 @@ class MessageReader:
     def _name_communicator(
         rank: LogRank, parent: typing.Optional[str], count: typing.Optional[str], color: typing.Optional[str]
     ) -> str:
-        """Return a name for a communicator without a commId that all its ranks agree on."""
+        """Return a name for a communicator without a commId. The name is the same in all its ranks."""
         above = rank.process.on_gpu.get((rank.gpu, parent or ""))
         if above is not None:
             name = f"{above.name} split {count or ''} color {color}".replace("  ", " ")
@@ -314,7 +314,7 @@ class MessageReader:
             process.environment[found[1]] = found[2]
 
     def _read_net(self, process: LogProcess, message: str) -> None:
-        """Read a message about the network: its devices, GPUDirect RDMA, merged devices, queue pairs."""
+        """Read a message about the network: its devices, GPUDirect RDMA, merged devices or queue pairs."""
         using, direct = _USING.fullmatch(message), _DIRECT.fullmatch(message)
         if using:
             oob = _OOB.fullmatch(using[2])
@@ -345,7 +345,9 @@ class MessageReader:
 
 
 def _parse_version(text: str) -> str:
-    """Return the version that a line names, with the name RCCL where it is RCCL's; empty for any other line."""
+    """Return the version in a line, with the prefix ``RCCL`` for RCCL. Return an empty string if the line has no
+    version.
+    """
     found = _VERSION.fullmatch(text)
     if found:
         return found[1]
@@ -354,8 +356,9 @@ def _parse_version(text: str) -> str:
 
 
 def _parse_devices(text: str) -> typing.Iterator[NcclDevice]:
-    """Parse the devices behind the word Using: ``[0]mlx5_0:1/IB``, with NCCL 2.21 to 2.23 also merged devices, with
-    Socket ``[0]eth0:10.0.0.1<0>``."""
+    """Parse the devices after the word Using: ``[0]mlx5_0:1/IB``, with NCCL 2.21 to 2.23 also merged devices, and with
+    Socket ``[0]eth0:10.0.0.1<0>``.
+    """
     for found in _DEVICE.finditer(text):
         rail = int(found[4]) if found[4] else None
         yield NcclDevice(int(found[1]), found[2], int(found[3]), found[5], rail)

@@ -19,7 +19,7 @@ _LONGEST = 1000
 
 
 def classify(text: str) -> Kind:
-    """Return the kind of a problem; empty when it is not known."""
+    """Return the kind of a problem. Return an empty string if the kind is unknown."""
     return _classify(text[:_LONGEST])
 
 
@@ -44,15 +44,15 @@ _SUBNET_BITS = {4: 24, 6: 64}
 
 
 class Completion(typing.NamedTuple):
-    """A failed completion, as UCX reports it, or NCCL: from 2.12 on with the peer, from 2.14 on with the GIDs of RoCE,
-    from 2.22 on with the HCA.
+    """A failed completion, as UCX or NCCL reports it. NCCL adds the peer from 2.12 on, the GIDs of RoCE from 2.14 on,
+    and the HCA from 2.22 on. A text that the line does not have is empty.
 
     :ivar status: status of the work completion
-    :ivar peer: address of the other process, without its port; empty where the line has none, as the next three
+    :ivar peer: address of the other process, without its port
     :ivar local_gid: GID of this end
     :ivar remote_gid: GID of the other end
     :ivar device: RDMA device of this end
-    :ivar link: link layer of this end, which UCX writes; empty where the line has none
+    :ivar link: link layer of this end, which only UCX writes
     """
 
     status: int
@@ -64,7 +64,9 @@ class Completion(typing.NamedTuple):
 
     @property
     def crosses_subnets(self) -> bool:
-        """Return whether the two GIDs are of two subnets, so that packets between them need a route."""
+        """Return whether the two GIDs are in different subnets, so that packets between them need a route. Return False
+        if one of them is missing or invalid.
+        """
         ends = [_parse_gid(self.local_gid), _parse_gid(self.remote_gid)]
         if ends[0] is None or ends[1] is None:
             return False
@@ -75,7 +77,7 @@ class Completion(typing.NamedTuple):
 
 
 def parse_completion(text: str) -> typing.Optional[Completion]:
-    """Parse a warning about a failed completion; return None for any other text."""
+    """Parse a warning about a failed completion. Return None for any other text."""
     found = _COMPLETION.search(text[:_LONGEST])
     if found is None:
         failed = transports.parse_failed(text[:_LONGEST])
@@ -85,7 +87,9 @@ def parse_completion(text: str) -> typing.Optional[Completion]:
 
 
 def _parse_gid(text: str) -> typing.Optional[typing.Union[ipaddress.IPv4Address, ipaddress.IPv6Address]]:
-    """Return a GID as an address, of IPv4 where it contains one; None for a text that is not a GID."""
+    """Return a GID as an IPv6 address, or as an IPv4 address if it contains one. Return None if the text is not a
+    GID.
+    """
     try:
         found = ipaddress.IPv6Address(text)
     except ValueError:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The processes, threads and ranks of a job, as the lines of NCCL's log describe them one after the other."""
+"""The processes, threads and ranks of a job, which are filled from the lines of NCCL's log one after the other."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MOST_FILES = 20
 class LogRank:
     """A rank of a communicator, or a rank whose communicator is not known yet (``size`` is None).
 
-    :ivar links: outgoing connections of collectives: channel and peer, as one number
-    :ivar sent: those of ``links`` that use the network
+    :ivar links: outgoing connections of collectives, each with channel and peer as one number
+    :ivar sent: the outgoing connections that use the network
     :ivar received: incoming connections over the network
-    :ivar unanswered: channels of which only the peer wrote a line
+    :ivar unanswered: channels for which only the peer wrote a line
     :ivar routes: for each kind of connection a mask of the channels, and the number of connections
     """
 
@@ -46,11 +46,11 @@ class LogRank:
     routes: dict[ConnectionKind, list[int]] = dataclasses.field(default_factory=dict)
 
     def select_links(self, incoming: bool) -> set[int]:
-        """Return the set in which links of a direction are kept."""
+        """Return the set of the links of one direction."""
         return self.received if incoming else self.links
 
     def add_connection(self, kind: ConnectionKind, channel: int) -> None:
-        """Count a connection, and add its channel to those of its kind."""
+        """Count a connection, and add its channel to the mask of its kind."""
         route = self.routes.get(kind)
         if route is None:
             route = self.routes[kind] = [0, 0]
@@ -68,7 +68,7 @@ class LogRank:
             route[1] += lines
 
     def build_rank(self) -> NcclRank:
-        """Return the rank of the fact, with its routes sorted."""
+        """Return the rank as it is stored in the fact, with its routes sorted."""
         sent = 0
         for link in self.links:
             sent |= 1 << (link >> 32)
@@ -113,10 +113,11 @@ class LogRank:
 
 @dataclasses.dataclass
 class LogFile:
-    """A file of several.
+    """One of several files of a log.
 
-    :ivar hosts: hosts of which the file has lines
-    :ivar document: the file is a document of nccl-tests, which has no lines of hosts; None before its first line
+    :ivar hosts: hosts that have lines in the file
+    :ivar document: the file is a document of nccl-tests, which has no lines of hosts; None before its first line is
+        read
     """
 
     name: str
@@ -128,13 +129,13 @@ class LogFile:
 class LogProcess:
     """A process of the job.
 
-    :ivar choices: None as long as the process wrote no choice: most processes write none
-    :ivar mtus: a mask of their numbers by verbs, of which 1 is 256 bytes and 5 is 4096
-    :ivar gid_indexes: a mask
-    :ivar ranks: in the order in which their communicators were named. ``by_rank``, ``on_gpu`` and ``of_size`` find the
-        last of them
-    :ivar strays: by number, ranks whose channels belong to no communicator that is known yet
-    :ivar files: files that have lines of the process; None where there is only one file
+    :ivar choices: None until the process writes an algorithm choice. Most processes write none
+    :ivar mtus: mask of the MTU numbers of the verbs API, from 1 for 256 bytes to 5 for 4096 bytes
+    :ivar gid_indexes: mask of the GID indexes
+    :ivar ranks: ranks in the order in which their communicators were named. ``by_rank``, ``on_gpu`` and ``of_size``
+        index them
+    :ivar strays: by rank number, ranks whose channels belong to a communicator that is not known yet
+    :ivar files: files that have lines of the process; None if there is only one file
     """
 
     host: str
@@ -168,9 +169,9 @@ class LogProcess:
         self.of_size[rank.gpu, rank.size] = self.of_size.get((rank.gpu, rank.size), 0) + 1
 
     def build_process(self, version: str, several: bool) -> NcclProcess:
-        """Return the process of the fact.
+        """Return the process as it is stored in the fact.
 
-        :param version: of NCCL, where the process wrote none
+        :param version: version of NCCL, used if the process wrote none
         :param several: more than one file is a log
         """
         files = (self.files or [])[:MOST_FILES] if several else []
@@ -214,8 +215,8 @@ class LogProcess:
 class LogThread:
     """A thread of a process, and the communicator that it initializes.
 
-    :ivar current: the rank of that communicator; None before its line, and after its initialization
-    :ivar waiting: values of that rank that were read before it is known: counts, trees, rings
+    :ivar current: the rank of that communicator; None before the line of the rank, and after its initialization
+    :ivar waiting: values of that rank that were read before the rank was known: counts, trees, rings
     """
 
     process: LogProcess
@@ -231,5 +232,5 @@ class LogThread:
 
 
 def _list_bits(mask: int) -> tuple[int, ...]:
-    """Return the places of the bits that are set."""
+    """Return the positions of the bits that are set, in ascending order."""
     return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)

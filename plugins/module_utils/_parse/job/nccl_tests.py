@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The output of the programs of nccl-tests and rccl-tests (all_reduce_perf and the others), as a table or as JSON
+"""Parse the output of the programs of nccl-tests and rccl-tests (all_reduce_perf and the others), as a table or as JSON
 (option -J).
 
-Format: [src NVIDIA/nccl-tests v2.0.0 to v2.19.6: src/common.cu, src/util.cu]. The names of the columns decide the
-meaning of a row's words.
+Format: [src NVIDIA/nccl-tests v2.0.0 to v2.19.6: src/common.cu, src/util.cu]. The names of the columns determine the
+meaning of the words in a row.
 
-With NCCL_DEBUG=INFO a line of NCCL follows each piece of a row without an end of line between them, and other lines of
-NCCL precede the next piece. The output is read once, line by line, and the number of things that are kept is limited.
+With NCCL_DEBUG=INFO, a line of NCCL can follow each piece of a row without an end of line between them, and further
+lines of NCCL precede the next piece. The output is read once, line by line, and the number of items that are kept is
+limited.
 """
 
 from __future__ import annotations
@@ -63,9 +64,9 @@ _TAG = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>: ?")
 
 
 def parse(lines: typing.Iterable[str]) -> tuple[NcclTests, ...]:
-    """Parse the runs of a log, in their order. The result is empty where no line is of nccl-tests.
+    """Parse the runs in a log, in their order. The result is empty if no line is from nccl-tests.
 
-    :param lines: with their ends, as a file gives them; a line without its end is left out
+    :param lines: the lines with their ends, as a file yields them. A line without its end is ignored
     """
     reader = NcclTestsReader()
     for line in lines:
@@ -79,7 +80,7 @@ def parse_text(text: str) -> tuple[NcclTests, ...]:
 
 
 class NcclTestsReader:
-    """Reads a log line by line, so that another parser can read the same lines."""
+    """A parser that reads a log line by line, so that another parser can read the same lines."""
 
     def __init__(self) -> None:
         self._runs: list[typing.Union[NcclTestsRun, NcclTests]] = []
@@ -110,7 +111,7 @@ class NcclTestsReader:
             self._read_line_of_test(line)
 
     def _read_line_of_test(self, line: str) -> None:
-        """Read a line that NCCL did not write."""
+        """Read a line that was not written by NCCL."""
         begin = line.find("# ")
         if begin >= 0 and line.startswith(_COMMENTS, begin):
             text = line[begin:].rstrip()
@@ -126,13 +127,15 @@ class NcclTestsReader:
             self._run.read_piece(line.split())
 
     def _count_line(self, run: NcclTestsRun) -> bool:
-        """Return whether one more line or piece is read; a run that loses one is not whole."""
+        """Count a line or piece, and return whether it may be read. Mark the run as incomplete if the limit is
+        exceeded.
+        """
         self._read += 1
         run.overrun = run.overrun or self._read > _MOST
         return self._read <= _MOST
 
     def runs(self) -> tuple[NcclTests, ...]:
-        """Return the runs so far, 64 at most."""
+        """Return the runs so far, at most 64."""
         return tuple(run.build_run() if isinstance(run, NcclTestsRun) else run for run in self._runs)
 
     def _begin_run(self, text: str) -> None:
@@ -154,9 +157,10 @@ class NcclTestsReader:
 
 
 def _split_before_nccl(text: str, hosts: typing.AbstractSet[str]) -> list[str]:
-    """Return the words of a piece that stands before a line of NCCL; none where it is not certain where the piece ends.
+    """Return the words of a piece that precedes a line of NCCL. Return an empty list if the end of the piece is
+    ambiguous.
 
-    :param text: up to the word NCCL: a piece, and host:pid:thread [gpu]
+    :param text: the text before the word NCCL: a piece, and host:pid:thread [gpu]
     """
     stamp = _STAMP.search(text)
     if stamp:

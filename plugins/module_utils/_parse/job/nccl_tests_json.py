@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The JSON document that a program of nccl-tests writes with option -J."""
+"""Parse the JSON document that a program of nccl-tests writes with option -J."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LONGEST_JSON = 1 << 22
 
 
 def parse_json(text: str) -> NcclTests:
-    """Parse the run of a document of option -J. Its list of the environment is ignored.
+    """Parse the run in a document of option -J. Its list of environment variables is ignored.
 
-    :raises ParseError: the text is not a whole JSON object, or not one of nccl-tests
+    :raises ParseError: the text is not a complete JSON object, is too long, or is not from nccl-tests
     """
     try:
         data = json.loads(text) if len(text) <= _LONGEST_JSON else None

@@ -3,8 +3,8 @@
 """A run of a program of nccl-tests: its parameters, its ranks, and the rows of its table.
 
 The process of rank 0 writes a row in three pieces: size to root, figures out of place, figures in place. A row counts
-when all its pieces are read and agree: bytes by time are the algorithm bandwidth, and no factor from there to the bus
-bandwidth is above 2.
+if all its pieces were read and agree. The algorithm bandwidth must be the bytes divided by the time, and the bus
+bandwidth at most twice the algorithm bandwidth.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _AVERAGE = re.compile(r"# Avg bus bandwidth {0,20}: (\S{1,20})(?: (?:OK|FAILED))
 
 @dataclasses.dataclass
 class _Columns:
-    """The positions of the columns, by their names.
+    """The layout of the columns, from their names.
 
     :ivar keys: columns between type and time: redop, root
-    :ivar width: words of the figures of one place
-    :ivar places: 2 where a row has figures out of place and in place
-    :ivar largest_error: the fourth figure is the largest error, not a number of wrong values
+    :ivar width: number of words in the figures of one place
+    :ivar places: 2 if a row has figures out of place and in place, otherwise 1
+    :ivar largest_error: the fourth figure is the largest error instead of the number of wrong values
     """
 
     keys: tuple[str, ...]
@@ -72,7 +72,7 @@ class _Columns:
 
 @dataclasses.dataclass
 class _Open:
-    """A row of which not all pieces were read."""
+    """A row whose pieces were not all read yet."""
 
     size: int
     count: int
@@ -83,12 +83,12 @@ class _Open:
 
 @dataclasses.dataclass
 class NcclTestsRun:
-    """A run while it is read.
+    """A run that is being read.
 
-    :ivar begun: the lines with which a run begins that were read
-    :ivar columns: from the line of their names to the end of the run
+    :ivar begun: kinds of opening lines of the run that were read
+    :ivar columns: layout of the columns; None before the line of their names and after the end of the run
     :ivar titled: the line with the names of the columns was read
-    :ivar overrun: the log has more of the run than is read
+    :ivar overrun: the log has more lines or rows of the run than the limit
     """
 
     begun: set[str] = dataclasses.field(default_factory=set)
@@ -114,11 +114,11 @@ class NcclTestsRun:
     torn: int = 0
 
     def set_program(self, program: str) -> None:
-        """Set the collective of a program, given by its path."""
+        """Set the collective from the path of the program."""
         self.collective = _find_collective(program)
 
     def set_library(self, number: int) -> None:
-        """Set the release of NCCL from its number; 0 when it is not known."""
+        """Set the release of NCCL from its version number. 0 means that the release is unknown."""
         self.library = _format_release(number)
 
     def read_comment(self, text: str) -> None:
@@ -133,7 +133,7 @@ class NcclTestsRun:
             self._read_frame(text)
 
     def _read_frame(self, text: str) -> None:
-        """Read a line before the table or behind it."""
+        """Read a line before or after the table."""
         parameters, reduced, version = _PARAMETERS.fullmatch(text), _REDUCED.fullmatch(text), _VERSION.fullmatch(text)
         starting, concluded = _STARTING.fullmatch(text), _CONCLUDED.fullmatch(text)
         if parameters:
@@ -171,7 +171,7 @@ class NcclTestsRun:
             self.averages.add(float(average[1]))
 
     def _read_columns(self, words: typing.Sequence[str]) -> None:
-        """Read the names of the columns."""
+        """Read the names of the columns. A line with other columns than expected is ignored."""
         if words[1:4] != ["size", "count", "type"] or "algbw" not in words:
             return
         first = words.index("algbw") - 1
@@ -181,7 +181,7 @@ class NcclTestsRun:
             self.columns = _Columns(keys, _WITH_ITERATIONS if "i_min" in words else 4, places, "error" in words)
 
     def read_piece(self, words: typing.Sequence[str]) -> None:
-        """Read a row, or a piece of one, from the words of a line."""
+        """Read a row, or a piece of a row, from the words of a line."""
         if self.columns is None:
             return
         if len(words) > 2 and _DAY.fullmatch(words[-2]) and _CLOCK.fullmatch(words[-1]):
@@ -239,7 +239,7 @@ class NcclTestsRun:
         )
 
     def add_row(self, row: typing.Optional[NcclTestRow]) -> None:
-        """Add a row whose figures agree. Any other row is counted as torn."""
+        """Add a row if its figures agree. Count any other row as torn."""
         if row is None or not (
             self.cpu_time or all(_is_consistent(row, figure, self.collective) for figure in row.figures)
         ):
@@ -250,18 +250,18 @@ class NcclTestsRun:
             self.overrun = True
 
     def end_row(self) -> None:
-        """End a row that is not complete: its pieces are lost."""
+        """Record the open row, if there is one, as unfinished, because its remaining pieces are lost."""
         if self.open is not None and len(self.unfinished) < MOST_ROWS:
             self.unfinished.append(self.open.size)
         self.open = None
 
     def add_error(self, text: str) -> None:
-        """Add a line about a failure."""
+        """Add the line of a failure. Lines beyond the limit of 20 are ignored."""
         if text and len(self.errors) < _ERRORS:
             self.errors[text[:300]] = None
 
     def build_run(self) -> NcclTests:
-        """Return the run of the fact, with the reasons for which it is not whole."""
+        """Return the run as it is stored in the fact, with the reasons why it is incomplete."""
         self.end_row()
         average = next(iter(self.averages)) if len(self.averages) == 1 else None
         bounds = next(iter(self.bounds)) if len(self.bounds) == 1 else None
@@ -338,7 +338,9 @@ def _parse_figure(words: typing.Sequence[str], largest_error: bool) -> typing.Op
 
 
 def _is_consistent(row: NcclTestRow, figure: NcclTestFigure, collective: str) -> bool:
-    """Return whether bytes by time are the algorithm bandwidth, within the rounding of their digits."""
+    """Return whether the algorithm bandwidth is the bytes divided by the time, within the rounding of the printed
+    digits, and the bus bandwidth at most twice the algorithm bandwidth.
+    """
     error = max(0.0051, 0.0051 * max(figure.algorithm_gbs, figure.bus_gbs))
     if figure.bus_gbs > _FACTOR * figure.algorithm_gbs + 3 * error:
         return False
@@ -357,7 +359,10 @@ def _is_consistent(row: NcclTestRow, figure: NcclTestFigure, collective: str) ->
 
 
 def _parse_rows(span: typing.Optional[tuple[int, int, int, bool]]) -> typing.Optional[int]:
-    """Return the number of sizes between the least and the largest one; None where it is not known."""
+    """Return the number of sizes from the smallest to the largest. Return None if it is unknown.
+
+    :param span: smallest size, largest size, step, and whether the step is a factor
+    """
     if span is None:
         return None
     least, most, step, by_factor = span
@@ -379,7 +384,9 @@ def _find_collective(program: str) -> str:
 
 
 def _format_release(code: int) -> str:
-    """Return the release of NCCL's number of a version: 22809 is 2.28.9, 2708 is 2.7.8."""
+    """Return the release of a version number of NCCL: 22809 is 2.28.9, and 2708 is 2.7.8. Return an empty string
+    for 0.
+    """
     if not code:
         return ""
     return (

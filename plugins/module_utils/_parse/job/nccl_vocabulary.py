@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The vocabulary of NCCL's warnings, and of PyTorch's around it: the patterns of each kind of problem.
+"""The patterns of each kind of problem in the warnings of NCCL, and of PyTorch's use of NCCL.
 
 Texts: [src NVIDIA/nccl v2.8.4 to v2.30.7, WARN, and texts of the libraries of 2.31.2 and 2.32.3], [src pytorch
-ProcessGroupNCCL.cpp]. The order matters: the first match wins. A test holds each warning of the source against it.
+ProcessGroupNCCL.cpp]. The order matters: the first match wins.
 """
 
 from __future__ import annotations

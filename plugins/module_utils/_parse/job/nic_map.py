@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The NIC map as text, and in the ConfigMap that carries it."""
+"""Parse the NIC map from its text, and read that text from its ConfigMap."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ KEY = "nic-map"
 
 
 def parse_nic_map(text: str) -> NicMap:
-    """Every line is read or told of; empty ones, and those that begin with ``#``, are none."""
+    """Parse each line of the map. Empty lines and lines that begin with ``#`` are ignored. An invalid line is returned
+    with its number and the reason.
+    """
     lines, broken = [], []
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -29,7 +31,10 @@ def parse_nic_map(text: str) -> NicMap:
 
 
 def _parse_line(text: str) -> NicLine:
-    """:raises ValueError: with what is wrong"""
+    """Parse one line of the form node:netdev:interface:address.
+
+    :raises ValueError: the line is invalid; the message has the reason
+    """
     # an IPv6 address has colons of its own
     parts = text.split(":", 3)
     if len(parts) != 4:
@@ -49,9 +54,9 @@ def _parse_line(text: str) -> NicLine:
 
 
 def text_of(resource: Resource) -> str:
-    """Return the map in a ConfigMap.
+    """Return the text of the map in a ConfigMap: the value of the key ``nic-map``, or of the only key.
 
-    :raises ResourceError: it has no such key, and more or less than one other
+    :raises ResourceError: the ConfigMap has neither that key nor exactly one key, or the value is not text
     """
     data = mapping_at(resource, "data")
     found = data.get(KEY) if KEY in data else next(iter(data.values())) if len(data) == 1 else None

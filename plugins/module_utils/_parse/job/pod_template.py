@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pod template of a job: its containers, variables, resources, volumes and networks."""
+"""Parse the pod template of a job: its containers, variables, resources, volumes and networks."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)
 def parse_template(path: str, template: Resource, count: int, namespace: str, replaced: Provenance) -> PodTemplate:
     """Parse a pod template.
 
-    :param path: place of the template in the job
+    :param path: path of the template in the job
     :param count: number of its pods
-    :param namespace: of the job, in which its networks are
-    :param replaced: resources that a TrainJob has replaced
-    :raises ResourceError: a part of it has another form
+    :param namespace: namespace of the job, which is the default namespace of its networks
+    :param replaced: resources that a TrainJob replaced
+    :raises ResourceError: a part of the template has another form
     """
     where = path or "the pod"
     spec, annotations = mapping_at(template, "spec"), mapping_at(template, "metadata", "annotations")
@@ -119,9 +119,9 @@ def _parse_container(item: Resource, spec: Resource, path: str, replaced: Proven
 
 
 def parse_entries(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
-    """Return the list of mappings at ``key``; an absent one is empty.
+    """Return the list of mappings at ``key``. Return an empty list if the key is missing.
 
-    :raises ResourceError: it is not a list of mappings, or has more than ``_MOST_ENTRIES``
+    :raises ResourceError: the value is not a list of mappings, or has more than ``MOST_ENTRIES`` items
     """
     found = items_of(mapping_at(parent), key, what)
     if len(found) > MOST_ENTRIES:
@@ -143,14 +143,14 @@ def _parse_variable(entry: Resource, path: str) -> Variable:
 
 
 def _parse_literal(text: str) -> typing.Optional[str]:
-    """Return the value of an assignment in a command; None where the shell computes it."""
+    """Return the value of an assignment in a command. Return None if the shell computes the value."""
     return None if "$" in text or "`" in text else text.strip("\"'")
 
 
 def parse_amounts(item: Resource, key: str, path: str) -> dict[str, str]:
-    """Return the requests or limits of a container.
+    """Return the requests or the limits of a container, as text by resource name.
 
-    :raises ResourceError: an amount is not a quantity
+    :raises ResourceError: an amount is not a valid quantity
     """
     found = {str(name): str(value) for name, value in mapping_at(item, "resources", key).items()}
     for name, value in found.items():
@@ -159,10 +159,10 @@ def parse_amounts(item: Resource, key: str, path: str) -> dict[str, str]:
 
 
 def parse_networks(text: typing.Any, namespace: str, what: str) -> tuple[NetworkRequest, ...]:
-    """Parse the annotation of the multi-network specification: a JSON list, or ``namespace/name@interface``, separated
-    by commas.
+    """Parse the networks annotation of the multi-network specification: a JSON list, or ``namespace/name@interface``
+    items separated by commas.
 
-    :raises ResourceError: another form, which multus refuses, or more networks than any pod has
+    :raises ResourceError: the annotation has another form, which multus rejects, or more networks than a pod can have
     """
     if text is None or not str(text).strip():
         return ()

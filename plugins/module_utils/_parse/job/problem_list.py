@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The problems that a log shows, each once, with the number of its lines and its hosts."""
+"""The problems that a log shows. Each is listed once, with the number of its lines and its hosts."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _HOSTS = 20
 
 
 class ProblemList:
-    """Collects the problems of a log.
+    """The problems of a log.
 
-    :ivar untold: lines of unknown kinds that are not kept
+    :ivar untold: number of lines of unknown kinds that were not kept
     """
 
     def __init__(self) -> None:
@@ -53,10 +53,10 @@ class ProblemList:
                 self.untold += item.count
 
     def add_text(self, text: str, line: int, host: str = "", place: str = "", own: typing.Sequence[str] = ()) -> None:
-        """Add a problem whose kind the text decides.
+        """Add a problem whose kind is derived from its text.
 
-        :param line: its number in the log
-        :param place: in the source of NCCL; empty where the line has none
+        :param line: number of the line in the log
+        :param place: place in the source code of NCCL; empty if the line has none
         :param own: addresses of the process
         """
         self.add(classify(text), text, line, host, place, own)
@@ -64,9 +64,10 @@ class ProblemList:
     def add(
         self, kind: str, text: str, line: int, host: str = "", place: str = "", own: typing.Sequence[str] = ()
     ) -> None:
-        """Add a problem of a kind, or count it where the list has it. The parameters are those of ``add_text``.
+        """Add a problem of a known or unknown kind, or increase its count if the list already has it. The other
+        parameters are those of ``add_text``.
 
-        :param kind: empty: unknown
+        :param kind: kind of the problem; empty if unknown
         """
         short = text[:500]
         key = kind, kind or re.sub(r"[0-9]+|0x[0-9a-f]+", "#", short)

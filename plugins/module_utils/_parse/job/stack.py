@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kubernetes objects of the stack beside a training job.
+"""Parse the Kubernetes objects that a training job depends on: operators, queues and storage.
 
 [src NVIDIA/gpu-operator v26.3.3, Mellanox/network-operator v26.4.1: status.state; kubernetes-sigs/kueue v0.19.2
 apis/kueue/v1beta1 and v1beta2, whose cohort is named cohortName; kubeflow/trainer v1.9.4 and v2.3.0 manifests]
@@ -32,9 +32,9 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def parse_controller(deployment: Resource) -> typing.Optional[Controller]:
-    """Return the operator that a Deployment runs; None where it runs none of them.
+    """Return the operator that a Deployment runs. Return None if it runs no known operator.
 
-    :raises ResourceError: no Deployment
+    :raises ResourceError: the object is not a valid Deployment
     """
     work = workload(deployment)
     images = {re.split(r"[:@]", image.rsplit("/", 1)[-1])[0]: image for image in work.images}
@@ -61,9 +61,9 @@ def parse_controller(deployment: Resource) -> typing.Optional[Controller]:
 
 
 def account_of(deployment: Resource) -> str:
-    """Return the ServiceAccount of a Deployment's pods, with its namespace.
+    """Return the ServiceAccount of a Deployment's pods as ``namespace/name``.
 
-    :raises ResourceError: no Deployment
+    :raises ResourceError: the object is not a valid Deployment
     """
     spec = mapping_at(deployment, "spec", "template", "spec")
     account = spec.get("serviceAccountName") or spec.get("serviceAccount") or "default"
@@ -71,10 +71,10 @@ def account_of(deployment: Resource) -> str:
 
 
 def list_accounts(binding: Resource) -> frozenset[str]:
-    """ServiceAccounts, with their namespaces, that a ClusterRoleBinding gives rights in the whole cluster. Only an
-    admin makes one.
+    """Return the ServiceAccounts, as ``namespace/name``, that a ClusterRoleBinding grants rights in the whole cluster.
+    Only an administrator can create a ClusterRoleBinding.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid ClusterRoleBinding
     """
     subjects = items_of(mapping_at(binding), "subjects", title_of(binding))
     return frozenset(
@@ -85,7 +85,9 @@ def list_accounts(binding: Resource) -> frozenset[str]:
 
 
 def _has_operator_command(operator: Operator, containers: typing.Iterable[Resource]) -> bool:
-    """By what the containers run, where images and names are the cluster's own."""
+    """Return whether the containers run an operator, judged by their commands. This finds an operator in a cluster that
+    renames images and Deployments.
+    """
     if operator.name == SRIOV:
         return runs_operator(containers)
     words = [
@@ -98,7 +100,9 @@ def _has_operator_command(operator: Operator, containers: typing.Iterable[Resour
 
 
 def _identify_origin(operator: Operator, labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
-    """NVIDIA's network operator brings others; it is not itself one of them."""
+    """Return how an operator was installed. NVIDIA's network operator installs other operators but not itself, so its
+    own origin is helm or unknown.
+    """
     found = origin_of(labels, namespace)
     if operator.name == NETWORK and found == "nvidia-network-operator":
         return "helm" if labels.get("app.kubernetes.io/managed-by") == "Helm" else "unknown"
@@ -106,9 +110,9 @@ def _identify_origin(operator: Operator, labels: typing.Mapping[str, typing.Any]
 
 
 def parse_policy_state(resource: Resource) -> PolicyState:
-    """Parse a ClusterPolicy or a NicClusterPolicy.
+    """Parse the state of a ClusterPolicy or a NicClusterPolicy.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object has another form
     """
     return PolicyState(
         str(mapping_at(resource).get("kind", "")),
@@ -118,7 +122,9 @@ def parse_policy_state(resource: Resource) -> PolicyState:
 
 
 def _explain_inactive(resource: Resource) -> str:
-    """Return why a queue is not active, in Kueue's words."""
+    """Return the reason why a queue is not active: its stopPolicy, or the message of Kueue. Return an empty string if
+    it is active.
+    """
     if mapping_at(resource, "spec").get("stopPolicy") in ("Hold", "HoldAndDrain"):
         return f"its stopPolicy is {mapping_at(resource, 'spec')['stopPolicy']}"
     active = next(
@@ -137,13 +143,19 @@ def _explain_inactive(resource: Resource) -> str:
 
 
 def parse_local_queue(resource: Resource) -> LocalQueue:
-    """:raises ResourceError: no LocalQueue"""
+    """Parse a LocalQueue of Kueue.
+
+    :raises ResourceError: the object is not a valid LocalQueue
+    """
     name = full_name_of(resource)
     return LocalQueue(name, str(mapping_at(resource, "spec").get("clusterQueue") or ""), _explain_inactive(resource))
 
 
 def parse_cluster_queue(resource: Resource) -> ClusterQueue:
-    """:raises ResourceError: no ClusterQueue, or a quota is none"""
+    """Parse a ClusterQueue of Kueue.
+
+    :raises ResourceError: the object is not a valid ClusterQueue, or a quota is not a valid quantity
+    """
     name, spec, what = name_of(resource), mapping_at(resource, "spec"), title_of(resource)
     groups = tuple(
         {
@@ -164,10 +176,10 @@ def _parse_quotas(flavor: Resource, what: str) -> dict[str, str]:
 
 
 def parse_frameworks(data: typing.Any) -> tuple[str, ...]:
-    """integrations.frameworks of Kueue's configuration.
+    """Return ``integrations.frameworks`` of Kueue's configuration.
 
-    :param data: loaded
-    :raises ResourceError: of another form
+    :param data: the configuration, loaded from YAML
+    :raises ResourceError: the configuration has another form
     """
     if not isinstance(data, dict):
         raise ResourceError("configuration of Kueue: no mapping")
@@ -177,8 +189,8 @@ def parse_frameworks(data: typing.Any) -> tuple[str, ...]:
 def parse_storage_class(resource: Resource, shared: typing.Container[str]) -> StorageClass:
     """Parse a StorageClass.
 
-    :param shared: names of the classes of volumes that many nodes can write
-    :raises ResourceError: none
+    :param shared: names of the classes whose volumes can be written from many nodes
+    :raises ResourceError: the object is not a valid StorageClass
     """
     name = name_of(resource)
     default = str(mapping_at(resource, "metadata", "annotations").get(_DEFAULT_CLASS, "")) == "true"
@@ -186,9 +198,10 @@ def parse_storage_class(resource: Resource, shared: typing.Container[str]) -> St
 
 
 def shared_class(volume: Resource) -> str:
-    """Class of a PersistentVolume that many nodes can write; empty for all others.
+    """Return the StorageClass of a PersistentVolume that can be written from many nodes. Return an empty string for any
+    other volume.
 
-    :raises ResourceError: no PersistentVolume
+    :raises ResourceError: the object is not a valid PersistentVolume
     """
     spec, name = mapping_at(volume, "spec"), name_of(volume)
     return str(spec.get("storageClassName") or "") if "ReadWriteMany" in texts_of(spec, "accessModes", name) else ""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A TrainJob, which has no pod template: it refers to a runtime with one, and overwrites parts of it.
+"""Resolve a TrainJob, which has no pod template of its own. It references a runtime that has one, and overrides parts
+of it.
 
 [src kubeflow/trainer v2.3.0 pkg/apis, pkg/runtime]
 """
@@ -30,10 +31,10 @@ _TRAINER = "node"
 
 
 def find_runtime(job: Resource) -> tuple[str, str, str]:
-    """Return the kind, namespace (empty for a ClusterTrainingRuntime) and name of the runtime that a TrainJob refers
-    to.
+    """Return the kind, the namespace and the name of the runtime that a TrainJob references. The namespace of a
+    ClusterTrainingRuntime is empty.
 
-    :raises ResourceError: it names no runtime
+    :raises ResourceError: the TrainJob references no valid runtime
     """
     reference = mapping_at(job, "spec", "runtimeRef")
     kind, name = str(reference.get("kind") or "ClusterTrainingRuntime"), str(reference.get("name") or "")
@@ -45,7 +46,7 @@ def find_runtime(job: Resource) -> tuple[str, str, str]:
 
 
 def add_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Resource, Provenance]:
-    """Return the runtime's template with the changes of the TrainJob and its patches, and the resources that they
+    """Return the runtime's template with the changes and patches of the TrainJob applied, and the resources that they
     replaced.
 
     [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]
@@ -89,7 +90,7 @@ def add_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Res
 
 
 def is_trainer(item: Resource) -> bool:
-    """Return whether a job of a runtime is that of the trainer."""
+    """Return whether a job of a runtime is the job of the trainer."""
     return mapping_at(item, "template", "metadata", "labels").get(ANCESTOR) == "trainer"
 
 
@@ -101,10 +102,10 @@ def _apply_trainer(container: dict[str, typing.Any], trainer: Resource, what: st
 
 
 def _list_patches(job: Resource) -> dict[str, list[Resource]]:
-    """List the patches of pod templates, by the names of the runtime's jobs: runtimePatches since v2.2,
-    podTemplateOverrides before.
+    """Return the patches of pod templates, by the names of the runtime's jobs. They are in runtimePatches since v2.2,
+    and in podTemplateOverrides before.
 
-    :raises ResourceError: they are more than ``MOST_ENTRIES``
+    :raises ResourceError: there are more than ``MOST_ENTRIES`` patches
     """
     what = title_of(job)
     found = [

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which known problem a line of UCX or libfabric is, the libraries through which MPI and plugins of NCCL use RDMA; and
-over which transports an endpoint of UCX sends.
+"""Classify the messages of UCX and libfabric, the libraries through which MPI and plugins of NCCL use RDMA, and parse
+the transports over which an endpoint of UCX sends.
 
 Texts: [src openucx/ucx v1.8.1 to v1.22.0: src/uct/ib, src/ucp/core/ucp_context.c, src/ucp/wireup/select.c; src
-ofiwg/libfabric v1.10.1 to v2.6.0: prov/verbs, prov/rxm]. The order matters: the first match wins. A test holds each
-message of the source against it.
+ofiwg/libfabric v1.10.1 to v2.6.0: prov/verbs, prov/rxm]. The order of the patterns matters: the first match wins.
 """
 
 from __future__ import annotations
@@ -251,10 +250,10 @@ _STATUS_OF_SYNDROME = {
 
 
 class Problem(typing.NamedTuple):
-    """A line of such a library.
+    """A warning or error of UCX or libfabric.
 
-    :ivar kind: empty when it is not known here
-    :ivar text: without what stands before it
+    :ivar kind: kind of the problem; empty if unknown
+    :ivar text: the message without the prefix of the line
     """
 
     kind: Kind
@@ -262,10 +261,10 @@ class Problem(typing.NamedTuple):
 
 
 class EndpointLine(typing.NamedTuple):
-    """A line of an endpoint.
+    """A line of UCX about one endpoint.
 
-    :ivar scope: of its peer; empty where the version does not say
-    :ivar lanes: that carry data, each once
+    :ivar scope: location of the peer; empty if this version of UCX does not print it
+    :ivar lanes: lanes that carry data, each once, sorted
     """
 
     host: str
@@ -274,7 +273,7 @@ class EndpointLine(typing.NamedTuple):
 
 
 class Failed(typing.NamedTuple):
-    """A failed completion, as UCX tells it for HCAs of NVIDIA."""
+    """A failed completion, as UCX reports it for HCAs of NVIDIA."""
 
     status: int
     device: str
@@ -282,7 +281,7 @@ class Failed(typing.NamedTuple):
 
 
 def parse(line: str) -> typing.Optional[Problem]:
-    """Return the problem of a line; None of any other line."""
+    """Return the problem in a line. Return None if the line is not a warning or error of UCX or libfabric."""
     line = line[:_LONGEST_LINE]
     found = (_UCX.search(line) if "UCX " in line else None) or (
         _LIBFABRIC.search(line) if "libfabric:" in line else None
@@ -294,7 +293,7 @@ def parse(line: str) -> typing.Optional[Problem]:
 
 
 def parse_endpoint(line: str) -> typing.Optional[EndpointLine]:
-    """Return what a line tells of an endpoint; None of any other line, and of one that is not whole."""
+    """Return the endpoint in a line. Return None for any other line, and for a line that is incomplete."""
     line = line.rstrip()
     found = _ENDPOINT.search(line) if " UCX " in line and len(line) <= _LONGEST_LINE else None
     if found is None or not HOST.fits(found["host"]):
@@ -321,13 +320,13 @@ def names_endpoint(line: str) -> bool:
 
 
 def classify(text: str) -> Kind:
-    """Return the kind of a message; empty when it is not known here."""
+    """Return the kind of a message. Return an empty string if the kind is unknown."""
     text = text[:_LONGEST]
     return find_kind(_VOCABULARY, text) or ""
 
 
 def parse_failed(text: str) -> typing.Optional[Failed]:
-    """Return what a message says of a failed completion; None where it has no number."""
+    """Return the failed completion in a message. Return None if the message has no known syndrome number."""
     found = _SYNDROME.search(text[:_LONGEST])
     status = _STATUS_OF_SYNDROME.get(int(found[3], 16)) if found else None
     if found is None or status is None:

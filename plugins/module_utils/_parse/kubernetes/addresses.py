@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Address ranges as whereabouts and nv-ipam read them.
+"""Parse address ranges as whereabouts and nv-ipam interpret them.
 
-Sources: whereabouts 0.9 README, pkg/iphelpers and pkg/config: usable are network + 1 to broadcast - 1; ``a-b/len`` is a
-range inside a network and overrules range_start and range_end; those outside the usable range are ignored in silence
-there, so they are refused here. nvidia-k8s-ipam api/v1alpha1/{helpers,*_validate}.go, pkg/ipam-controller/allocator: an
-IPPool is cut into blocks of equal size from network + 1 on, a CIDRPool into networks of equal prefix; each node gets
-one, and one that is excluded as a whole is passed over.
+whereabouts uses the addresses from network + 1 to broadcast - 1. ``a-b/len`` is a range inside a network and overrides
+range_start and range_end. whereabouts silently ignores a range_start or range_end outside the usable addresses, so such
+values are rejected here. [whereabouts 0.9 README, pkg/iphelpers and pkg/config]
+
+nv-ipam cuts an IPPool into blocks of equal size from network + 1 on, and a CIDRPool into networks of equal prefix
+length. Each node gets one block, and a block that is excluded as a whole is skipped. [nvidia-k8s-ipam
+api/v1alpha1/{helpers,*_validate}.go, pkg/ipam-controller/allocator]
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ _EXAMPLE = "a network with its prefix, such as 10.0.0.0/24"
 
 
 class RangeError(ValueError):
-    """A range that can't be used.
+    """An address range that is invalid.
 
     :ivar field: key of the ipam mapping that is wrong
-    :ivar seen: its value
-    :ivar expected: what would be right
-    :ivar why: cause
-    :ivar remedy: next step
+    :ivar seen: value of the key
+    :ivar expected: description of a valid value
+    :ivar why: reason why the value is invalid
+    :ivar remedy: next step for the user
     """
 
     def __init__(self, field: str, seen: str, expected: str, why: str, remedy: str) -> None:
@@ -50,9 +52,9 @@ class RangeError(ValueError):
 class Pool:
     """The addresses that pods can get.
 
-    :ivar network: the network that all addresses are in
-    :ivar first: lowest address that is handed out
-    :ivar last: highest address that is handed out
+    :ivar network: network that contains all addresses
+    :ivar first: lowest address that is assigned
+    :ivar last: highest address that is assigned
     :ivar excluded: closed intervals of integers inside first..last, sorted, without overlap
     """
 
@@ -74,7 +76,7 @@ class Pool:
         return parsed in self.network and parsed not in (self.network.network_address, self.network.broadcast_address)
 
     def spans(self, address: str) -> bool:
-        """Tell whether ``address`` is one of the range, be it excluded or not."""
+        """Return whether ``address`` is in the range, even if it is excluded."""
         return _is_between(address, self.network, int(self.first), int(self.last))
 
     def excludes(self, address: str) -> bool:
@@ -96,13 +98,13 @@ class Pool:
 def parse_range(
     text: str, start: typing.Optional[str] = None, end: typing.Optional[str] = None, exclude: typing.Sequence[str] = ()
 ) -> Pool:
-    """Read the range keys of an ipam mapping.
+    """Parse the range keys of an ipam mapping.
 
     :param text: ``range``: ``10.0.0.0/24``, or ``10.0.0.10-10.0.0.20/24``
     :param start: ``range_start``
     :param end: ``range_end``
     :param exclude: networks and single addresses
-    :raises RangeError: with the key that is wrong
+    :raises RangeError: a key is invalid. The error names the key
     """
     inner, network = _split_range(text)
     if network.num_addresses < 4:
@@ -143,16 +145,16 @@ def parse_range(
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """The blocks of a pool of nv-ipam: each node gets one.
+    """The blocks of a pool of nv-ipam. Each node gets one block.
 
-    :ivar network: the network that all blocks are in
+    :ivar network: network that contains all blocks
     :ivar first: lowest address of the first block, as an integer
     :ivar last: highest address that a block may have, as an integer
     :ivar size: addresses of a block
-    :ivar edges: how many addresses at the two ends of each block no pod gets
-    :ivar excluded: closed intervals of integers, sorted, apart from each other
+    :ivar edges: number of addresses at the start and at the end of each block that no pod gets
+    :ivar excluded: closed intervals of integers, sorted, not adjacent
     :ivar gateway: address that no pod gets, as an integer
-    :ivar gateway_index: of the address in each block that no pod gets
+    :ivar gateway_index: index of the address in each block that no pod gets
     """
 
     network: Network
@@ -165,7 +167,7 @@ class Blocks:
     gateway_index: typing.Optional[int] = None
 
     def spans(self, address: str) -> bool:
-        """Tell whether ``address`` is one that a block may have, be it excluded or not."""
+        """Return whether ``address`` may be in a block, even if it is excluded."""
         return _is_between(address, self.network, self.first, self.last)
 
     def excludes(self, address: str) -> bool:
@@ -185,7 +187,9 @@ class Blocks:
         )
 
     def share(self, nodes: int) -> tuple[int, int]:
-        """Return how many of ``nodes`` get a block, and how many addresses the smallest block has for pods."""
+        """Return the number of nodes, at most ``nodes``, that get a block, and the number of pod addresses in the
+        smallest of these blocks.
+        """
         found, poorest, start = 0, self.size, self.first
         while found < nodes and start + self.size - 1 <= self.last:
             end = start + self.size - 1
@@ -212,12 +216,12 @@ class Blocks:
 def parse_blocks(
     text: str, size: int, gateway: typing.Optional[str] = None, exclude: typing.Sequence[str] = ()
 ) -> Blocks:
-    """Read an IPPool of nv-ipam.
+    """Parse an IPPool of nv-ipam.
 
     :param text: ``subnet``
     :param size: ``perNodeBlockSize``
-    :param exclude: networks and single addresses inside of it
-    :raises RangeError: with the key of the intent that is wrong
+    :param exclude: networks and single addresses inside of the subnet
+    :raises RangeError: a value is invalid. The error names its key of the intent
     """
     network = _parse_plain_network(text)
     bits, start, end = network.max_prefixlen, int(network.network_address), int(network.broadcast_address)
@@ -242,13 +246,13 @@ def parse_blocks(
 def parse_networks(
     text: str, prefix: int, gateway_index: typing.Optional[int] = None, exclude: typing.Sequence[str] = ()
 ) -> Blocks:
-    """Read a CIDRPool of nv-ipam.
+    """Parse a CIDRPool of nv-ipam.
 
     :param text: ``cidr``
     :param prefix: ``perNodeNetworkPrefix``
     :param gateway_index: ``gatewayIndex``
-    :param exclude: networks and single addresses inside of it
-    :raises RangeError: with the key of the intent that is wrong
+    :param exclude: networks and single addresses inside of the network
+    :raises RangeError: a value is invalid. The error names its key of the intent
     """
     network = _parse_plain_network(text)
     bits = network.max_prefixlen
@@ -277,9 +281,9 @@ def parse_networks(
 
 
 def parse_network(text: str) -> Network:
-    """Parse a network in CIDR form; bits beyond the prefix are dropped, as CNI does with routes.
+    """Parse a network in CIDR form. Bits beyond the prefix are dropped, as CNI does with routes.
 
-    :raises RangeError: it is none
+    :raises RangeError: the text is not a network
     """
     try:
         return ipaddress.ip_network(text, strict=False)
@@ -288,7 +292,7 @@ def parse_network(text: str) -> Network:
 
 
 def is_address(text: str) -> bool:
-    """Return whether it is an address of either version."""
+    """Return whether ``text`` is an IPv4 or IPv6 address."""
     return _address_or_none(text) is not None
 
 
@@ -306,7 +310,10 @@ def _parse_plain_network(text: str) -> Network:
 
 
 def _parse_pool_exclusions(exclude: typing.Sequence[str], network: Network) -> tuple[tuple[int, int], ...]:
-    """Exclusions of nv-ipam, whose webhook refuses what is outside of the pool."""
+    """Return the exclusions of a pool of nv-ipam as merged intervals.
+
+    :raises RangeError: an exclusion is outside of the pool. The webhook of nv-ipam rejects it, too
+    """
     for index, item in enumerate(exclude):
         hole = _parse_exclusion(item, index, network.version)
         if not (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kubernetes' own kinds to facts: nodes, pods, budgets, workloads."""
+"""Parse the core kinds of Kubernetes into facts: nodes, pods, disruption budgets, workloads."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ MOST_ASKED = 16
 
 
 def node(resource: Resource) -> ClusterNode:
-    """Parse a v1 Node. A number of somebody else's resource that can't be read is no error: only who needs the resource
-    looks at it. What the node says of itself and is not of its type is not known. One that was not read is not ready.
+    """Parse a v1 Node. An extended resource whose amount is invalid is no error. It is kept in ``unread`` for the code
+    that needs this resource. A boot ID or a name of a machine config that is invalid becomes empty. A Node whose object
+    could not be read is not ready.
 
-    :raises ResourceError: no Node
+    :raises ResourceError: the object is not a valid Node
     """
     name = text_of(SUBDOMAIN, name_of(resource), "Node")
     if why_not_read(resource):
@@ -65,35 +66,37 @@ def node(resource: Resource) -> ClusterNode:
 
 
 def system_uuid(resource: Resource) -> str:
-    """Return the UUID that the kubelet of a v1 Node reports of its machine; empty where it reports none."""
+    """Return the machine UUID that the kubelet reports in a v1 Node. Return an empty string if it reports none."""
     if why_not_read(resource):
         return ""
     return str(mapping_at(resource, "status", "nodeInfo").get("systemUUID") or "")
 
 
 def boot_of(resource: Resource) -> Boot:
-    """Return the boot and the machine that the kubelet of a v1 Node reports, without invalid and unset UUIDs.
+    """Return the boot ID and the machine UUID that the kubelet reports in a v1 Node. Invalid and unset UUIDs are left
+    out.
 
-    :raises ResourceError: no Node
+    :raises ResourceError: the object is not a valid Node
     """
     told = mapping_at(resource, "status", "nodeInfo")
     return Boot(uuid_of(told.get("bootID")), uuid_of(told.get("systemUUID")))
 
 
 def internal_address(resource: Resource) -> typing.Optional[HostAddress]:
-    """Return the address of a v1 Node among nodes, IPv4 if it has both; None where it tells none.
+    """Return the address at which other nodes reach a v1 Node. If the Node has both versions, return its IPv4 address.
+    Return None if it has no address.
 
-    :raises ResourceError: see ``internal_addresses``
+    :raises ResourceError: as ``internal_addresses`` does
     """
     return next(iter(sorted(internal_addresses(resource), key=lambda address: ":" in address)), None)
 
 
 def internal_addresses(resource: Resource) -> tuple[HostAddress, ...]:
-    """Return all addresses of a v1 Node among nodes, the kubelet's first one first.
+    """Return all addresses at which other nodes reach a v1 Node, in the order of the kubelet.
 
-    The kubelet writes them, and the API server takes any text.
+    The kubelet writes the addresses, and the API server accepts any text.
 
-    :raises ResourceError: no Node, or one of them is no address that another machine reaches
+    :raises ResourceError: the object is not a valid Node, or an address is not reachable from another machine
     """
     what = title_of(resource)
     found = items_of(mapping_at(resource, "status"), "addresses", what)
@@ -102,7 +105,9 @@ def internal_addresses(resource: Resource) -> tuple[HostAddress, ...]:
 
 
 def _machine_config(annotations: Resource) -> str:
-    """[machine-config-operator pkg/controller/common/layered_node_state.go IsNodeDone]"""
+    """Return the name of the machine config that a node runs. Return an empty string if the node has none, or while it
+    changes to another one. [machine-config-operator pkg/controller/common/layered_node_state.go IsNodeDone]
+    """
     has, wanted, state = (
         annotations.get(f"machineconfiguration.openshift.io/{name}")
         for name in ("currentConfig", "desiredConfig", "state")
@@ -111,8 +116,9 @@ def _machine_config(annotations: Resource) -> str:
 
 
 def _parse_extended_resources(offered: Resource) -> tuple[dict[str, int], dict[str, str]]:
-    """Extended resources in pieces; and those that are no number of pieces, as they are written. They have a domain in
-    the name; cpu and memory have none."""
+    """Return the amounts of the extended resources, and the text of the amounts that are not whole numbers. An extended
+    resource has a domain in its name. cpu and memory do not, and are ignored.
+    """
     pieces, unread = {}, {}
     for key, value in offered.items():
         if RESOURCE.fits(key):
@@ -124,9 +130,9 @@ def _parse_extended_resources(offered: Resource) -> tuple[dict[str, int], dict[s
 
 
 def pod(resource: Resource) -> ClusterPod:
-    """Parse a v1 Pod, as far as a drain cares.
+    """Parse the parts of a v1 Pod that a drain depends on.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid Pod
     """
     name, metadata, spec = (
         text_of(SUBDOMAIN, name_of(resource), "Pod"),
@@ -164,9 +170,9 @@ def pod(resource: Resource) -> ClusterPod:
 
 
 def unread_pod(resource: Resource) -> ClusterPod:
-    """Parse the metadata of a pod that is too large to be read. Its node is not in there.
+    """Parse the metadata of a pod whose object is too large to read. The metadata does not contain the node of the pod.
 
-    :raises ResourceError: it has no name, namespace or uid
+    :raises ResourceError: the pod has no valid name, namespace or uid
     """
     name, metadata = text_of(SUBDOMAIN, name_of(resource), "Pod"), mapping_at(resource, "metadata")
     return ClusterPod(
@@ -179,8 +185,9 @@ def unread_pod(resource: Resource) -> ClusterPod:
 
 
 def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
-    """Return whether it covers the taint of a cordoned node, which has no value. [k8s.io/component-helpers
-    scheduling/corev1 ToleratesTaint]"""
+    """Return whether a toleration matches the taint of a cordoned node, which has no value. [k8s.io/component-helpers
+    scheduling/corev1 ToleratesTaint]
+    """
     if toleration.get("effect") not in (None, "", "NoSchedule"):
         return False
     key, exists = toleration.get("key") or "", toleration.get("operator") == "Exists"
@@ -190,19 +197,19 @@ def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
 
 
 def controller(resource: Resource) -> tuple[str, str]:
-    """Return the kind and name of what controls an object; empty when nothing does.
+    """Return the kind and the name of the controller of an object. Both are empty if it has no controller.
 
-    :raises ResourceError: none
+    :raises ResourceError: the owner references have another form
     """
     one = _find_controller(resource)
     return str(one.get("kind") or ""), str(one.get("name") or "")
 
 
 def controller_uid(resource: Resource) -> str:
-    """Return the uid of what controls an object; empty when nothing does, or the text is no uid: whoever makes a pod
-    writes it, and the API server takes any text.
+    """Return the uid of the controller of an object. Return an empty string if the object has no controller or the uid
+    is invalid. The creator of a pod can write any text there, because the API server does not validate it.
 
-    :raises ResourceError: none
+    :raises ResourceError: the owner references have another form
     """
     return known(UID, _find_controller(resource).get("uid"))
 
@@ -213,13 +220,13 @@ def _find_controller(resource: Resource) -> typing.Mapping[str, typing.Any]:
 
 
 def budget(resource: Resource) -> Budget:
-    """Parse a policy/v1 PodDisruptionBudget. One whose state is not known yet allows nothing, as the API server takes
-    it.
+    """Parse a policy/v1 PodDisruptionBudget. Like the API server, treat a budget without a status as one that allows no
+    disruption.
 
-    A tenant writes its selector, and each of the namespace's pods is held against it: one that asks more than
-    ``MOST_ASKED`` is taken for one of all pods.
+    A tenant writes the selector, and each pod of the namespace is matched against it. A selector with more than
+    ``MOST_ASKED`` labels, expressions and values is treated as one that selects all pods.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid PodDisruptionBudget
     """
     name = name_of(resource)
     what = f"PodDisruptionBudget {name}"
@@ -271,10 +278,10 @@ def workload(resource: Resource) -> Workload:
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """A v1 Status, which is what the error channel of exec holds. Empty, and 0, where it says nothing.
+    """A v1 Status, as the error channel of exec returns it. A missing text is empty, and a missing code is 0.
 
     :ivar status: Success or Failure
-    :ivar code: as of HTTP
+    :ivar code: HTTP status code
     """
 
     status: str = ""
@@ -284,7 +291,9 @@ class Status:
 
 
 def status(channel: str) -> Status:
-    """Parse the error channel; the text itself is the message where it is not a Status. Never raises."""
+    """Parse the error channel of exec. If the text is not a JSON mapping, use it as the message. This function never
+    raises an error.
+    """
     try:
         found = decode_json(channel, "error channel", most_bytes=MIB, unique=False)
     except ParseError:
@@ -297,5 +306,5 @@ def status(channel: str) -> Status:
 
 
 def status_message(channel: str) -> str:
-    """Return the words of a v1 Status; the text itself where it has none."""
+    """Return the message of a v1 Status. Return the text itself if it has no message."""
     return status(channel).message or channel.strip()

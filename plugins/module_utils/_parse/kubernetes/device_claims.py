@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects of Dynamic Resource Allocation: claims of pods, ResourceClaim, ResourceClaimTemplate, DeviceClass,
+"""Parse the objects of Dynamic Resource Allocation: claims of pods, ResourceClaim, ResourceClaimTemplate, DeviceClass,
 ResourceSlice.
 
 [k8s.io/api v0.37 resource/v1, v1beta1 and v1beta2]
@@ -46,11 +46,11 @@ _DRIVER = re.compile(r"""\bdevice\.driver\s{0,9}==\s{0,9}(["'])([a-z0-9.-]{1,253
 
 
 def read_pod_claims(spec: Resource, what: str) -> tuple[PodClaim, ...]:
-    """Return the claims of a pod.
+    """Return the device claims of a pod.
 
-    :param spec: of the pod
-    :param what: where it stands, for the message
-    :raises ResourceError: another form
+    :param spec: spec of the pod
+    :param what: name of the pod in messages
+    :raises ResourceError: the claims have another form
     """
     found = []
     for item in _list_bounded_entries(mapping_at(spec), "resourceClaims", what, _MOST_OF_A_POD):
@@ -67,10 +67,10 @@ def read_pod_claims(spec: Resource, what: str) -> tuple[PodClaim, ...]:
 
 
 def read_taken_claims(container: Resource, what: str) -> tuple[TakenClaim, ...]:
-    """Return the claims of its pod that a container takes.
+    """Return the claims of its pod that a container uses.
 
-    :param what: where it stands, for the message
-    :raises ResourceError: another form
+    :param what: name of the container in messages
+    :raises ResourceError: the claims have another form
     """
     found = _list_bounded_entries(mapping_at(container, "resources"), "claims", what, _MOST_OF_A_POD)
     where = f"{what}.resources.claims"
@@ -81,9 +81,9 @@ def read_taken_claims(container: Resource, what: str) -> tuple[TakenClaim, ...]:
 
 
 def read_claim(resource: Resource) -> DeviceClaim:
-    """Return what a ResourceClaim or a ResourceClaimTemplate asks for.
+    """Return the device requests of a ResourceClaim or a ResourceClaimTemplate.
 
-    :raises ResourceError: another form
+    :raises ResourceError: the object has another form
     """
     what, template = title_of(resource), mapping_at(resource).get("kind") == TEMPLATE
     devices = mapping_at(resource, *(("spec", "spec", "devices") if template else ("spec", "devices")))
@@ -102,9 +102,10 @@ def read_claim(resource: Resource) -> DeviceClaim:
 
 
 def read_compute_domain(resource: Resource) -> DeviceClaim:
-    """Return the template that a ComputeDomain makes, for pods that share memory over NVLink between machines.
+    """Return the ResourceClaimTemplate that a ComputeDomain creates for pods that share memory over NVLink between
+    machines.
 
-    :raises ResourceError: another form
+    :raises ResourceError: the object has another form
     """
     what, spec = title_of(resource), mapping_at(resource, "spec")
     namespace = text_at(LABEL, mapping_at(resource, "metadata"), "namespace", f"{what}: metadata") or "default"
@@ -126,9 +127,9 @@ def _parse_device_match(constraint: Resource, what: str) -> DeviceMatch:
 
 
 def read_slice(resource: Resource) -> DeviceSlice:
-    """Return a ResourceSlice.
+    """Parse a ResourceSlice.
 
-    :raises ResourceError: another form
+    :raises ResourceError: the object has another form
     """
     what, spec = title_of(resource), mapping_at(resource, "spec")
     pool, devices = mapping_at(spec, "pool"), _list_bounded_entries(spec, "devices", what, _MOST_DEVICES)
@@ -144,7 +145,7 @@ def read_slice(resource: Resource) -> DeviceSlice:
 
 
 def _parse_slice_device(device: Resource, driver: str, what: str) -> SliceDevice:
-    """Parse a device: of v1beta1 what it has is in ``basic``."""
+    """Parse a device. In v1beta1 its attributes and taints are below ``basic``."""
     basic = mapping_at(device, "basic") or device
     attributes = mapping_at(basic, "attributes")
     if len(attributes) > _MOST:
@@ -156,14 +157,18 @@ def _parse_slice_device(device: Resource, driver: str, what: str) -> SliceDevice
 
 
 def _attribute_name(name: typing.Any, driver: str, what: str) -> str:
-    """Return the name of an attribute with its domain, which is that of the driver where the slice says none."""
+    """Return the name of an attribute with its domain. If the slice has no domain for it, the domain is the name of the
+    driver.
+    """
     if not isinstance(name, str) or not _ATTRIBUTE.fullmatch(name):
         raise ResourceError(f"{what}: an attribute of a device has no name as the API server takes it")
     return sys.intern(name if "/" in name else f"{driver}/{name}")
 
 
 def _attribute_value(item: typing.Any) -> typing.Union[str, int, bool, None]:
-    """Return a text, a number, or true or false; None of any other value."""
+    """Return the value of an attribute as text, number or boolean. Return None for a value of another type or a text
+    that is too long.
+    """
     found = (
         next((item[key] for key in ("string", "int", "bool") if key in item), None) if isinstance(item, dict) else None
     )
@@ -173,9 +178,9 @@ def _attribute_value(item: typing.Any) -> typing.Union[str, int, bool, None]:
 
 
 def read_class(resource: Resource) -> DeviceClass:
-    """Return a DeviceClass.
+    """Parse a DeviceClass.
 
-    :raises ResourceError: another form
+    :raises ResourceError: the object has another form
     """
     what, spec, drivers = title_of(resource), mapping_at(resource, "spec"), []
     name = text_of(SUBDOMAIN, name_of(resource), f"{what}: metadata.name")
@@ -187,7 +192,9 @@ def read_class(resource: Resource) -> DeviceClass:
 
 
 def _read_selectors(parent: Resource, what: str) -> tuple[str, ...]:
-    """Return the expressions of selectors. Of a later kind than CEL it is one that nothing can evaluate."""
+    """Return the expressions of selectors. A selector of another kind than CEL becomes an empty expression, which
+    cannot be evaluated.
+    """
     found = []
     for item in _list_bounded_entries(parent, "selectors", what):
         expression = mapping_at(item, "cel").get("expression") or ""
@@ -200,8 +207,9 @@ def _read_selectors(parent: Resource, what: str) -> tuple[str, ...]:
 
 
 def _parse_device_request(request: Resource, what: str) -> DeviceRequest:
-    """Parse a request with its classes: of v1 in ``exactly`` or ``firstAvailable``, of v1beta1 in the request
-    itself."""
+    """Parse a request with its classes. They are below ``exactly`` or ``firstAvailable`` in v1, and in the request
+    itself in v1beta1.
+    """
     ways = [
         *_list_bounded_entries(request, "firstAvailable", what),
         *([mapping_at(request, "exactly")] if request.get("exactly") else []),

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Selectors of devices, in CEL, as far as one can be evaluated without an engine of CEL: comparisons of attributes and
-of the driver with literals, joined by and, or and not.
+"""Parse device selectors in CEL, as far as they can be evaluated without a CEL engine: comparisons of attributes and of
+the driver with literals, joined by and, or and not.
 
-[k8s.io/dynamic-resource-allocation v0.36 cel; cel-spec langdef] Whatever else an expression has, such as quantities,
-versions, regular expressions and macros, is of no known value.
+[k8s.io/dynamic-resource-allocation v0.36 cel; cel-spec langdef] Other parts of an expression, such as quantities,
+versions, regular expressions and macros, have an unknown value.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Literal = typing.Union[str, int, bool]
 class Part:
     """A part of an expression.
 
-    :ivar kind: literal; driver; attribute, whose ``value`` is its domain and name; attributes, all of a domain; list;
-        the sign of an operation; a function of a text; unknown
-    :ivar parts: that it joins
+    :ivar kind: literal, driver, attribute (``value`` is its domain and name), attributes (``value`` is their domain),
+        list, the sign of an operator, has or another function, or unknown
+    :ivar parts: operands of an operator, arguments of a function, or items of a list
     """
 
     kind: str
@@ -46,9 +46,9 @@ _UNKNOWN = Part("unknown")
 
 
 def parse(expression: str) -> Part:
-    """Return the parts of an expression; a part that has another form than one that is known here is unknown.
+    """Return the syntax tree of an expression. A part of an unsupported form has the kind unknown.
 
-    :raises ParseError: it is no expression, or longer than one that is looked at
+    :raises ParseError: the text is not an expression, or has too many or too deeply nested parts
     """
     return _Parser(expression).parse()
 
@@ -79,7 +79,7 @@ class _Parser:
         return found
 
     def _sign(self, *signs: str) -> str:
-        """Take a sign, where it is next."""
+        """Consume the next token if it is one of the signs, and return it. Otherwise return an empty string."""
         if self._at < len(self._tokens) and self._tokens[self._at][0] == "sign" and self._tokens[self._at][1] in signs:
             self._at += 1
             return self._tokens[self._at - 1][1]
@@ -135,7 +135,7 @@ class _Parser:
         return Part("literal", -int(found.value or 0)) if known else _UNKNOWN
 
     def _member(self) -> Part:
-        """Parse a value with what stands behind it: members, indices and functions."""
+        """Parse a value and the members, indices and function calls that follow it."""
         name, found = self._value()
         while True:
             if self._sign("."):
@@ -159,7 +159,7 @@ class _Parser:
                 return found
 
     def _of(self, name: str, found: Part, part: str) -> tuple[str, Part]:
-        """Return a member of what stands before it."""
+        """Return the member ``part`` of a value, in the form that ``_value`` returns."""
         if name == "device" and part == "driver":
             return "", Part("driver")
         if name == "device":
@@ -177,7 +177,9 @@ class _Parser:
         return Part(name, parts=(of,)) if name == "lowerAscii" and not arguments else _UNKNOWN
 
     def _value(self) -> tuple[str, Part]:
-        """Return a name, as long as it may be the begin of one that is known, and what it is."""
+        """Return a name and a part. The name is empty unless it may be the beginning of a known name, such as
+        ``device``.
+        """
         if self._sign("("):
             found = self._either()
             if self._sign("?"):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Members of etcd, by their static pods."""
+"""Parse the members of etcd from their static pods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PODS: tuple[tuple[str, str], ...] = (("kube-system", "component=etcd"), ("opensh
 def member(resource: Resource) -> EtcdMember:
     """Parse a pod of etcd.
 
-    :raises ResourceError: no Pod
+    :raises ResourceError: the object is not a valid Pod
     """
     conditions = items_of(mapping_at(resource, "status"), "conditions", f"Pod {name_of(resource)}")
     ready = any(item.get("type") == "Ready" and item.get("status") == "True" for item in conditions)

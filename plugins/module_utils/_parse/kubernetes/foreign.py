@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of a namespace is somebody else's: not made by the collection, not what each namespace has by itself, and not
-made by the API server's controllers."""
+"""Find the foreign objects of a namespace: objects that were not created by linerate.rdma, do not exist in every
+namespace, and were not created by controllers of the API server.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ class ApiResource:
     """A resource of the API, such as ``persistentvolumeclaims``.
 
     :ivar base: path of its API, such as ``/apis/apps/v1``
-    :ivar listable: it is in namespaces, may be listed, and holds data of its own
+    :ivar listable: it is namespaced, can be listed, and holds data of its own
     """
 
     base: str
@@ -71,8 +72,11 @@ class ApiResource:
 
 @dataclasses.dataclass(frozen=True)
 class ForeignObjects:
-    """:ivar foreign: ``kind name`` of what is somebody else's
-    :ivar going: of what is being deleted, or whose owner is gone, so that the garbage collector takes it
+    """The foreign objects of a namespace.
+
+    :ivar foreign: ``kind name`` of the foreign objects
+    :ivar going: ``kind name`` of the foreign objects that are being deleted, or that the garbage collector will delete
+        because their owner no longer exists
     """
 
     foreign: tuple[str, ...] = ()
@@ -80,9 +84,10 @@ class ForeignObjects:
 
 
 def versions(groups: Resource) -> tuple[str, ...]:
-    """Paths of all versions of an APIGroupList, of each group the preferred one first.
+    """Return the API paths of all versions in an APIGroupList. The preferred version of each group comes first. Groups
+    that only repeat the data of other groups are left out.
 
-    :raises ResourceError: it is none
+    :raises ResourceError: the object is not a valid APIGroupList
     """
     found: list[str] = []
     for group in items_of(mapping_at(groups), "groups", "APIGroupList"):
@@ -99,7 +104,7 @@ def versions(groups: Resource) -> tuple[str, ...]:
 def resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
     """Return the resources of an APIResourceList, without subresources.
 
-    :raises ResourceError: it is none
+    :raises ResourceError: the object is not a valid APIResourceList
     """
     found = []
     for item in items_of(mapping_at(listed), "resources", f"APIResourceList {base}"):
@@ -115,10 +120,12 @@ def resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
 
 
 class _Other(typing.NamedTuple):
-    """All that is held of an object which is not the collection's: who makes it decides how large the rest is.
+    """An object that linerate.rdma did not create. Only these fields are kept, because its creator controls the size of
+    the object.
 
-    :ivar owners: uids
-    :ivar passes: whether it goes by itself
+    :ivar owners: uids of the owners
+    :ivar passes: the object is being deleted, has an owner, or is an Endpoints object, so that it can disappear without
+        a user
     """
 
     kind: str
@@ -128,18 +135,19 @@ class _Other(typing.NamedTuple):
 
 
 def _list_owner_uids(references: typing.Sequence[Resource]) -> frozenset[str]:
-    """Uids of owners. Of what has more than any controller writes, the others are no owners: then it keeps its
-    namespace."""
+    """Return the uids of the owners. Owners beyond the number that a controller writes are ignored, so that such an
+    object counts as foreign.
+    """
     uids = (str(owner.get("uid") or "") for owner in references[:_MOST_OWNERS])
     return frozenset(uid for uid in uids if len(uid) <= _MOST_OF_UID)
 
 
 def judge(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObjects:
-    """Whose the objects of a namespace are. What has an owner in the namespace is its owner's. Mirror pods are
-    nobody's: what they show runs on without them.
+    """Return the foreign objects among the objects of a namespace. An object whose owner is in the namespace is left
+    out, because its owner is listed. Mirror pods are left out, because their containers keep running without them.
 
-    :param objects: all of them: kind, and what has its metadata
-    :raises ResourceError: an object without a name
+    :param objects: all objects of the namespace, each with its kind and a mapping that has its metadata
+    :raises ResourceError: an object has no name
     """
     there: set[str] = set()
     services: set[str] = set()
@@ -169,9 +177,9 @@ def judge(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObjects:
 
 
 def is_everywhere(kind: str, item: Resource) -> bool:
-    """Return whether Kubernetes makes such an object in each namespace.
+    """Return whether an object is one that Kubernetes, OpenShift or an add-on creates in each namespace.
 
-    :raises ResourceError: no object
+    :raises ResourceError: the object has another form
     """
     annotations = mapping_at(item, "metadata", "annotations")
     if kind == "Secret":
@@ -184,20 +192,21 @@ def is_everywhere(kind: str, item: Resource) -> bool:
 
 
 def is_mirror_pod(kind: str, item: Resource) -> bool:
-    """Return whether an object is a mirror pod, which any kubelet may put into any namespace, and which has no
+    """Return whether an object is a mirror pod. A kubelet can create mirror pods in any namespace, and they have no
     ServiceAccount.
 
-    The API server lets nobody add the annotation to a pod that is there. [pkg/apis/core/validation
+    The API server does not allow the annotation to be added to an existing pod. [pkg/apis/core/validation
     ValidatePodSpecificAnnotationUpdates, plugin/pkg/admission/serviceaccount Validate]
 
-    :raises ResourceError: no object
+    :raises ResourceError: the object has another form
     """
     return kind == "Pod" and _MIRROR in mapping_at(item, "metadata", "annotations")
 
 
 def is_made_pod(item: Resource) -> bool:
-    """Tell whether a Pod is one that a client of the API server made, and no mirror pod. Its metadata tells.
+    """Return whether a Pod was created by a client of the API server and is not a mirror pod. The metadata of the Pod
+    is sufficient.
 
-    :raises ResourceError: no object
+    :raises ResourceError: the object has another form
     """
     return not is_mirror_pod("Pod", item)

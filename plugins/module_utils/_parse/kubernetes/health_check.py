@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""MachineHealthChecks of OpenShift and of Cluster API, NodeHealthChecks of Medik8s, and the Machines that they are
-about."""
+"""Parse MachineHealthChecks of OpenShift and of Cluster API, NodeHealthChecks of Medik8s, and Machines."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ PAUSE_REQUEST = "linerate.rdma: its nodes are being reset"
 def machine(resource: Resource) -> Machine:
     """Parse a Machine.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid Machine
     """
     node = mapping_at(resource, "status", "nodeRef").get("name")
     return Machine(
@@ -34,9 +33,9 @@ def machine(resource: Resource) -> Machine:
 
 
 def machine_health_check(resource: Resource, kind: str) -> HealthCheck:
-    """Parse a MachineHealthCheck, whose nodes are not known yet.
+    """Parse a MachineHealthCheck. Its nodes are not known yet.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid MachineHealthCheck
     """
     name, annotations = name_of(resource), mapping_at(resource, "metadata", "annotations")
     selector = selector_of(mapping_at(resource, "spec"), "selector", f"MachineHealthCheck {name}")
@@ -47,9 +46,9 @@ def machine_health_check(resource: Resource, kind: str) -> HealthCheck:
 
 
 def node_health_check(resource: Resource) -> HealthCheck:
-    """Parse a NodeHealthCheck, whose nodes are not known yet.
+    """Parse a NodeHealthCheck. Its nodes are not known yet.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid NodeHealthCheck
     """
     name, spec = name_of(resource), mapping_at(resource, "spec")
     requests = texts_of(spec, "pauseRequests", f"NodeHealthCheck {name}")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names of images, and OpenShift's kinds that say from where they are pulled.
+"""Parse the names of images, and the kinds of OpenShift that configure the registries of images.
 
 Sources: openshift/api config/v1 types_image_digest_mirror_set.go, types_image_tag_mirror_set.go and types_image.go,
 operator/v1alpha1 types_image_content_source_policy.go; distribution/reference reference.go (the grammar of names) and
@@ -32,9 +32,9 @@ _DOCKER, _ALIAS, _OFFICIAL = "docker.io", "index.docker.io", "library"
 
 
 def reference(text: str) -> ImageReference:
-    """Return the name of an image: ``[host[:port]/]path[:tag][@digest]``. Without a tag it is that of ``latest``.
+    """Parse the name of an image, ``[host[:port]/]path[:tag][@digest]``. The default tag is ``latest``.
 
-    :raises ResourceError: it is none
+    :raises ResourceError: the text is not the name of an image
     """
     found = _REFERENCE.fullmatch(text)
     if found is None:
@@ -54,10 +54,10 @@ def reference(text: str) -> ImageReference:
 
 
 def mirror_rules(resource: Resource) -> tuple[MirrorRule, ...]:
-    """Rules of an ImageDigestMirrorSet or ImageTagMirrorSet (config.openshift.io/v1), or an ImageContentSourcePolicy
-    (operator.openshift.io/v1alpha1).
+    """Return the rules of an ImageDigestMirrorSet or ImageTagMirrorSet (config.openshift.io/v1), or an
+    ImageContentSourcePolicy (operator.openshift.io/v1alpha1).
 
-    :raises ResourceError: none, or a rule without a source
+    :raises ResourceError: the object is of another kind or form, or a rule has no source
     """
     name, kind = name_of(resource), str(resource.get("kind"))
     what = f"{kind} {name}"
@@ -82,9 +82,10 @@ def mirror_rules(resource: Resource) -> tuple[MirrorRule, ...]:
 
 
 def registry_sources(resource: Resource) -> RegistrySources:
-    """Of an Image (config.openshift.io/v1); the one named cluster counts.
+    """Parse the allowed, blocked and insecure registries of an Image (config.openshift.io/v1). OpenShift uses only the
+    Image named cluster.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid Image
     """
     what = f"Image {name_of(resource)}"
     lists = mapping_at(resource, "spec", "registrySources")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A v1 Node to what an inventory needs of it: name, address, and the groups that its labels, annotations and kubelet
-tell."""
+"""Parse the parts of a v1 Node that an inventory needs: its name, its addresses, and the groups from its labels, its
+annotations and its kubelet.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,9 @@ _VERSION = re.compile(r"(?<![\s(])[\s(]+v?\d.*")
 
 
 def inventory(resources: typing.Iterable[Resource]) -> Inventory:
-    """Return the nodes; what is none is named and left out, and the others go on. Raises nothing."""
+    """Return the nodes. An object that is not a valid Node is left out, and its error is returned. This function never
+    raises a ResourceError.
+    """
     nodes, refused = [], []
     for resource in resources:
         try:
@@ -55,11 +58,11 @@ def inventory(resources: typing.Iterable[Resource]) -> Inventory:
 
 
 def inventory_node(resource: Resource) -> InventoryNode:
-    """Parse a Node. The kubelet writes its addresses, its labels and the name of its system: what is not of its type is
-    left out, and ``error`` names it.
+    """Parse a Node. The kubelet writes the addresses, the labels and the name of the operating system. An invalid one
+    is left out and reported in ``error``.
 
-    :raises ResourceError: no Node, or one whose name is none of a Node, or is Ansible's for the controller: what runs
-        there would run on the node
+    :raises ResourceError: the object is not a valid Node, its name is invalid, or Ansible uses its name for the
+        controller, so that tasks of the controller would run on the node
     """
     name = text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name")
     if name in _CONTROLLER:
@@ -89,7 +92,7 @@ def inventory_node(resource: Resource) -> InventoryNode:
 
 
 def _list_node_addresses(resource: Resource) -> tuple[str, ...]:
-    """Each valid address of the Node, of whatever type."""
+    """Return each valid address of the Node, of any type."""
     try:
         texts = [item.get("address") for item in items_of(mapping_at(resource, "status"), "addresses", "Node")]
     except ResourceError:
@@ -98,7 +101,7 @@ def _list_node_addresses(resource: Resource) -> tuple[str, ...]:
 
 
 def _collect_group_values(resource: Resource, labels: typing.Mapping[str, str]) -> dict[str, str]:
-    """Return, by kind of group, what the node reports of itself; empty where it says nothing."""
+    """Return the values that the node reports, by kind of group. A missing value is empty."""
     found = {group: next((labels[key] for key in keys if labels.get(key)), "") for group, keys in _LABELS.items()}
     # of one that was not read, its address says so
     kubelet = {} if why_not_read(resource) else mapping_at(resource, "status", "nodeInfo")
@@ -108,14 +111,17 @@ def _collect_group_values(resource: Resource, labels: typing.Mapping[str, str]) 
 
 
 def _identify_os_release(labels: typing.Mapping[str, str], image: str) -> str:
-    """By node feature discovery with its version, as the os-release file has them; else the name that the kubelet
-    tells, without one."""
+    """Return the ID and version from the os-release file, as node feature discovery labels them. Without these labels
+    return the name that the kubelet reports, without its version.
+    """
     return "-".join(labels[key] for key in _NFD_OS if labels.get(key)) or (
         _VERSION.sub("", image).strip() if len(image) <= _LONGEST_IMAGE else image
     )
 
 
 def _read_config_pool(annotations: Resource) -> str:
-    """Return the MachineConfigPool of OpenShift that the node's configuration is of."""
+    """Return the OpenShift MachineConfigPool that the node's desired configuration belongs to. Return an empty string
+    if there is none.
+    """
     match = _RENDERED.fullmatch(str(annotations.get("machineconfiguration.openshift.io/desiredConfig") or ""))
     return match[1] if match else ""

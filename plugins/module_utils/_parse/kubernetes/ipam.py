@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who has which addresses: attachments, pools of whereabouts and nv-ipam, networks of the cluster.
+"""Parse the networks and addresses that are in use: by attachments, by pools of whereabouts and nv-ipam, and by the
+cluster itself.
 
 Sources: k8snetworkplumbingwg multi-network specification 1.3 (NetworkAttachmentDefinition: a CNI configuration as
 text); containernetworking/plugins ipam/{host-local,static}; whereabouts 0.9 pkg/types and pkg/storage/kubernetes (an
@@ -39,7 +40,10 @@ MOST_NETWORKS = 64
 
 
 def _parse_network(value: typing.Any, what: str) -> str:
-    """Return a network or an address, in CIDR form."""
+    """Return the network of a network or address in CIDR form.
+
+    :raises ResourceError: the value is neither
+    """
     return text_of(NETWORK_OF, value, what)
 
 
@@ -50,10 +54,11 @@ def _parse_networks(values: typing.Any, what: str) -> tuple[str, ...]:
 
 
 def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
-    """Addresses of a v1 Node, and what it gives to pods. The kubelet writes them, and can write anything: see
-    unread_node.
+    """Return the addresses of a v1 Node, and the networks from which it gives addresses to pods. The kubelet can write
+    any text as an address. An invalid one is left out here, and ``unread_node`` reports it. The result is empty for a
+    Node that was not read.
 
-    :raises ResourceError: no Node
+    :raises ResourceError: the object is not a valid Node, or its podCIDRs are invalid
     """
     name = name_of(node)
     if why_not_read(node):
@@ -70,9 +75,9 @@ def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
 
 
 def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
-    """Return a v1 Node that was not read, or shows something else than addresses of nodes; None where it does not.
+    """Return the v1 Node with the reason if it was not read or has an invalid address. Otherwise return None.
 
-    :raises ResourceError: no Node
+    :raises ResourceError: the object is not a valid Node
     """
     if why_not_read(node):
         return UnreadNode(name_of(node), f"its object is {why_not_read(node)}")
@@ -85,9 +90,10 @@ def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
 
 
 def unread_pod(pod: Resource, why: str) -> typing.Optional[UnreadNode]:
-    """Return the node of a v1 Pod whose addresses are none; None where it names no node.
+    """Return the node of a v1 Pod whose addresses are invalid. Return None if the Pod has no node.
 
-    :raises ResourceError: no Pod
+    :param why: reason why the addresses are invalid
+    :raises ResourceError: the object is not a valid Pod
     """
     node = known(SUBDOMAIN, mapping_at(pod, "spec").get("nodeName"))
     return UnreadNode(node, why) if node else None
@@ -99,9 +105,9 @@ def _list_node_addresses(node: Resource) -> list[typing.Any]:
 
 
 def service_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
-    """Of a ServiceCIDR.
+    """Return the networks of a ServiceCIDR.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid ServiceCIDR
     """
     name = name_of(resource)
     return tuple(
@@ -111,9 +117,9 @@ def service_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
 
 
 def service_addresses(resource: Resource) -> tuple[UsedNetwork, ...]:
-    """Of a v1 Service; a headless one has none.
+    """Return the addresses of a v1 Service. A headless Service has none.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid Service
     """
     name = f"Service {full_name_of(resource)}"
     addresses = mapping_at(resource, "spec").get("clusterIPs") or []
@@ -125,9 +131,9 @@ def service_addresses(resource: Resource) -> tuple[UsedNetwork, ...]:
 
 
 def openshift_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
-    """Of the Network (config.openshift.io/v1) of OpenShift.
+    """Return the pod and service networks in the Network (config.openshift.io/v1) of OpenShift.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid Network
     """
     what = f"Network {name_of(resource)}"
     status = mapping_at(resource, "status") or mapping_at(resource, "spec")
@@ -142,9 +148,10 @@ def openshift_networks(resource: Resource) -> tuple[UsedNetwork, ...]:
 
 
 def pod_networks(pod: Resource) -> tuple[str, tuple[str, ...]]:
-    """namespace/name of a v1 Pod, and its addresses on the cluster's own network: none where it uses the node's.
+    """Return ``namespace/name`` of a v1 Pod, and its addresses on the cluster network. A Pod on the host network has no
+    such address.
 
-    :raises ResourceError: no Pod
+    :raises ResourceError: the object is not a valid Pod
     """
     name = full_name_of(pod)
     if mapping_at(pod, "spec").get("hostNetwork"):
@@ -156,8 +163,8 @@ def pod_networks(pod: Resource) -> tuple[str, tuple[str, ...]]:
 def attachment_plugins(resource: Resource, name: str) -> list[dict[str, typing.Any]]:
     """Return the CNI plugins of a NetworkAttachmentDefinition, in their order.
 
-    :param name: namespace/name, for the message
-    :raises ResourceError: its configuration is not in the object, or is no JSON
+    :param name: namespace/name, for messages
+    :raises ResourceError: the configuration is not in the object, or is not a valid JSON mapping
     """
     text = mapping_at(resource, "spec").get("config")
     if not text:
@@ -169,11 +176,12 @@ def attachment_plugins(resource: Resource, name: str) -> list[dict[str, typing.A
 
 
 def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) -> tuple[UsedNetwork, ...]:
-    """Networks out of which a NetworkAttachmentDefinition gives addresses; none where it gives no addresses.
+    """Return the networks from which a NetworkAttachmentDefinition assigns addresses. The result is empty if it assigns
+    none.
 
-    :param pools: of nv-ipam, to which an attachment refers by name
-    :raises ResourceError: its configuration is not in the object or is no JSON, or its IPAM plugin keeps its ranges
-        elsewhere
+    :param pools: pools of nv-ipam, which an attachment references by name
+    :raises ResourceError: the configuration is not in the object or is not valid, has too many networks, or uses an
+        IPAM plugin whose ranges are stored elsewhere
     """
     name = full_name_of(resource)
     plugins = attachment_plugins(resource, name)
@@ -221,9 +229,9 @@ def _list_ipam_ranges(
 
 
 def leases(pool: Resource) -> tuple[AddressLease, ...]:
-    """Parse the addresses that an IPPool of whereabouts has given out.
+    """Return the addresses that an IPPool of whereabouts has assigned.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid IPPool
     """
     what = f"IPPool {name_of(pool)} of whereabouts"
     network = ipaddress.ip_network(_parse_network(mapping_at(pool, "spec").get("range"), what))
@@ -237,9 +245,9 @@ def leases(pool: Resource) -> tuple[AddressLease, ...]:
 
 
 def shared_pool(resource: Resource) -> SharedPool:
-    """Parse a pool of nv-ipam.
+    """Parse an IPPool or a CIDRPool of nv-ipam.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object has another form
     """
     name, kind = name_of(resource), text_at(WORD, resource, "kind", title_of(resource)).partition(".")[0]
     what = f"{kind} {name} of nv-ipam"

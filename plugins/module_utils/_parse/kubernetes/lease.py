@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Lease (coordination.k8s.io/v1) of the run that changes the cluster."""
+"""Parse the Lease (coordination.k8s.io/v1) of the run that changes the cluster."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ RUN, HOST, PROCESS, DOING = (f"linerate.rdma/{name}" for name in ("run", "host",
 
 
 def lease(resource: Resource) -> Lease:
-    """Parse a Lease as anybody may have written it: what can't be read counts as not told, and never as free.
+    """Parse a Lease from any writer. A field that is invalid gets its default. Only a Lease with an empty
+    spec.holderIdentity is free.
 
-    A holder without our annotations is named by spec.holderIdentity.
+    A holder without the annotations of linerate.rdma has the name in spec.holderIdentity.
 
-    :raises ResourceError: no resource
+    :raises ResourceError: the object has another form
     """
     metadata, spec = mapping_at(resource, "metadata"), mapping_at(resource, "spec")
     told, identity = mapping_at(metadata, "annotations"), str(spec.get("holderIdentity") or "")
@@ -45,7 +46,9 @@ def lease(resource: Resource) -> Lease:
 
 
 def http_date(text: str) -> typing.Optional[datetime.datetime]:
-    """Header Date of an answer (RFC 9110, 5.6.7) as UTC; None when it is absent or no date."""
+    """Parse the header Date of a response (RFC 9110, 5.6.7) and return it in UTC. Return None if the header is missing
+    or not a date.
+    """
     try:
         found = email.utils.parsedate_to_datetime(text)
     except (TypeError, ValueError, IndexError):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The networks of a pod, as multus writes them into its annotation."""
+"""Parse the networks of a pod from the annotation that multus writes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def network_status(pod: Resource) -> list[dict[str, typing.Any]]:
     Format: annotation k8s.v1.cni.cncf.io/network-status, a JSON list (Network Plumbing Working Group's specification
     1.3).
 
-    :raises ResourceError: no annotation, or broken JSON
+    :raises ResourceError: the annotation is missing, or is not a valid JSON list
     """
     what = f"pod {name_of(pod)}"
     text = mapping_at(pod, "metadata", "annotations").get(STATUS_ANNOTATION)
@@ -47,12 +47,13 @@ def network_status(pod: Resource) -> list[dict[str, typing.Any]]:
 
 
 def network_interface(pod: Resource, network: str) -> tuple[Interface, HostAddress, typing.Optional[PciAddress]]:
-    """Interface, IP address and PCI address (None where multus does not say) of a pod on ``network`` (namespace/name).
+    """Return the interface, the IP address and the PCI address of a pod on ``network`` (namespace/name). The PCI
+    address is None if multus did not write one.
 
-    Whoever may write the pod or its status writes the annotation.
+    Any client that may write the pod or its status can write the annotation, so all three values are validated.
 
-    :raises ResourceError: no annotation, broken JSON, the network is not in it, it has no address, or one of the three
-        is not of its type
+    :raises ResourceError: the annotation is missing or is not a valid JSON list, the network is not in it, the network
+        has no interface or no address, or one of the three values is invalid
     """
     what = f"pod {name_of(pod)}"
     entries = network_status(pod)
@@ -73,10 +74,10 @@ def network_interface(pod: Resource, network: str) -> tuple[Interface, HostAddre
 
 
 def own_interface(pod: Resource) -> tuple[Interface, HostAddress, None]:
-    """Return the same of a pod's own network: the entry that multus calls the default, else the name that every runtime
-    gives it.
+    """Return the interface and the IP address of a pod on the cluster network, in the form of ``network_interface``.
+    The interface is that of the default entry in the annotation, or ``eth0`` if there is none.
 
-    :raises ResourceError: the pod has no address yet, or one of the two is not of its type
+    :raises ResourceError: the pod has no address yet, or one of the two values is invalid
     """
     address = mapping_at(pod, "status").get("podIP")
     if not address:
@@ -102,10 +103,10 @@ def own_interface(pod: Resource) -> tuple[Interface, HostAddress, None]:
 def training_pods(pods: typing.Iterable[Resource]) -> list[TrainingPod]:
     """Return the pods of a job that run or have run on a node.
 
-    Mirror pods are left out, since each kubelet may put them into each namespace; so are pods that have failed or are
-    being deleted, and that their controller has replaced, as a Job does.
+    Mirror pods are left out, because a kubelet can create them in any namespace. A pod that failed or is being deleted
+    is left out if its controller has replaced it, as a Job does.
 
-    :raises ResourceError: as of ``training_pod``
+    :raises ResourceError: as ``training_pod`` does
     """
     found = [
         (training_pod(pod), _has_ended(pod), controller_uid(pod))
@@ -117,18 +118,21 @@ def training_pods(pods: typing.Iterable[Resource]) -> list[TrainingPod]:
 
 
 def _has_ended(pod: Resource) -> bool:
-    """Tell whether another pod may be in its place. One that has succeeded stays in its own."""
+    """Return whether a pod has failed or is being deleted, so that another pod may have replaced it. A pod that has
+    succeeded is not replaced.
+    """
     return mapping_at(pod, "status").get("phase") == "Failed" or bool(
         mapping_at(pod, "metadata").get("deletionTimestamp")
     )
 
 
 def _job_of(pod: Resource) -> LabelValue:
-    """Return the job of a pod: the name by which its operator marks all pods of it, else the uid of its controller;
-    empty where it has no controller.
+    """Return the job of a pod: the job name with which its operator labels all pods of the job, or else the uid of its
+    controller. Return an empty string if the pod has no controller.
 
-    Whoever makes a pod writes its controller. The controller looks after all pods that name it so: of two pods with one
-    index it deletes one, and it lets a pod go that its selector does not take.
+    The creator of a pod writes the controller reference. This is safe to use, because the controller manages all pods
+    that reference it. It deletes one of two pods with the same index, and releases a pod that its selector does not
+    match.
     """
     if not any(controller(pod)):
         return ""
@@ -139,12 +143,13 @@ def _job_of(pod: Resource) -> LabelValue:
 
 
 def training_pod(pod: Resource) -> TrainingPod:
-    """Parse a pod of a job, with what it got on its secondary networks.
+    """Parse a pod of a job, with its interfaces on secondary networks. If the networks are invalid, ``error`` has the
+    reason.
 
-    Its host name is what NCCL calls it by: the field hostname, which Job, JobSet and the training operators set, else
-    the pod's name, up to the first dot; on the host's network the node's.
+    ``host`` is the host name that NCCL uses: the field hostname, which Job, JobSet and the training operators set, or
+    else the name of the pod, up to the first dot. For a pod on the host network it is the name of the node.
 
-    :raises ResourceError: it has no name, or that of the pod, its node or its host is none
+    :raises ResourceError: the name of the pod, of its node or of its host is missing or invalid
     """
     spec, what = mapping_at(pod, "spec"), title_of(pod)
     name, node = text_of(SUBDOMAIN, name_of(pod), what), text_at(SUBDOMAIN, spec, "nodeName", what)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What kept a request from its server, out of the words of urllib3 and OpenSSL. Sources: urllib3.exceptions of 1.26 and
-2.x, errno(3), ssl.SSLError."""
+"""Extract the reason why a request did not reach its server from the error messages of urllib3 and OpenSSL.
+
+Sources: urllib3.exceptions of 1.26 and 2.x, errno(3), ssl.SSLError.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +36,8 @@ _MEANINGS = (
 
 
 def cause_of(text: str) -> str:
-    """Return in a few words what the text of an error of urllib3 says; empty where it says something else.
-
-    >>> cause_of("HTTPSConnectionPool(host='127.0.0.1', port=1): Max retries exceeded with url: /version (Caused by
-    NewConnectionError('Connection refused'))") 'connection refused by https://127.0.0.1:1'
+    """Return a short reason from the text of an error of urllib3, such as ``connection refused by
+    https://127.0.0.1:1``. Return an empty string if the text has no known reason.
     """
     server = _SERVER.search(text[:_MOST])
     if server is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Observers as the API server shows them: their namespace, DaemonSet and pods, and what is said of them in events."""
+"""Parse the observers from the API server: their namespace, DaemonSet and pods, and the events about them."""
 
 from __future__ import annotations
 
@@ -45,11 +45,12 @@ MOST_MESSAGE = 4096
 
 
 def owned_namespace(resource: Resource, label: str = LABEL) -> tuple[typing.Literal["own", "prepared", "foreign"], str]:
-    """Whose a v1 Namespace is: made by the collection, prepared for it by an admin, or somebody else's; and which run
-    owns it (empty: none).
+    """Return the owner of a v1 Namespace and the id of the run that created it. The owner is ``own`` for linerate.rdma,
+    ``prepared`` for a Namespace that an administrator prepared for it, or ``foreign``. The id is empty unless the owner
+    is ``own``.
 
-    :param label: that says so
-    :raises ResourceError: no Namespace
+    :param label: name of the label that marks the owner
+    :raises ResourceError: the object is not a valid Namespace
     """
     labels = labels_of(resource)
     if is_ours(labels) and labels.get(label) == OWN:
@@ -58,8 +59,9 @@ def owned_namespace(resource: Resource, label: str = LABEL) -> tuple[typing.Lite
 
 
 def holds_back(resource: Resource) -> str:
-    """Why a Namespace that is being deleted is still there, in the words of its conditions; empty when it does not
-    say."""
+    """Return the reason why a Namespace that is being deleted still exists: the messages of its true conditions. Return
+    an empty string if there are none.
+    """
     conditions = items_of(mapping_at(resource, "status"), "conditions", "Namespace")
     return excerpt_of(
         "; ".join(
@@ -71,9 +73,9 @@ def holds_back(resource: Resource) -> str:
 
 
 def observer_set(resource: Resource) -> ObserverSet:
-    """An apps/v1 DaemonSet.
+    """Parse the apps/v1 DaemonSet of the observers.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid DaemonSet
     """
     title, metadata = title_of(resource), mapping_at(resource, "metadata")
     seen = number_of(mapping_at(resource, "status").get("observedGeneration", 0), f"{title}: observedGeneration")
@@ -91,10 +93,10 @@ def observer_set(resource: Resource) -> ObserverSet:
 
 
 def observer_pod(resource: Resource) -> ObserverPod:
-    """A v1 Pod of the DaemonSet, with the node that it is for: its controller writes that into the affinity before the
-    scheduler looks at it.
+    """Parse a v1 Pod of the observers' DaemonSet. For a Pod that is not scheduled yet, the node is taken from its
+    affinity, where the DaemonSet controller writes it.
 
-    :raises ResourceError: no Pod
+    :raises ResourceError: the object is not a valid Pod
     """
     title, metadata, state = title_of(resource), mapping_at(resource, "metadata"), state_of_pod(resource)
     planned = _list_affinity_nodes(mapping_at(resource, "spec"), title)
@@ -118,9 +120,9 @@ def observer_pod(resource: Resource) -> ObserverPod:
 
 
 def event(resource: Resource) -> ClusterEvent:
-    """A v1 Event. An event of the newer API has its count and its time in ``series``.
+    """Parse a v1 Event. An Event of the newer API has its count and its time in ``series``.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid Event
     """
     about = mapping_at(resource, "involvedObject")
     time = (
@@ -140,9 +142,9 @@ def event(resource: Resource) -> ClusterEvent:
 
 
 def image_of_tag(resource: Resource) -> str:
-    """The image of an ImageStreamTag (image.openshift.io/v1), with its digest.
+    """Return the image of an ImageStreamTag (image.openshift.io/v1), with its digest.
 
-    :raises ResourceError: it names none
+    :raises ResourceError: the ImageStreamTag has no image reference
     """
     image = mapping_at(resource, "image").get("dockerImageReference")
     if not isinstance(image, str) or not image:
@@ -151,17 +153,19 @@ def image_of_tag(resource: Resource) -> str:
 
 
 def knows_recursive_read_only(version: str) -> bool:
-    """Whether an API server takes ``recursiveReadOnly`` of a mount: from v1.31 on; server-side apply refuses what an
-    older one does not know.
+    """Return whether an API server supports ``recursiveReadOnly`` of a mount, which it does from v1.31 on. An older
+    server rejects the unknown field in a server-side apply.
 
-    :param version: its gitVersion, such as v1.34.4
+    :param version: gitVersion of the API server, such as v1.34.4
     """
     found = re.match(r"v(\d{1,3})\.(\d{1,3})\.", version, re.ASCII)
     return found is not None and (int(found[1]), int(found[2])) >= (1, 31)
 
 
 def _list_affinity_nodes(spec: Resource, title: str) -> tuple[str, ...]:
-    """The names that a pod's affinity takes; none where it goes by something else."""
+    """Return the node names in the node affinity of a pod. Return an empty tuple if the affinity does not select nodes
+    by name.
+    """
     required = mapping_at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     terms = items_of(required, "nodeSelectorTerms", title)
     fields = [field for term in terms for field in items_of(term, "matchFields", title)]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where a pod stands on its way to Ready, with the cause where the kubelet or the scheduler names one."""
+"""Determine how far a pod is on its way to Ready, with the cause of a delay if the kubelet or the scheduler reports
+one.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,11 @@ from .resource import Resource, excerpt_of, items_of, mapping_at
 
 @dataclasses.dataclass(frozen=True)
 class PodState:
-    """:ivar suspect: unschedulable, image or container: a state that may pass by itself, but not for ever"""
+    """The state of a pod on its way to Ready.
+
+    :ivar suspect: ``unschedulable``, ``image`` or ``container`` for a state that may resolve itself but must not last;
+        otherwise empty
+    """
 
     phase: typing.Literal["ready", "waiting", "failed"]
     detail: str
@@ -25,8 +31,7 @@ _CONTAINER = ("CreateContainerConfigError", "CreateContainerError", "RunContaine
 
 
 def _list_container_exits(status: Resource) -> typing.Iterator[str]:
-    """Return how the containers ended: StartError and the runtime's words for a command that the image does not
-    have."""
+    """Yield how each terminated container ended: its reason, such as StartError, and the message of the runtime."""
     for container in items_of(status, "containerStatuses", "Pod"):
         ended = mapping_at(container, "state", "terminated")
         if ended.get("reason") or ended.get("message"):
@@ -34,9 +39,9 @@ def _list_container_exits(status: Resource) -> typing.Iterator[str]:
 
 
 def state_of_pod(pod: Resource) -> PodState:
-    """Read status.conditions, status.initContainerStatuses and status.containerStatuses of a v1 Pod.
+    """Return the state of a v1 Pod, from its phase, its conditions and the statuses of its containers.
 
-    :raises ResourceError: no Pod
+    :raises ResourceError: the object is not a valid Pod
     """
     status = mapping_at(pod, "status")
     conditions = {str(item.get("type")): item for item in items_of(status, "conditions", "Pod")}

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The images that an object has nodes pull: by its containers, by variables of an operator's container, and by the
-fields of NVIDIA's operators.
+r"""Find the images that nodes pull for an object: the images of its containers, of variables in an operator's
+container, and of fields in the policies of NVIDIA's operators.
 
 Sources: sriov-network-operator v1.6.0 deployment/sriov-network-operator-chart/templates/operator.yaml (variables
-\\*_IMAGE), gpu-operator api/nvidia/v1/clusterpolicy_types.go imagePath (repository, image, version),
+\*_IMAGE), gpu-operator api/nvidia/v1/clusterpolicy_types.go imagePath (repository, image, version),
 internal/state/driver.go and controllers/object_controls.go (the system of the node in the tags of driver, gds, gdrcopy
-and vgpuManager), network-operator pkg/state/state_ofed.go (the same of ofedDriver).
+and vgpuManager), network-operator pkg/state/state_ofed.go (the same for ofedDriver).
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _POLICIES = ("ClusterPolicy", "NVIDIADriver", "NicClusterPolicy")
 
 
 def pulled_images(resource: Resource) -> tuple[ImageSeen, ...]:
-    """Each image once, in the order of its name. A definition names none, whatever its schema calls its fields."""
+    """Return the images of an object, each once, sorted by name. The result is empty for a CustomResourceDefinition,
+    whose schema may have fields with the same names.
+    """
     kind = resource.get("kind") if isinstance(resource, dict) else None
     if kind == "CustomResourceDefinition":
         return ()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Quantities as Kubernetes writes them: 500m, 2, 1Gi, 1e3. [k8s.io/apimachinery pkg/api/resource/quantity.go]"""
+"""Parse quantities as Kubernetes writes them: 500m, 2, 1Gi, 1e3. [k8s.io/apimachinery pkg/api/resource/quantity.go]"""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FORM = re.compile(
 
 
 def quantity(value: typing.Any, what: str) -> decimal.Decimal:
-    """Return its value, exactly.
+    """Return the exact value of a quantity.
 
-    :param what: where it stands, for the message
-    :raises ResourceError: no quantity
+    :param what: name of the value in messages
+    :raises ResourceError: the value is not a quantity
     """
     match = None if isinstance(value, bool) else _FORM.fullmatch(str(value))
     if match is None:
@@ -37,11 +37,11 @@ def quantity(value: typing.Any, what: str) -> decimal.Decimal:
 
 
 def whole(value: typing.Any, what: str) -> int:
-    """Return the same of what there is in pieces only: devices and other extended resources. ``1k`` and ``1e3`` are
-    1000 pieces, ``2000m`` are 2.
+    """Return the value of a quantity that must be a whole number, such as a number of devices. ``1k`` and ``1e3`` are
+    1000, and ``2000m`` is 2.
 
-    :param what: where it stands, for the message
-    :raises ResourceError: no quantity, or a part of a piece
+    :param what: name of the value in messages
+    :raises ResourceError: the value is not a quantity, or not a whole number
     """
     number = quantity(value, what)
     if number != number.to_integral_value():

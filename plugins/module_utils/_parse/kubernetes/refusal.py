@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Words with which an API server refuses an object, where neither the object nor the user is the cause: a webhook that
-does not serve, an older definition.
+"""Explain why an API server rejected an object if neither the object nor the user is the cause, such as a webhook that
+does not respond or an outdated definition.
 
 [src Kubernetes 1.34 apiserver pkg/admission/plugin/webhook/errors; apimachinery
 pkg/util/managedfields/internal/structuredmerge.go, whose error has status 500 and no reason; apiserver
@@ -15,7 +15,7 @@ import typing
 
 
 class RefusalCause(typing.NamedTuple):
-    """The cause of a refusal, and its remedy; both whole sentences."""
+    """The cause of a rejection, and its remedy. Both are complete sentences."""
 
     why: str
     remedy: str
@@ -46,7 +46,7 @@ _HOOKS = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurati
 
 
 def explain(text: str) -> typing.Optional[RefusalCause]:
-    """Return the cause, where the words tell one of these; None for all others.
+    """Return the cause of a rejection. Return None if the message has no known cause.
 
     :param text: message of a Status, or a warning
     """
@@ -54,8 +54,9 @@ def explain(text: str) -> typing.Optional[RefusalCause]:
 
 
 def unknown_fields(warnings: typing.Iterable[str]) -> tuple[str, ...]:
-    """Fields of ours that the server says it dropped: the object that it took is another one than the one that was
-    asked for."""
+    """Return the fields that the API server dropped from an object because its definition does not have them. The
+    stored object differs from the requested one.
+    """
     return tuple(name for warning in warnings for name in _UNKNOWN.findall(warning))
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every Kubernetes resource has, as the API server sends it.
+"""Read the parts that all Kubernetes objects share, as the API server sends them.
 
-A resource of another shape is an error, never an empty fact: what the API server did not say must not look like good
-news.
+An object of another form raises an error and never becomes an empty fact. Data that the API server did not send must
+not be read as good news.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ NOT_READ = "linerate.rdma/not-read"
 
 
 class ResourceError(RdmaError):
-    """A resource without what its kind must have. The message says which resource, and what was expected where, in a
-    few words without control characters."""
+    """An object without the parts that its kind requires. The short message names the object, the place and the
+    expected value, and contains no control characters.
+    """
 
     def __init__(self, seen: str, remedy: str = "") -> None:
         super().__init__(plain(seen, _LONGEST_MESSAGE), remedy)
 
 
 def title_of(resource: typing.Any) -> str:
-    """Return the kind and name of a resource, for an error's text; of another thing its type."""
+    """Return the kind and the name of an object, for messages. Return the name of the type if the value is not an
+    object.
+    """
     if not isinstance(resource, dict):
         return kind_of(resource)
     metadata = resource.get("metadata")
@@ -47,14 +50,16 @@ def title_of(resource: typing.Any) -> str:
 
 
 def why_not_read(resource: typing.Any) -> str:
-    """Return why the metadata of an object was read alone; empty where all of it was."""
+    """Return the reason why only the metadata of an object was read. Return an empty string if the whole object was
+    read.
+    """
     return str(resource.get(NOT_READ) or "") if isinstance(resource, dict) else ""
 
 
 def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
-    """Return the mapping at ``path``; an absent one is empty.
+    """Return the mapping at ``path``. Return an empty mapping if it is missing.
 
-    :raises ResourceError: it is none, or what leads to it is none, or it was not read
+    :raises ResourceError: the value or a value on the path is not a mapping, or the object was not read
     """
     if path and path[0] != "metadata" and why_not_read(resource):
         raise ResourceError(f"{title_of(resource)}: {why_not_read(resource)}")
@@ -69,9 +74,9 @@ def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
 
 
 def items_of(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
-    """Return the list of mappings at ``key``; an absent one is empty.
+    """Return the list of mappings at ``key``. Return an empty list if it is missing.
 
-    :raises ResourceError: it is none
+    :raises ResourceError: the value is not a list of mappings
     """
     value = parent.get(key) or []
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
@@ -80,9 +85,9 @@ def items_of(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any
 
 
 def texts_of(parent: Resource, key: str, what: str) -> tuple[str, ...]:
-    """Return the list at ``key`` as text; an absent one is empty.
+    """Return the list at ``key`` as texts. Return an empty tuple if it is missing.
 
-    :raises ResourceError: it is none
+    :raises ResourceError: the value is not a list
     """
     value = parent.get(key) or []
     if not isinstance(value, list):
@@ -91,9 +96,9 @@ def texts_of(parent: Resource, key: str, what: str) -> tuple[str, ...]:
 
 
 def name_of(resource: Resource) -> str:
-    """metadata.name.
+    """Return metadata.name.
 
-    :raises ResourceError: there is none, or it is no name of an object
+    :raises ResourceError: the name is missing, or is not a valid name of an object
     """
     name = mapping_at(resource, "metadata").get("name")
     if not isinstance(name, str) or not name:
@@ -102,15 +107,17 @@ def name_of(resource: Resource) -> str:
 
 
 def read_namespace(resource: Resource) -> str:
-    """Return the namespace of an object; ``default`` where it names none.
+    """Return the namespace of an object. The default is ``default``.
 
-    :raises ResourceError: it is not the name of a namespace
+    :raises ResourceError: the value is not a valid name of a namespace
     """
     return text_at(LABEL, mapping_at(resource, "metadata"), "namespace", f"{title_of(resource)}: metadata") or "default"
 
 
 def namespace_of(resource: Resource) -> str:
-    """Return the namespace of an object; empty where it is not the name of a namespace."""
+    """Return the namespace of an object. The default is ``default``. Return an empty string if the value is not a valid
+    name of a namespace.
+    """
     try:
         return read_namespace(resource)
     except ResourceError:
@@ -118,17 +125,17 @@ def namespace_of(resource: Resource) -> str:
 
 
 def full_name_of(resource: Resource) -> str:
-    """``namespace/name``.
+    """Return ``namespace/name`` of an object.
 
-    :raises ResourceError: it has no name
+    :raises ResourceError: the object has no valid name
     """
     return f"{mapping_at(resource, 'metadata').get('namespace', '')}/{name_of(resource)}"
 
 
 def json_of(text: typing.Any, what: str) -> typing.Any:
-    """Load the JSON of a text in a resource, which any user may have written.
+    """Decode the JSON in a text of an object. Any user may have written the text.
 
-    :raises ResourceError: no JSON
+    :raises ResourceError: the text is not valid JSON
     """
     try:
         return decode_json(text, what, unique=False)
@@ -137,18 +144,18 @@ def json_of(text: typing.Any, what: str) -> typing.Any:
 
 
 def refusal(what: str, value: typing.Any, form: Form) -> str:
-    """Return an error for a text that is not of its type.
+    """Return an error message for a text that does not fit its form.
 
-    :param what: whose text it is
+    :param what: name of the value in the message
     """
     return f"{what} '{shown(value)}' is refused: it is not {form.expected}"
 
 
 def text_of(form: Form, value: typing.Any, what: str) -> str:
-    """Return a text of a resource as its type writes it.
+    """Return a text of an object, validated and normalized by its form.
 
-    :param what: where it stands, for the message
-    :raises ResourceError: it is not of the type
+    :param what: name of the value in messages
+    :raises ResourceError: the value does not fit the form
     """
     found = form.parse(value)
     if found is None:
@@ -157,29 +164,33 @@ def text_of(form: Form, value: typing.Any, what: str) -> str:
 
 
 def text_at(form: Form, parent: Resource, key: str, what: str) -> str:
-    """Return the text at ``key`` as its type writes it; empty where it is absent or empty.
+    """Return the text at ``key``, validated and normalized by its form. Return an empty string if it is missing or
+    empty.
 
-    :param what: whose text it is, for the message
-    :raises ResourceError: it is not of the type
+    :param what: name of the parent in messages
+    :raises ResourceError: the value does not fit the form
     """
     value = parent.get(key)
     return "" if value is None or value == "" else text_of(form, value, f"{what}: {key}")
 
 
 def excerpt_of(value: typing.Any) -> str:
-    """Return a message that a kubelet, a daemon on a node or a runtime wrote into an object, in at most MOST_EXCERPT
-    characters: it may be as long as the object, and a wait repeats it."""
+    """Return a message shortened to MOST_EXCERPT characters. A kubelet, a daemon on a node or a runtime may write a
+    message as long as the object, and a wait repeats it.
+    """
     return both_ends(str(value or ""), MOST_EXCERPT)
 
 
 def labels_of(resource: Resource) -> dict[str, str]:
-    """metadata.labels."""
+    """Return metadata.labels."""
     return {str(key): str(value) for key, value in mapping_at(resource, "metadata", "labels").items()}
 
 
 def known(form: Form, value: typing.Any) -> str:
-    """Return the text as its type writes it; empty where it is absent or not of the type, which is not known then. For
-    what a node says of itself, and no list may end with."""
+    """Return a text, validated and normalized by its form. Return an empty string if it is missing or does not fit the
+    form. Use this for values that a node reports, where an invalid value must not stop the processing of the other
+    nodes.
+    """
     return form.parse(value) or ""
 
 
@@ -191,7 +202,7 @@ _MOST = 2**63 - 1
 def number_of(value: typing.Any, what: str) -> int:
     """Parse a whole number of 64 bits.
 
-    :raises ResourceError: it is none
+    :raises ResourceError: the value is not such a number
     """
     found: typing.Any = value
     if isinstance(value, str) and len(value) <= _LONGEST_NUMBER and value.isascii() and value.lstrip("-").isdigit():
@@ -209,7 +220,7 @@ def number_of(value: typing.Any, what: str) -> int:
 
 
 def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelSelector]:
-    """Parse a LabelSelector; None where there is none."""
+    """Parse the LabelSelector at ``key``. Return None if it is missing."""
     if parent.get(key) is None:
         return None
     mapping = mapping_at(parent, key)
@@ -224,7 +235,8 @@ def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelS
 
 
 def moment_of(text: typing.Any) -> typing.Optional[datetime.datetime]:
-    """Time or MicroTime (RFC 3339 without or with microseconds) as UTC; None when it is absent or no time, or before
-    all that can be true."""
+    """Parse a Time or MicroTime (RFC 3339 without or with microseconds) and return it in UTC. Return None if the value
+    is missing, is not a time, or is before ``EARLIEST``.
+    """
     found = moment(text)
     return found if found is not None and found >= EARLIEST else None

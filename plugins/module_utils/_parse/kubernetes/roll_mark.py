@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a roll has noted at a node, in an annotation of ours."""
+"""Read the mark that a roll leaves on a node, in an annotation of linerate.rdma."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ _MOST = MIB // 4
 
 
 def is_proven(resource: Resource) -> bool:
-    """Return whether a roll has marked a v1 Node, and not the node itself: where the API server has NodeRestriction, as
-    kubeadm and OpenShift set it up."""
+    """Return whether the mark of a v1 Node was written by a roll and not by the node itself. This holds if the API
+    server uses NodeRestriction, as kubeadm and OpenShift configure it.
+    """
     return ANNOTATION in mapping_at(resource, "metadata", "annotations") and PROOF in mapping_at(
         resource, "metadata", "labels"
     )
 
 
 def mark(resource: Resource) -> typing.Optional[Mark]:
-    """Return the mark of a v1 Node; None where it has none.
+    """Return the mark of a v1 Node. Return None if it has none.
 
-    :raises ParseError: it has one that is none
-    :raises ResourceError: no resource
+    :raises ParseError: the annotation is not a valid mark
+    :raises ResourceError: the object has another form
     """
     text = mapping_at(resource, "metadata", "annotations").get(ANNOTATION)
     if text is None:

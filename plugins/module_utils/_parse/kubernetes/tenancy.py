@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who has rights in a namespace, as its RoleBindings say; what in it acts for whoever made it; and what the collection
-would give it that it has not.
+"""Determine who has rights in a namespace by its RoleBindings, which of its objects can act for their creator, and
+which rights linerate.rdma would add.
 
-Labels and annotations of a namespace, and of what is in it, prove nothing: whoever makes a namespace chooses them.
-Those of ClusterRoleBindings do, because who may write these has rights in the whole cluster.
+Labels and annotations of a namespace and of its objects prove nothing, because the creator of a namespace chooses them.
+Those of a ClusterRoleBinding are proof, because only a user with rights in the whole cluster can write one.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ def strangers(
     readers: typing.Container[RoleName] = (VIEW,),
     trusts_own: bool = False,
 ) -> tuple[str, ...]:
-    """Name who has rights in a namespace: ``RoleBinding name: kind name`` for each subject.
+    """Return the foreign subjects that have rights in a namespace, each as ``RoleBinding name: kind name``.
 
-    A tenant who made the namespace may hold tokens of its own ServiceAccounts from before. No object shows them, and
-    they stay valid when the tenant has lost all rights. So own ServiceAccounts are strangers, too, except in what
-    OpenShift binds in each namespace.
+    A tenant who created the namespace may still hold tokens of its ServiceAccounts. No object shows these tokens, and
+    they stay valid after the tenant has lost all rights. The ServiceAccounts of the namespace are therefore foreign,
+    too, except in the roles that OpenShift binds in each namespace.
 
     :param bindings: all RoleBindings of the namespace
-    :param readers: roles that let their subjects read and nothing more, see ``only_reads``
-    :param trusts_own: no tenant can have made the namespace, or an admin of the cluster installed there what has these
-        ServiceAccounts
-    :raises ResourceError: an object that is none
+    :param readers: roles that only let their subjects read, see ``only_reads``
+    :param trusts_own: the ServiceAccounts of the namespace are trusted, because no tenant can have created the
+        namespace or a cluster administrator installed their workloads
+    :raises ResourceError: an object is not a valid RoleBinding
     """
     found = []
     for binding in bindings:
@@ -79,19 +79,19 @@ def strangers(
 
 
 def role_of(binding: Resource) -> RoleName:
-    """Return the kind and name of the role that a RoleBinding gives.
+    """Return the kind and the name of the role that a RoleBinding grants.
 
-    :raises ResourceError: no RoleBinding
+    :raises ResourceError: the object is not a valid RoleBinding
     """
     role = mapping_at(binding, "roleRef")
     return str(role.get("kind") or ""), str(role.get("name") or "")
 
 
 def only_reads(role: Resource) -> bool:
-    """Return whether a Role or ClusterRole lets its subjects read what is no secret, and do nothing: to run a command
-    in a pod may be a ``get``.
+    """Return whether a Role or ClusterRole only lets its subjects read objects other than Secrets. Subresources except
+    status, scale and log do not count as reading, because a command can be run in a pod with the verb ``get``.
 
-    :raises ResourceError: no role
+    :raises ResourceError: the object is not a valid role
     """
     title = f"role {name_of(role)}"
     for rule in items_of(role, "rules", title):
@@ -105,23 +105,24 @@ def only_reads(role: Resource) -> bool:
 
 
 def release_of(resource: Resource) -> tuple[str, str]:
-    """Name and namespace of the Helm release that an object says it is of; empty texts where it says none.
+    """Return the name and the namespace of the Helm release in an object's annotations. Both are empty if there are
+    none.
 
-    :raises ResourceError: no object
+    :raises ResourceError: the object has another form
     """
     notes = mapping_at(resource, "metadata", "annotations")
     return str(notes.get(_RELEASE) or ""), str(notes.get(_RELEASE_NAMESPACE) or "")
 
 
 def proven_releases(namespace: Resource, bindings: typing.Iterable[Resource]) -> frozenset[str]:
-    """Name the Helm releases of a namespace of which there is a ClusterRoleBinding: every operator has one, and no
-    tenant can write it.
+    """Return the names of the Helm releases of a namespace that have a ClusterRoleBinding. Every operator has one, and
+    no tenant can create one.
 
-    One that is older than the namespace is of a release that went with an earlier namespace of this name, and proves
-    nothing.
+    A ClusterRoleBinding that is older than the namespace belongs to a release in an earlier namespace of the same name,
+    and proves nothing.
 
-    :param bindings: ClusterRoleBindings
-    :raises ResourceError: no object
+    :param bindings: all ClusterRoleBindings
+    :raises ResourceError: an object has another form
     """
     made = moment_of(mapping_at(namespace, "metadata").get("creationTimestamp"))
     if made is None:
@@ -136,34 +137,34 @@ def proven_releases(namespace: Resource, bindings: typing.Iterable[Resource]) ->
 
 
 def asks_for_more(subscription: Resource, packages: typing.Container[str]) -> bool:
-    """Return whether a Subscription has OLM do more than the run asks it for: it names another package, or configures
+    """Return whether a Subscription makes OLM do more than the run requires: it names another package, or configures
     the pods of the operator.
 
-    :param packages: that the run installs in the namespace
-    :raises ResourceError: no Subscription
+    :param packages: packages that the run installs in the namespace
+    :raises ResourceError: the object is not a valid Subscription
     """
     spec = mapping_at(subscription, "spec")
     return spec.get("name") not in packages or "config" in spec
 
 
 def is_record(resource: Resource, release: str) -> bool:
-    """Return whether an object is what Helm keeps of a revision of a release, by the labels that Helm looks for.
+    """Return whether an object is Helm's record of a revision of a release, by the labels that Helm searches for.
 
-    :raises ResourceError: no object
+    :raises ResourceError: the object has another form
     """
     labels = labels_of(resource)
     return labels.get("owner") == "helm" and labels.get("name") == release
 
 
 def acts(kind: str, resource: Resource) -> bool:
-    """Return whether an object of a namespace may act for whoever made it: it runs pods, is an account or its token, is
-    of a Helm release, or the record of one.
+    """Return whether an object of a namespace can act for its creator: it runs pods, is a ServiceAccount or its token,
+    belongs to a Helm release, or is the record of one.
 
-    What each namespace has by itself, and what holds data or limits alone, does not. Nor does a mirror pod, by which
-    one kubelet could keep operators out.
+    Objects that exist in each namespace and objects that only hold data or limits do not count. Mirror pods do not
+    count either, because otherwise a single kubelet could block operators.
 
-    :param resource: its metadata
-    :raises ResourceError: no object
+    :param resource: the object, of which only the metadata is read
+    :raises ResourceError: the object has another form
     """
     if is_mirror_pod(kind, resource):
         return False
@@ -187,12 +188,13 @@ def _is_inside(subject: Resource, namespace: str) -> bool:
 
 
 def adds_to(found: typing.Optional[Resource], wanted: Resource, owned: str) -> str:
-    """Return the first part of ``wanted`` that an object lacks; empty where it has all.
+    """Return a description of the first part of ``wanted`` that the existing object lacks. Return an empty string if it
+    has all parts.
 
-    :param found: None where it is not there
-    :param wanted: a Namespace, a Role or a RoleBinding of ours
-    :param owned: label that says which run owns it, and gives nothing
-    :raises ResourceError: no object
+    :param found: the existing object; None if it does not exist
+    :param wanted: a Namespace, Role or RoleBinding that linerate.rdma would apply
+    :param owned: name of the label with the run that owns the object, which is not compared
+    :raises ResourceError: an object has another form
     """
     kind, name = wanted["kind"], name_of(wanted)
     if found is None:

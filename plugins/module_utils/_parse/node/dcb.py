@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""``dcb -j pfc show dev IF`` and ``dcb -j app show dev IF`` of iproute2. Forms: iproute2 6.1 dcb/dcb_pfc.c and
-dcb_app.c.
+"""Parse the output of ``dcb -j pfc show dev IF`` and ``dcb -j app show dev IF`` of iproute2. Forms: iproute2 6.1
+dcb/dcb_pfc.c and dcb_app.c.
 
 ``{"pfc_cap":8,"macsec_bypass":false,"delay":0,"prio_pfc":[false,false,false,true,false,false,false,false]}`` and
 ``{"dscp_prio":[[26,3]]}``.
@@ -19,7 +19,10 @@ _PRIORITIES = 8
 
 
 def lossless(text: str) -> str:
-    """Priorities with PFC: 3, or 3,4; ``none``."""
+    """Return the priorities with PFC, such as ``3`` or ``3,4``. Return ``none`` if there are none.
+
+    :raises ParseError: the output has another form
+    """
     on = _parse_json_object(text).get("prio_pfc")
     if not isinstance(on, list) or len(on) != _PRIORITIES or not all(isinstance(item, bool) for item in on):
         raise ParseError(_TOOL, text, "prio_pfc with true or false for each of 8 priorities")
@@ -27,7 +30,10 @@ def lossless(text: str) -> str:
 
 
 def parse_priorities(text: str) -> dict[int, int]:
-    """Priority by DSCP; empty where the port does not look at DSCP."""
+    """Return the priority of each DSCP. Return an empty mapping if the port does not use DSCP.
+
+    :raises ParseError: the output has another form
+    """
     found: dict[int, int] = {}
     pairs = _parse_json_object(text).get("dscp_prio", [])
     if not isinstance(pairs, list):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of ``devlink -j dev info pci/<address>`` (iproute2 devlink/devlink.c, since 5.1): what the driver says of the
-firmware.
+"""Parse the output of ``devlink -j dev info pci/<address>`` (iproute2 devlink/devlink.c, since 5.1): the firmware
+versions that the driver reports.
 
 ``{"info": {"pci/0000:3b:00.0": {"driver": ..., "versions": {"fixed": {...}, "running": {...}, "stored": {...}}}}}``.
-mlx5 says ``fw.psid``, ``fw.version`` and, from Linux 5.14 on, ``fw``; other drivers ``fw`` or ``fw.mgmt``. mlx5 gives
-the running version as the stored one where none waits.
+mlx5 reports ``fw.psid``, ``fw.version`` and, from Linux 5.14 on, ``fw``. Other drivers report ``fw`` or ``fw.mgmt``. If
+no new version waits for a reset, mlx5 reports the running version as the stored one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _VERSIONS = ("fw.version", "fw", "fw.mgmt")
 
 
 class Info(typing.NamedTuple):
-    """None where the driver does not say."""
+    """The PSID and the firmware versions of a function. A value is None if the driver does not report it."""
 
     psid: typing.Optional[str]
     running: typing.Optional[str]
@@ -29,9 +29,10 @@ class Info(typing.NamedTuple):
 
 
 def parse(text: str, address: str) -> Info:
-    """Versions of a function.
+    """Parse the firmware versions of one function.
 
-    :raises ParseError: no such answer, or one about another function
+    :param address: PCI address of the function
+    :raises ParseError: the output has another form, or is about another function
     """
     try:
         versions = decode_json(text, _SOURCE, unique=False)["info"][f"pci/{address}"].get("versions", {})

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Answer of the kernel to ETHTOOL_GLINKSETTINGS: what an Ethernet port supports, and what the port at its other end
-offers.
+"""Parse the response of the kernel to ETHTOOL_GLINKSETTINGS: the link modes that an Ethernet port supports, and those
+that the port at the other end offers.
 
 Layout: struct ethtool_link_settings of Linux 6.12, include/uapi/linux/ethtool.h: 48 bytes, then three sets of link
-modes (supported, advertised, offered by the partner) of as many words of 32 bits as the signed byte at offset 15 says.
-Modes: enum ethtool_link_mode_bit_indices there; those from 102 on came later.
+modes (supported, advertised, offered by the partner). The signed byte at offset 15 is the number of 32-bit words in
+each set. Modes: enum ethtool_link_mode_bit_indices of the same file. Modes from 102 on were added later.
 """
 
 from __future__ import annotations
@@ -40,16 +40,18 @@ _SPEEDS = {bit: speed for speed, bits in _MODES.items() for bit in bits}
 
 
 class LinkModes(typing.NamedTuple):
-    """In Gb/s: the fastest mode that the port supports, and that its partner offers; None where there is none, or one
-    that is not known here."""
+    """The speeds, in Gb/s, of the fastest mode that the port supports and of the fastest mode that its partner offers.
+    A value is None if there is no mode or no known one.
+    """
 
     supported: typing.Optional[float]
     partner: typing.Optional[float]
 
 
 def parse(answer: bytes) -> LinkModes:
-    """Parse the answer to the second question, in which the number of words is right. Never raises: an answer that is
-    too short says nothing."""
+    """Parse the response to the second request, in which the number of words is valid. This function never raises an
+    error. Both speeds are None if the response is too short.
+    """
     words = struct.unpack_from("b", answer, WORDS)[0] if len(answer) > WORDS else 0
     size = 4 * words
     if size <= 0 or len(answer) < HEADER + 3 * size:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""``ip -json link show`` to what physical functions have set for their VFs. Form: iproute2 4.16 to 6.15, ip/ipaddress.c
-print_vfinfo.
+"""Parse the settings of VFs on physical functions from ``ip -json link show``. Form: iproute2 4.16 to 6.15,
+ip/ipaddress.c print_vfinfo.
 
-A VF's key that is not there means one of two things: VLAN and priority are left out when they are 0, all others when
-the driver does not tell.
+A missing key of a VF has one of two meanings. VLAN and priority are missing if they are 0, all others if the driver
+does not report them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ Settings = dict[int, VfAdministration]
 
 
 def parse_vf_settings(text: str) -> dict[str, Settings]:
-    """Parse the settings by network interface, for those that show VFs.
+    """Return the settings of VFs by network interface and number of the VF. Interfaces without VFs are left out.
 
-    :raises ParseError: not in this form, or two VFs of one interface with the same number
+    :raises ParseError: the output has another form, or two VFs of one interface have the same number
     """
     links = decode_json(text, _TOOL, most_bytes=MOST_LINKS, unique=False)
     found: dict[str, Settings] = {}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Arguments of the kernel: of the one that runs, and of those that the boot loader will start."""
+"""Parse the arguments of the running kernel, and of the kernels that the boot loader can start."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ _DROP_IN = re.compile(r'\AGRUB_CMDLINE_LINUX="\$GRUB_CMDLINE_LINUX((?: [^\s"$`\\
 
 
 def parse_command_line(text: str) -> Arguments:
-    """Arguments of /proc/cmdline, in their order."""
+    """Return the arguments in /proc/cmdline, in their order."""
     return tuple(_ARGUMENT.findall(text))
 
 
 def parse_grub_entries(text: str) -> tuple[Arguments, ...]:
-    """Arguments of each entry of grub.cfg that boots a system: it names its root, which a memory test does not.
+    """Return the arguments of each entry of grub.cfg that boots a system. Such an entry has the argument ``root=``,
+    which an entry of a memory test does not have.
 
-    :raises ParseError: there is none
+    :raises ParseError: grub.cfg has no such entry
     """
     found = [
         parse_command_line(match.group(1)) for line in text.splitlines() for match in [_LINUX.match(line)] if match
@@ -38,9 +39,9 @@ def parse_grub_entries(text: str) -> tuple[Arguments, ...]:
 
 
 def parse_grubby_entries(text: str) -> tuple[Arguments, ...]:
-    """Arguments of each entry that ``grubby --info=ALL`` shows.
+    """Return the arguments of each entry in the output of ``grubby --info=ALL``.
 
-    :raises ParseError: it shows none
+    :raises ParseError: the output has no entry
     """
     found = tuple(
         parse_command_line(match.group(1)) for line in text.splitlines() for match in [_GRUBBY.match(line)] if match
@@ -51,9 +52,9 @@ def parse_grubby_entries(text: str) -> tuple[Arguments, ...]:
 
 
 def drop_in(text: str) -> Arguments:
-    """Arguments that our drop-in of GRUB's settings has; see _render/node/kernel_arguments.py.
+    """Return the arguments in the GRUB drop-in file that linerate.rdma writes. See _render/node/kernel_arguments.py.
 
-    :raises ParseError: it is not ours
+    :raises ParseError: the file was not written by linerate.rdma
     """
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     matches = [_DROP_IN.match(line) for line in lines]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a kernel was built with: /proc/config.gz, /boot/config-<release>. Form: Linux 6.12 scripts/kconfig/confdata.c,
-``CONFIG_PCI_P2PDMA=y`` or ``# CONFIG_PCI_P2PDMA is not set``; an option is left out where what it depends on is off.
-Since Linux 5.4 the end of each menu is a comment.
+"""Parse the build configuration of a kernel: /proc/config.gz, /boot/config-<release>. Form: Linux 6.12
+scripts/kconfig/confdata.c, ``CONFIG_PCI_P2PDMA=y`` or ``# CONFIG_PCI_P2PDMA is not set``. An option is missing if its
+dependencies are off. Since Linux 5.4 each menu ends with a comment.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _LAST_MENU = re.compile(r"^# end of Kernel hacking$", re.MULTILINE)
 
 
 def p2pdma(raw: bytes) -> bool:
-    """Return whether functions on PCI may reach each other's memory.
+    """Return whether the kernel supports peer-to-peer DMA between PCI functions (CONFIG_PCI_P2PDMA).
 
-    :param raw: the file, which may be packed by gzip
-    :raises ParseError: it is no configuration of a kernel, or not all of one
+    :param raw: contents of the file, optionally compressed by gzip
+    :raises ParseError: the contents are not the configuration of a kernel, or are incomplete
     """
     text = (_unpack_gzip(raw) if raw.startswith(_MAGIC) else raw).decode("utf-8", "replace")
     found = _P2PDMA.search(text)

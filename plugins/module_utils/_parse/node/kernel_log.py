@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Records of /dev/kmsg that tell of broken hardware under the network. Form: Documentation/ABI/testing/dev-kmsg; what
-drivers print is at each pattern.
+"""Parse records of /dev/kmsg that report hardware faults of HCAs, GPUs or PCI Express. Form:
+Documentation/ABI/testing/dev-kmsg. The comment at each pattern shows what the driver prints.
 
-Whole lines never leave the node: what a kernel prints may be anybody's business. Kept are the kind of the fault and the
-PCI address.
+Complete lines never leave the node, because a kernel log may contain private data. Only the kind of the fault and the
+PCI address are kept.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Fault = tuple[str, str]
 
 
 def parse_faults(records: typing.Iterable[str]) -> set[Fault]:
-    """Return the kind and PCI address of each fault, once however often it is told.
+    """Return the kind and the PCI address of each fault. A repeated fault is returned once.
 
-    :param records: of /dev/kmsg, each with its prefix up to the semicolon
+    :param records: records of /dev/kmsg, each with its prefix up to the semicolon
     """
     found: set[Fault] = set()
     for record in records:

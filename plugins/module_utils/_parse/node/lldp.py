@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A frame of LLDP to the port that sent it. Form: IEEE 802.1AB-2016, 8.4 and 8.5; the port's VLAN: IEEE 802.1Q-2018,
-D.2.1."""
+"""Parse an LLDP frame into the switch port that sent it. Form: IEEE 802.1AB-2016, 8.4 and 8.5. The port's VLAN: IEEE
+802.1Q-2018, D.2.1.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +26,10 @@ _PORT_VLAN = b"\x00\x80\xc2\x01"
 
 
 def parse_switch_port(frame: bytes) -> SwitchPort:
-    """Return the port that sent a frame, which begins with its Ethernet header.
+    """Return the switch port that sent a frame.
 
-    :raises ParseError: no frame of LLDP, one that ends too early, or a name in it that no switch has
+    :param frame: the frame, with its Ethernet header
+    :raises ParseError: the frame is not an LLDP frame, is incomplete, or has an invalid name
     """
     if len(frame) < _HEADER or struct.unpack_from("!H", frame, 12)[0] != ETHERTYPE:
         raise _make_parse_error(frame, "an Ethernet frame of type 0x88cc")
@@ -48,7 +50,10 @@ def parse_switch_port(frame: bytes) -> SwitchPort:
 
 
 def _find_parts(frame: bytes) -> typing.Iterator[tuple[int, bytes]]:
-    """Type and value of each part; the end is one as well, and what comes after it only fills the frame."""
+    """Yield the type and the value of each TLV before the end TLV. The bytes after the end TLV are padding.
+
+    :raises ParseError: the frame is incomplete
+    """
     position = _HEADER
     while True:
         if position + 2 > len(frame):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the pod that proves locked memory printed: ``ulimit -l`` and ibv_rc_pingpong, which registers its buffer before
-it does anything else.
+"""Parse the output of the pod that tests locked memory: ``ulimit -l`` and ibv_rc_pingpong, which first registers its
+buffer.
 
 Texts of ibv_rc_pingpong: rdma-core 44 and 56, from its source (libibverbs/examples/rc_pingpong.c).
 """
@@ -35,14 +35,17 @@ _REGISTERED = (
 
 
 class MemlockError(RdmaError):
-    """Text that is not what the pod prints."""
+    """Text that does not have the form of the pod's output."""
 
     def __init__(self, seen: str) -> None:
         super().__init__(plain(seen, 2 * _LONGEST))
 
 
 def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
-    """:raises MemlockError: the limits or the user are not in it"""
+    """Parse the output of the pod that tests locked memory.
+
+    :raises MemlockError: the limits, the requested size or the user are missing or invalid
+    """
     seen = dict(_KEYS.findall(text))
     for key in ("user", "soft", "hard", "asked"):
         if key not in seen:
@@ -88,5 +91,5 @@ def _parse_number(text: str, key: str, known: Range = BYTES, unit: int = 1) -> i
 
 
 def _parse_memlock_limit(text: str, key: str) -> int:
-    """Bytes; ulimit -l prints KiB."""
+    """Return the limit in bytes, or -1 for unlimited. ``ulimit -l`` prints KiB."""
     return -1 if text == "unlimited" else _parse_number(text, key, unit=1024)

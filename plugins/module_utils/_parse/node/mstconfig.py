@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of ``mstconfig -d <device> -e query`` and of NVIDIA's own build of it, mlxconfig (mstflint
+"""Parse the output of ``mstconfig -d <device> -e query`` and of mlxconfig, NVIDIA's own build of it (mstflint
 mlxconfig/mlxcfg_ui.cpp, 4.21 to 4.36).
 
-A table whose header names its columns: ``Configurations:   Default  Current  Next Boot``; without -e, and with firmware
-that does not say, fewer. A row is a mark (``*``: the next value differs), from 4.26 on ``RO`` (read-only), the name,
-and a value a column. The widths grew with the versions (36 and 16, 44 and 20, 48 and more), so that only blanks part
-them; values hold none. From 4.31 on the same as JSON in a file: ``-j <file>``.
+The header of the table names its columns: ``Configurations:   Default  Current  Next Boot``. Without -e, and with
+firmware that does not report all values, there are fewer columns. A row has a mark (``*``: the next value differs),
+from 4.26 on ``RO`` (read-only), the name, and one value for each column. The column widths grew with the versions (36
+and 16, 44 and 20, 48 and more), so columns are separated by blanks only. Values contain no blanks. From 4.31 on ``-j
+<file>`` writes the same data as JSON.
 """
 
 from __future__ import annotations
@@ -37,17 +38,20 @@ _VERSION = re.compile(
 
 
 class Query(typing.NamedTuple):
-    """:ivar device_type: ConnectX7, BlueField3...; empty where it is not said"""
+    """The settings of one device.
+
+    :ivar device_type: ConnectX7, BlueField3 or another type; empty if the output does not name it
+    """
 
     device_type: str
     settings: tuple[FirmwareSetting, ...]
 
 
 def version(text: str) -> tuple[int, int]:
-    """Of ``mstconfig -v``: ``mstconfig, mstflint 4.21.0, Git SHA Hash: N/A``; mlxconfig says ``mlxconfig, mft
-    4.30.1-113, ...``.
+    """Return the major and minor version from the output of ``mstconfig -v``: ``mstconfig, mstflint 4.21.0, Git SHA
+    Hash: N/A``, or ``mlxconfig, mft 4.30.1-113, ...`` of mlxconfig.
 
-    :raises ParseError: no such line
+    :raises ParseError: the output does not have exactly one such line
     """
     found = _VERSION.findall(text)
     if len(found) != 1:
@@ -56,10 +60,10 @@ def version(text: str) -> tuple[int, int]:
 
 
 def parse(text: str) -> Query:
-    """Settings of one device, in their order.
+    """Parse the settings of one device, in their order.
 
-    :raises ParseError: no table, one of several devices, a row without a value for each column, or the end of the last
-        line is not there
+    :raises ParseError: there is no table or one for several devices, a row does not have a value for each column, or
+        the last line is incomplete
     """
     lines = text.split("\n")
     headers = [index for index, line in enumerate(lines) if line.startswith("Configurations:")]
@@ -90,9 +94,9 @@ def parse(text: str) -> Query:
 
 
 def parse_json(text: str) -> Query:
-    """Parse the same of the file that ``-j`` writes.
+    """Parse the settings of one device from the file that ``-j`` writes.
 
-    :raises ParseError: not the settings of one device
+    :raises ParseError: the text is not the settings of one device
     """
     settings: dict[str, FirmwareSetting] = {}
     try:

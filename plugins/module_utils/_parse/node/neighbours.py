@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tables of the kernel's network: who its neighbours are (``ip -json neigh show``, iproute2 4.16 to 6.15), and where
-its default routes lead."""
+"""Parse the neighbor table of the kernel (``ip -json neigh show``, iproute2 4.16 to 6.15), and the interfaces of its
+default routes.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +23,10 @@ _NOT_SEEN = ("PERMANENT", "NOARP", "FAILED", "INCOMPLETE", "NONE")
 
 
 def parse_neighbours(text: str) -> dict[str, tuple[str, ...]]:
-    """Parse, by network interface, the hardware addresses of those that were seen through it, sorted. One of InfiniBand
-    has another form, and is left out.
+    """Return the hardware addresses of the neighbors that were seen on each network interface, sorted. InfiniBand
+    addresses have another form and are left out.
 
-    :raises ParseError: not in this form
+    :raises ParseError: the output has another form
     """
     entries = decode_json(text, _TOOL, unique=False)
     found: dict[str, set[str]] = {}
@@ -45,9 +46,10 @@ def parse_neighbours(text: str) -> dict[str, tuple[str, ...]]:
 
 
 def parse_default_routes(text: str) -> tuple[str, ...]:
-    """Interfaces of the default routes in ``/proc/net/route`` (IPv4; net/ipv4/fib_trie.c fib_route_seq_show).
+    """Return the interfaces of the default routes in ``/proc/net/route`` (IPv4; net/ipv4/fib_trie.c
+    fib_route_seq_show).
 
-    :raises ParseError: not in this form
+    :raises ParseError: the text has another form
     """
     lines = text.splitlines()
     if not lines or lines[0].split()[:2] != ["Iface", "Destination"]:
@@ -63,10 +65,10 @@ def parse_default_routes(text: str) -> tuple[str, ...]:
 
 
 def parse_default_routes_6(text: str) -> tuple[str, ...]:
-    """Interfaces of the default routes in ``/proc/net/ipv6_route`` (net/ipv6/route.c ipv6_route_native_seq_show), but
-    for those that refuse all packets.
+    """Return the interfaces of the default routes in ``/proc/net/ipv6_route`` (net/ipv6/route.c
+    ipv6_route_native_seq_show). Routes that reject all packets are left out.
 
-    :raises ParseError: not in this form
+    :raises ParseError: the text has another form
     """
     found: dict[str, None] = {}
     for line in filter(str.strip, text.splitlines()):

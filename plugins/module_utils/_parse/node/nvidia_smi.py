@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""``nvidia-smi --query-gpu=... --format=csv``: one line of names, then one for each GPU. Forms: captures of 580.159.04,
-its --help-query-gpu, nvml.h.
+"""Parse the output of ``nvidia-smi --query-gpu=... --format=csv``: one line of names, then one line for each GPU.
+Forms: captures of 580.159.04, its --help-query-gpu, nvml.h.
 
-A name may be followed by its unit, as in ``clocks.max.sm [MHz]``. What a GPU has not is ``[N/A]`` or ``[Not
-Supported]``.
+A name may be followed by its unit, as in ``clocks.max.sm [MHz]``. A value that a GPU does not have is ``[N/A]`` or
+``[Not Supported]``.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ Gpu = dict[str, str]
 
 
 def parse_gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
-    """Parse the GPUs by PCI address as sysfs writes it (0000:18:00.0): the fields that were asked for. What the GPU has
-    not is left out.
+    """Return the requested fields of each GPU, by its PCI address as sysfs writes it (0000:18:00.0). A value that the
+    GPU does not have is left out.
 
-    :param fields: as they were asked for, ``pci.bus_id`` among them
+    :param fields: requested fields, in the order of the query, including ``pci.bus_id``
+    :raises ParseError: the output has another form, another set of fields, or no GPU
     """
     lines = [line for line in text.splitlines() if line.strip()]
     names = [name.strip().partition(" [")[0] for name in lines[0].split(",")] if lines else []
@@ -55,8 +56,11 @@ def parse_gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
 
 
 def explain_slowness(mask: str) -> str:
-    """Return why a GPU is slower than it could be, by the mask of ``clocks_event_reasons.active``: names with + between
-    them, or ``none``."""
+    """Return the reasons why a GPU is slowed down, joined by ``+``, from the mask of ``clocks_event_reasons.active``.
+    Return ``none`` if there are none.
+
+    :raises ParseError: the text is not a mask
+    """
     if not _MASK.match(mask):
         raise ParseError(_TOOL, mask, "a mask such as 0x0000000000000001")
     return "+".join(name for bit, name in _SLOW if int(mask, 16) & bit) or "none"

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PCI configuration space, as sysfs hands it out (``config``): what a function has of SR-IOV, or why it has none, and
-the size of its packets.
+"""Parse the PCI configuration space from the sysfs file ``config``: the SR-IOV capability of a function or the reason
+why it is missing, ACS, the payload and read request sizes, and the buses below a bridge.
 
 Layout: PCI Express Base Specification, 7.6 (extended capabilities: a list that begins at 0x100; each header has a 16
 bit id, a 4 bit version and the 12 bit offset of the next one), 7.7.11 (ACS, id 0x000d: capability at offset 4, control
 at 6) and 9.3.3 (SR-IOV, id 0x0010: control at offset 0x08, of which bit 4 is ARI Capable Hierarchy, InitialVFs at 0x0c,
 TotalVFs, NumVFs, First VF Offset at 0x14, VF Stride, six VF BARs from 0x24 on). 7.5.1.3 (bridges, type 1 in the byte at
 0x0e: secondary and subordinate bus number in the bytes at 0x19 and 0x1a). 7.5.3 (PCI Express capability, id 0x10 in the
-list that the byte at 0x34 begins: bits 2:0 of Device Capabilities, at offset 4, are the largest payload that is
-supported, bits 7:5 of Device Control, at offset 8, the one that is set; 0 is 128 bytes, 5 is 4096. Bits 14:12 are the
-largest read request in the same code, and bit 4 lets the function mark its writes as relaxed in their order).
+list whose first offset is in the byte at 0x34: bits 2:0 of Device Capabilities, at offset 4, are the largest supported
+payload, bits 7:5 of Device Control, at offset 8, the configured one; 0 is 128 bytes, 5 is 4096. Bits 14:12 are the
+largest read request in the same code, and bit 4 enables relaxed ordering of writes).
 """
 
 from __future__ import annotations
@@ -43,22 +43,25 @@ _REDIRECTS = 0x0C
 
 
 class Payload(typing.NamedTuple):
-    """MaxPayload of a function in bytes: what is set, and the largest that it supports."""
+    """The configured MaxPayload of a function and the largest one that it supports, in bytes."""
 
     current: int
     supported: int
 
 
 class Requests(typing.NamedTuple):
-    """The read requests of a function: the largest read request in bytes, and whether it may have its writes overtake
-    others (relaxed ordering)."""
+    """The largest read request of a function in bytes, and whether its writes may overtake others (relaxed
+    ordering).
+    """
 
     read_bytes: int
     relaxed_ordering: bool
 
 
 def parse_payload(space: bytes) -> typing.Optional[Payload]:
-    """MaxPayload of a function with this configuration space; None when too little of it can be read to tell."""
+    """Return the MaxPayload of a function from its configuration space. Return None if the function has no PCI Express
+    capability, too little of it can be read, or a value is reserved.
+    """
     place = _find_pci_express(space)
     if place is None:
         return None
@@ -67,7 +70,9 @@ def parse_payload(space: bytes) -> typing.Optional[Payload]:
 
 
 def parse_requests(space: bytes) -> typing.Optional[Requests]:
-    """Parse the request settings of a function from its configuration space; None when too little of it can be read."""
+    """Return the request settings of a function from its configuration space. Return None if the function has no PCI
+    Express capability, too little of it can be read, or the size is reserved.
+    """
     place = _find_pci_express(space)
     if place is None:
         return None
@@ -77,7 +82,7 @@ def parse_requests(space: bytes) -> typing.Optional[Requests]:
 
 
 def _find_pci_express(space: bytes) -> typing.Optional[int]:
-    """Return the offset of the PCI Express capability; None when there is none, or too little can be read."""
+    """Return the offset of the PCI Express capability. Return None if there is none, or too little can be read."""
     if len(space) <= _PUBLIC or not space[_STATUS] & _HAS_CAPABILITIES:
         return None
     place = space[_FIRST_CAPABILITY] & ~3
@@ -92,8 +97,10 @@ def _find_pci_express(space: bytes) -> typing.Optional[int]:
 
 
 def parse_sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
-    """Return why the kernel shows no SR-IOV files for a function with this configuration space; None when too little of
-    it can be read."""
+    """Return the reason why the kernel has no SR-IOV files for a function: ``hidden`` if the extended configuration
+    space cannot be accessed, ``off`` if the function offers no VFs, ``unused`` if the function offers VFs and the
+    kernel does not use them. Return None if too little of the configuration space can be read.
+    """
     if len(space) <= _PUBLIC:
         return None
     if len(space) <= CONVENTIONAL or space[CONVENTIONAL : CONVENTIONAL + 4] == _NO_ANSWER:
@@ -108,8 +115,9 @@ def parse_sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
 
 
 def parse_sriov(space: bytes) -> typing.Optional[SriovCapability]:
-    """SR-IOV capability of a function with this configuration space; None when it has none, and when too little of it
-    can be read to tell."""
+    """Return the SR-IOV capability of a function from its configuration space. Return None if the function has none, or
+    too little can be read.
+    """
     place = _find_extended_capability(space, _SRIOV)
     if not place or place + _END_OF_SRIOV > len(space):
         return None
@@ -125,9 +133,10 @@ def parse_sriov(space: bytes) -> typing.Optional[SriovCapability]:
 
 
 def _parse_memory_bars(registers: typing.Sequence[int]) -> typing.Optional[tuple[int, ...]]:
-    """Numbers of the BARs that are there: what they are is fixed by hardware, and so other than 0 also where nobody
-    gave them an address, but for those of 32 bits that are not prefetchable. None when a register is not that of
-    memory, as no VF has ports."""
+    """Return the indexes of the BARs that exist. The type bits of a BAR are fixed by hardware and therefore not 0 even
+    without an address, except for a 32-bit BAR that is not prefetchable. Return None if a register is an I/O BAR, which
+    no VF has.
+    """
     found: list[int] = []
     number = 0
     while number < len(registers):
@@ -141,8 +150,9 @@ def _parse_memory_bars(registers: typing.Sequence[int]) -> typing.Optional[tuple
 
 
 def parse_acs(space: bytes) -> typing.Optional[Acs]:
-    """Access Control Services of a port with this configuration space; None when it has none, and when too little of it
-    can be read to tell."""
+    """Return the Access Control Services of a port from its configuration space. Return None if the port has none, or
+    too little can be read.
+    """
     place = _find_extended_capability(space, _ACS)
     if not place or place + 8 > len(space):
         return None
@@ -150,10 +160,10 @@ def parse_acs(space: bytes) -> typing.Optional[Acs]:
 
 
 def acs_redirects(space: bytes) -> typing.Optional[bool]:
-    """Return whether a port sends packets between functions below it up to the root complex, so that GPU and HCA do not
-    meet at the nearest switch.
+    """Return whether a port sends packets between functions below it to the root complex, so that GPU and HCA do not
+    communicate through the nearest switch.
 
-    False as well where it has no ACS; None when too little of its configuration space can be read to tell.
+    Return False if the port has no ACS. Return None if too little of its configuration space can be read.
     """
     place = _find_extended_capability(space, _ACS)
     if place == _NOWHERE:
@@ -163,16 +173,18 @@ def acs_redirects(space: bytes) -> typing.Optional[bool]:
 
 
 def parse_last_bus(space: bytes) -> typing.Optional[int]:
-    """Return the last bus number below a bridge with this configuration space, of which anybody may read as much; None
-    when it is not that of a bridge."""
+    """Return the last bus number below a bridge from the first 64 bytes of its configuration space, which every user
+    may read. Return None if the function is not a bridge or its bus numbers are not configured.
+    """
     if len(space) < _PUBLIC or space[_HEADER_TYPE] & 0x7F != _BRIDGE:
         return None
     return space[_SUBORDINATE] if 0 < space[_SECONDARY] <= space[_SUBORDINATE] else None
 
 
 def _find_extended_capability(space: bytes, wanted: int) -> typing.Optional[int]:
-    """Return the offset of an extended capability; _NOWHERE when the list ends without it, None when the list can't be
-    read to its end."""
+    """Return the offset of an extended capability. Return _NOWHERE if the list ends without it, and None if the list
+    cannot be read to its end.
+    """
     place = CONVENTIONAL
     # bounded: the list of a broken space may lead in circles
     for _step in range(_WHOLE // 4):

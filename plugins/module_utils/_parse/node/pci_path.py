@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Paths of PCI functions below /sys/devices: what lies between two of them.
+"""Paths of PCI functions below /sys/devices, and the distance between two functions.
 ``/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0``: root, bridges, function.
 
-The words for a distance are those of ``nvidia-smi topo -m``.
+The names of the distances are those of ``nvidia-smi topo -m``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ DISTANCES = ("PIX", "PXB", "PHB", "NODE", "SYS")
 
 
 class Path(typing.NamedTuple):
-    """A function in the tree.
+    """The path of a function in the PCI tree.
 
-    :ivar root: name of its host bridge, pci0000:17; empty where the path has none
+    :ivar root: name of its host bridge, such as pci0000:17; empty if the path has none
     :ivar functions: PCI addresses from the root port down to the function itself
     """
 
@@ -28,17 +28,19 @@ class Path(typing.NamedTuple):
 
 
 def path(text: str) -> Path:
-    """Of a real path."""
+    """Parse the resolved path of a function below /sys/devices."""
     parts = text.split("/")
     root = next((part for part in parts if part.startswith("pci")), "")
     return Path(root, tuple(part for part in parts if is_pci_address(part)))
 
 
 def distance(one: Path, other: Path, same_node: bool) -> str:
-    """Return the distance of two functions.
+    """Return the distance between two functions.
 
-    PIX: below one switch, or one bridge; PXB: several bridges, but not the host's; PHB: that one; NODE: another one of
-    the NUMA node; SYS: another node.
+    PIX: below the same bridge or switch. PXB: across several bridges below the same root port. PHB: across the host
+    bridge. NODE: across host bridges of the same NUMA node. SYS: across NUMA nodes.
+
+    :param same_node: both functions are on the same NUMA node
     """
     shared = _count_shared_bridges(one, other)
     if shared:
@@ -51,14 +53,15 @@ def distance(one: Path, other: Path, same_node: bool) -> str:
 
 
 def between(one: Path, other: Path) -> tuple[str, ...]:
-    """Bridges below what two functions share, at which packets turn from the one to the other; none where they share no
-    bridge."""
+    """Return the bridges from the lowest common bridge of two functions down to the functions. Packets between the
+    functions pass these bridges. Return an empty tuple if they have no common bridge.
+    """
     shared = _count_shared_bridges(one, other)
     return (*one.functions[shared:-1], *other.functions[shared:-1]) if shared else ()
 
 
 def _count_shared_bridges(one: Path, other: Path) -> int:
-    """Bridges that are above both."""
+    """Return the number of bridges that are above both functions."""
     count = 0
     for mine, its in zip(one.functions[:-1], other.functions[:-1]):
         if mine != its or one.root != other.root:

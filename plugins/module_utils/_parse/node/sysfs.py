@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Texts of sysfs files to values. Forms: Linux 6.12 drivers/infiniband/core/sysfs.c, drivers/pci/pci-sysfs.c, and what
-older kernels wrote.
+"""Parse the contents of sysfs files. Forms: Linux 6.12 drivers/infiniband/core/sysfs.c, drivers/pci/pci-sysfs.c, and
+the forms of older kernels.
 
-Each function takes the text of one file without its last newline, and raises ParseError on what it does not know.
+Each function takes the contents of one file without the last newline. Parsers raise ParseError if the text has an
+unknown form.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ IPOIB_TYPE = 32
 
 
 class Rate(typing.NamedTuple):
-    """``rate`` of a port.
+    """The ``rate`` of a port.
 
-    :ivar gbps: as the kernel prints it: signalling rate for SDR to QDR, data rate above
-    :ivar width: lanes
-    :ivar speed: name of the speed; None where an old kernel leaves it out
+    :ivar gbps: rate in Gb/s as the kernel prints it: signaling rate for SDR to QDR, data rate for faster links
+    :ivar width: number of lanes
+    :ivar speed: name of the speed; None if an old kernel does not print it
     """
 
     gbps: float
@@ -67,19 +68,21 @@ def parse_number(text: str) -> int:
 
 
 def parse_hexadecimal(text: str) -> int:
-    """``0x1``: ``lid``, ``vendor``, ``class``."""
+    """Parse a hexadecimal number of the form ``0x1``: ``lid``, ``vendor``, ``class``."""
     if not _HEX.match(text):
         raise ParseError("sysfs", text, "a number of the form 0x1")
     return int(text, 16)
 
 
 def is_representor(text: str) -> bool:
-    """``phys_port_name``: ``pf0vf3`` of a representor; ``p0`` of the physical port itself."""
+    """Return whether ``phys_port_name`` is the name of a representor, such as ``pf0vf3``, and not of the physical port
+    itself, such as ``p0``.
+    """
     return bool(_REPRESENTOR.match(text))
 
 
 def enumeration(text: str) -> str:
-    """``4: ACTIVE`` to ``ACTIVE``, ``2: Polling`` to ``Polling``."""
+    """Return the name in an enumeration: ``ACTIVE`` for ``4: ACTIVE``, ``Polling`` for ``2: Polling``."""
     match = _ENUM.match(text)
     if not match:
         raise ParseError("sysfs", text, "of the form '4: ACTIVE'")
@@ -87,7 +90,9 @@ def enumeration(text: str) -> str:
 
 
 def parse_rate(text: str) -> Rate:
-    """``400 Gb/sec (4X NDR)``; kernels before 4.x leave the name of SDR empty: ``10 Gb/sec (4X)``."""
+    """Parse a rate of the form ``400 Gb/sec (4X NDR)``. Kernels before 4.x do not print the name of SDR: ``10 Gb/sec
+    (4X)``.
+    """
     match = _RATE.match(text)
     if not match or not LINK_GBPS.fits(float(match.group(1))):
         raise ParseError("sysfs", text, f"of the form '400 Gb/sec (4X NDR)', {LINK_GBPS.expected}")
@@ -95,22 +100,25 @@ def parse_rate(text: str) -> Rate:
 
 
 def guid(text: str) -> str:
-    """``b83f:d203:00e0:0000`` to ``0xb83fd20300e00000``."""
+    """Return a GUID of the form ``b83f:d203:00e0:0000`` as ``0xb83fd20300e00000``."""
     if not _GUID.match(text):
         raise ParseError("sysfs", text, "a GUID of the form b83f:d203:00e0:0000")
     return "0x" + text.replace(":", "")
 
 
 def port_guid_of_gid(text: str) -> str:
-    """Lower half of a GID, ``fe80:0000:0000:0000:b83f:d203:00e0:0001``: on InfiniBand this is the port's GUID."""
+    """Return the lower half of a GID such as ``fe80:0000:0000:0000:b83f:d203:00e0:0001``. On InfiniBand this is the
+    GUID of the port.
+    """
     if not _GID.match(text):
         raise ParseError("sysfs", text, "a GID of eight groups of four hex digits")
     return "0x" + "".join(text.split(":")[4:])
 
 
 class IpoibAddress(typing.NamedTuple):
-    """The 20 bytes of an IPoIB hardware address (row S1.1): 1 byte flags, 3 bytes queue pair, 8 bytes subnet prefix, 8
-    bytes port GUID."""
+    """The 20 bytes of an IPoIB hardware address: 1 byte of flags, 3 bytes of queue pair, 8 bytes of subnet prefix, 8
+    bytes of port GUID.
+    """
 
     queue_pair: int
     subnet_prefix: str
@@ -118,7 +126,7 @@ class IpoibAddress(typing.NamedTuple):
 
 
 def parse_ipoib_address(text: str) -> IpoibAddress:
-    """``00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86``."""
+    """Parse an IPoIB hardware address of the form ``00:00:05:a9:fe:80:00:00:00:00:00:00:b8:59:9f:03:00:f9:8f:86``."""
     if not _HARDWARE_ADDRESS_20.match(text):
         raise ParseError("sysfs", text, "an IPoIB hardware address of 20 bytes")
     digits = text.replace(":", "")
@@ -126,15 +134,18 @@ def parse_ipoib_address(text: str) -> IpoibAddress:
 
 
 def guid_of_bytes(text: str) -> str:
-    """``00:11:22:33:44:55:66:77`` (sriov/0/node, sriov/0/port) to ``0x0011223344556677`` [src mlnx-ofa_kernel
-    sriov_sysfs.c]."""
+    """Return a GUID of the form ``00:11:22:33:44:55:66:77`` (sriov/0/node, sriov/0/port) as ``0x0011223344556677`` [src
+    mlnx-ofa_kernel sriov_sysfs.c].
+    """
     if not _GUID_OF_BYTES.match(text):
         raise ParseError("sysfs", text, "a GUID of the form 00:11:22:33:44:55:66:77")
     return "0x" + text.replace(":", "")
 
 
 def link_policy(text: str) -> LinkPolicy:
-    """``Follow``, ``Up`` or ``Down`` (sriov/0/policy) [src mlnx-ofa_kernel sriov_sysfs.c]."""
+    """Parse the link policy of a VF (sriov/0/policy): ``Follow``, ``Up`` or ``Down`` [src mlnx-ofa_kernel
+    sriov_sysfs.c].
+    """
     for policy in _LINK_POLICIES:
         if text == policy:
             return policy
@@ -142,7 +153,9 @@ def link_policy(text: str) -> LinkPolicy:
 
 
 def parse_pcie_speed(text: str) -> typing.Optional[float]:
-    """``32.0 GT/s PCIe``, ``8 GT/s`` (older kernels) to GT/s; ``Unknown``, which virtual functions have, to None."""
+    """Return the speed of a PCI Express link in GT/s, from ``32.0 GT/s PCIe`` or, with older kernels, ``8 GT/s``.
+    Return None for ``Unknown``, which virtual functions have.
+    """
     if text.startswith("Unknown"):
         return None
     match = _PCIE_SPEED.match(text)
@@ -152,7 +165,9 @@ def parse_pcie_speed(text: str) -> typing.Optional[float]:
 
 
 def parse_pcie_width(text: str) -> typing.Optional[int]:
-    """Lanes; 0 and 255, which the kernel gives for a link that it does not know, to None."""
+    """Return the number of lanes of a PCI Express link. Return None for 0 and 255, which the kernel prints for an
+    unknown link.
+    """
     width = parse_number(text)
     if width in (0, 255):
         return None
@@ -162,27 +177,30 @@ def parse_pcie_width(text: str) -> typing.Optional[int]:
 
 
 def parse_numa_node(text: str) -> typing.Optional[int]:
-    """-1, which means that the platform does not say, to None."""
+    """Return the NUMA node. Return None for -1, which means that the platform does not report it."""
     node = parse_number(text)
     return None if node < 0 else node
 
 
 def pci_address_of_link(text: str) -> typing.Optional[str]:
-    """Return the PCI function below which a class's link leads, as
-    ``../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2/net/net1``; None where it is none."""
+    """Return the address of the PCI function in the target of a class's link, such as
+    ``../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2/net/net1``. Return None if the target is not below a PCI
+    function.
+    """
     return next((part for part in reversed(text.split("/")) if is_pci_address(part)), None)
 
 
 def switch(text: str) -> bool:
-    """``Y`` or ``N`` of a module's parameter."""
+    """Return whether a parameter of a module is ``Y`` and not ``N``."""
     if text not in ("Y", "N"):
         raise ParseError("sysfs", text, "Y or N")
     return text == "Y"
 
 
 def locked_down(text: str) -> bool:
-    """``none [integrity] confidentiality`` of securityfs: the level in brackets counts [src Linux
-    security/lockdown/lockdown.c]."""
+    """Return whether kernel lockdown is active, from ``none [integrity] confidentiality`` of securityfs. The level in
+    brackets is the active one [src Linux security/lockdown/lockdown.c].
+    """
     match = re.search(r"\[([a-z]+)\]", text)
     if not match or match.group(1) not in ("none", "integrity", "confidentiality"):
         raise ParseError("sysfs", text, "of the form '[none] integrity confidentiality'")
@@ -190,16 +208,16 @@ def locked_down(text: str) -> bool:
 
 
 def is_pci_address(name: str) -> bool:
-    """Return whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
+    """Return whether the name of a folder is the address of a PCI function, such as ``0000:3c:00.0``."""
     return PCI_ADDRESS.parse(name) == name
 
 
 def parse_vf_memory(text: str) -> typing.Optional[VfMemory]:
-    """BARs of VFs in ``resource`` of a physical function; None where it has no lines for them: the kernel is without
-    CONFIG_PCI_IOV.
+    """Return the VF BARs in the file ``resource`` of a physical function. Return None if the file has no lines for
+    them, because the kernel was built without CONFIG_PCI_IOV.
 
-    What did not fit has no address, is marked as such, or is a line of zeros as of a BAR that is not there: kernels
-    differ (setup-bus.c, setup-res.c).
+    A BAR that did not fit has no address, is marked as not placed, or has a line of zeros like a BAR that does not
+    exist. Kernels differ in this (setup-bus.c, setup-res.c).
     """
     matches = [_RESOURCE.match(line) for line in text.split("\n")]
     lines = [[int(item, 16) for item in match.groups()] for match in matches if match]

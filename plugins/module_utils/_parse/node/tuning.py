@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Texts of procfs and sysfs that say how a node is tuned. Forms: Linux 6.12 Documentation/admin-guide,
+"""Parse the procfs and sysfs files that show how a node is tuned. Forms: Linux 6.12 Documentation/admin-guide,
 mm/huge_memory.c, fs/proc/, lib/bitmap-str.c.
 
-Each function takes the text of one file without its last newline, and raises ParseError on what it does not know.
+Each function takes the contents of one file without the last newline. Parsers raise ParseError if the text has an
+unknown form.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ _IDLE = re.compile(r"\A(?:intel_idle|processor)\.max_cstate=[0-9]{1,2}\Z")
 
 
 def word(text: str) -> str:
-    """One word: ``performance``, ``intel_pstate``."""
+    """Return a text that is one word, such as ``performance`` or ``intel_pstate``."""
     if not _WORD.match(text):
         raise ParseError("sysfs", text, "one word")
     return text
 
 
 def chosen(text: str) -> str:
-    """``always [madvise] never`` to madvise."""
+    """Return the word in brackets: madvise for ``always [madvise] never``."""
     match = _CHOSEN.match(text)
     if not match:
         raise ParseError("sysfs", text, "words of which one is in brackets")
@@ -50,15 +51,16 @@ def chosen(text: str) -> str:
 
 
 def on_off(text: str) -> str:
-    """``1`` or ``Y`` to on, ``0`` or ``N`` to off."""
+    """Return ``on`` for ``1`` or ``Y``, and ``off`` for ``0`` or ``N``."""
     if text not in _ON:
         raise ParseError("sysfs", text, "0 or 1, N or Y")
     return "on" if _ON[text] else "off"
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
-    """``0-3,8`` to numbers; an empty text to none. ``(null)``, which some kernels print for no mask at all, is none as
-    well."""
+    """Return the CPU numbers of a list such as ``0-3,8``. Return an empty set for an empty text, and for ``(null)``,
+    which some kernels print for an empty mask.
+    """
     found: set[int] = set()
     for part in text.strip().split(",") if text.strip() not in ("", "(null)") else ():
         match = _RANGE.match(part)
@@ -70,7 +72,7 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 
 def parse_swap_kib(text: str) -> int:
-    """KiB of all that /proc/swaps lists below its heading."""
+    """Return the total size in KiB of the swap areas in /proc/swaps."""
     heading, _newline, rest = text.partition("\n")
     if not heading.startswith("Filename") or "Priority" not in heading:
         raise ParseError("/proc/swaps", text, "a heading of Filename to Priority")
@@ -84,7 +86,7 @@ def parse_swap_kib(text: str) -> int:
 
 
 def memlock(text: str) -> str:
-    """Return the soft limit of locked memory in /proc/<pid>/limits: bytes, or unlimited."""
+    """Return the soft limit of locked memory in /proc/<pid>/limits, in bytes, or ``unlimited``."""
     match = _MEMLOCK.search(text)
     if not match:
         raise ParseError("/proc/<pid>/limits", text, "a line Max locked memory")
@@ -92,18 +94,19 @@ def memlock(text: str) -> str:
 
 
 def is_of_node(text: str) -> bool:
-    """Return whether a process is root's and in the node's own namespace of processes, by /proc/<pid>/status: no
-    container's, whatever its name is.
+    """Return whether a process runs as root in the process namespace of the node, from /proc/<pid>/status. A process of
+    a container does not, whatever its name is.
 
-    Every user may read that. The kernel escapes line ends in the name of a process, and a text that does not say so is
-    of another one.
+    Every user may read this file. The kernel escapes line ends in the name of a process, so a process cannot forge
+    these lines.
     """
     return bool(_EFFECTIVE_ROOT.search(text) and _ONE_NAMESPACE.search(text))
 
 
 def manager_policy(text: str) -> str:
-    """``policyName`` of the state file of a manager of the kubelet [kubernetes
-    pkg/kubelet/cm/cpumanager/state/checkpoint.go]."""
+    """Return the ``policyName`` in the state file of a manager of the kubelet, in lower case [kubernetes
+    pkg/kubelet/cm/cpumanager/state/checkpoint.go].
+    """
     found = _POLICY.findall(text)
     if len(found) != 1 or not found[0]:
         raise ParseError("state of a manager of the kubelet", text, 'one "policyName"')
@@ -111,10 +114,10 @@ def manager_policy(text: str) -> str:
 
 
 def parse_kubelet_settings(text: str) -> dict[str, str]:
-    """Parse the settings that decide where pods run, of a KubeletConfiguration in YAML or JSON: top-level keys with
-    plain values, found by their lines since a node has no YAML parser.
+    """Return the settings of a KubeletConfiguration in YAML or JSON that decide where pods run. These are top-level
+    keys with plain values. They are found line by line, because a node has no YAML parser.
 
-    A key that is not there has the kubelet's default, and is left out.
+    A key that is missing has the kubelet's default, and is left out.
     """
     if "KubeletConfiguration" not in text:
         raise ParseError("configuration of the kubelet", text, "a KubeletConfiguration")
@@ -122,12 +125,14 @@ def parse_kubelet_settings(text: str) -> dict[str, str]:
 
 
 def idle_arguments(text: str) -> str:
-    """Return the arguments of the kernel's command line for idle states; ``none`` where there are none."""
+    """Return the arguments for idle states in the kernel's command line. Return ``none`` if there are none."""
     return " ".join(sorted(argument for argument in text.split() if _IDLE.match(argument))) or "none"
 
 
 def pci_realloc(text: str) -> str:
-    """``on``, ``off``, or ``unset``: what ``pci=`` of the kernel's command line says of realloc; the last one holds."""
+    """Return the value of realloc in the arguments ``pci=`` of the kernel's command line: ``on``, ``off`` or ``unset``.
+    The last value counts.
+    """
     said = "unset"
     for argument in text.split():
         key, _equals, values = argument.partition("=")
@@ -137,8 +142,9 @@ def pci_realloc(text: str) -> str:
 
 
 def traffic_class(text: str) -> str:
-    """``Global tclass=106`` of NVIDIA's driver packages to 106; none is set where the first line is another one or
-    there is none."""
+    """Return 106 for ``Global tclass=106``, which NVIDIA's driver packages print. Return ``unset`` if the text is empty
+    or its first line is another setting.
+    """
     match = _TRAFFIC_CLASS.match(text)
     if not match and text and not text.startswith("tclass="):
         raise ParseError("sysfs", text, "Global tclass=106, or nothing")
@@ -146,7 +152,7 @@ def traffic_class(text: str) -> str:
 
 
 def at_least_zero(text: str) -> str:
-    """Return a number that is none below 0."""
+    """Return the text of a number that is 0 or more."""
     value = parse_number(text)
     if value < 0:
         raise ParseError("sysfs", text, "a number of 0 at least")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ``helm template --include-crds`` prints, and the examples that a ClusterServiceVersion carries.
+"""Parse the output of ``helm template --include-crds``, and the examples in a ClusterServiceVersion.
 
-Helm writes each document behind a line ``# Source: <chart>/<file>``; files of a chart's folder ``crds`` come first.
+Helm writes a line ``# Source: <chart>/<file>`` before each document. Files of a chart's folder ``crds`` come first.
 [src helm v3 pkg/action/action.go renderResources]
 """
 
@@ -18,10 +18,10 @@ _EXAMPLES = "alm-examples"
 
 
 def definitions_text(text: str) -> str:
-    """Return the documents of the folders ``crds`` of a chart and of the charts in it: what Helm installs once, and
-    never upgrades.
+    """Return the documents in the folders ``crds`` of a chart and of its subcharts. Helm installs these documents once
+    and never upgrades them.
 
-    Definitions among the templates are left out: those Helm upgrades itself.
+    Definitions among the templates are left out, because Helm upgrades them itself.
     """
     found, folders = [], typing.cast(list[str], [])
     for part in re.split(r"^---[ \t]*$", text, flags=re.MULTILINE):
@@ -34,9 +34,10 @@ def definitions_text(text: str) -> str:
 
 
 def olm_examples(resource: Resource) -> tuple[dict[str, typing.Any], ...]:
-    """Objects of a ClusterServiceVersion's annotation alm-examples.
+    """Return the objects in the annotation alm-examples of a ClusterServiceVersion. Return an empty tuple if it has no
+    such annotation.
 
-    :raises ResourceError: it holds no list of objects
+    :raises ResourceError: the annotation is not a list of objects
     """
     text = mapping_at(resource, "metadata", "annotations").get(_EXAMPLES)
     if not text:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Log of the SR-IOV network operator, or of its config daemon [sriov-network-operator pkg/log: zap's console encoder]:
-time, level, place, message and fields as JSON, with tabs.
+"""Parse the log of the SR-IOV network operator or of its config daemon [sriov-network-operator pkg/log: zap's console
+encoder]. A line has time, level, place, message and the fields as JSON, separated by tabs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ _MOST = 495
 
 
 def last_error(text: str) -> str:
-    """Error of the last sync that failed, 500 characters at most; empty when none did. Where it is long the object that
-    was refused is in its middle."""
+    """Return the error of the last sync that failed, at most 500 characters. Return an empty string if no sync failed.
+    A long error is cut in its middle, where it contains the rejected object.
+    """
     lines = text[-_MOST_TEXT:].splitlines()
     place = next((number for number in reversed(range(len(lines))) if _FAILED in lines[number]), None)
     if place is None:
@@ -44,7 +45,7 @@ def last_error(text: str) -> str:
 
 
 def _parse_error_field(fields: str) -> str:
-    """Return the error in the fields of a line; empty where they have none."""
+    """Return the error in the fields of a line. Return an empty string if they have none."""
     try:
         data = decode_json(fields, "log of the config daemon", unique=False)
     except ParseError:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The driver containers of NVIDIA's operators: what their policies ask for, and by what of a node the image is chosen.
+"""Parse the driver policies of NVIDIA's operators, and the attributes of a node by which the operators choose the image
+of the driver container.
 
 [src Mellanox/network-operator v26.4.1 api/v1alpha1 OFEDDriverSpec, NicNodePolicySpec, pkg/nodeinfo; NVIDIA/gpu-operator
 v26.3.3 api/nvidia/v1 DriverSpec, api/nvidia/v1alpha1 NVIDIADriverSpec, internal/state/nodepool.go]
@@ -38,7 +39,7 @@ _OFED_STATE = "state-OFED"
 def driver_policy(resource: Resource) -> DriverPolicy:
     """Parse a NicClusterPolicy, a NicNodePolicy, a ClusterPolicy or an NVIDIADriver.
 
-    :raises ResourceError: no such object
+    :raises ResourceError: the object has another form
     """
     kind, name = known(WORD, mapping_at(resource).get("kind")), name_of(resource)
     if kind in OF_NICS:
@@ -47,9 +48,9 @@ def driver_policy(resource: Resource) -> DriverPolicy:
 
 
 def driver_selector(resource: Resource) -> dict[str, str]:
-    """Labels of the nodes that a policy is for; none where it is for all.
+    """Return the labels of the nodes that a policy selects. Return an empty mapping if it selects all nodes.
 
-    :raises ResourceError: no such object
+    :raises ResourceError: the object has another form
     """
     return {str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()}
 
@@ -74,8 +75,9 @@ def _of_nics(resource: Resource, kind: str, name: str) -> DriverPolicy:
 
 
 def _of_gpus(resource: Resource, kind: str, name: str) -> DriverPolicy:
-    """Its operator takes an absent ``enabled`` for true. With useNvidiaDriverCRD objects of kind NVIDIADriver bring the
-    driver instead."""
+    """Parse a ClusterPolicy. The GPU operator treats a missing ``enabled`` as true. With useNvidiaDriverCRD, objects of
+    kind NVIDIADriver configure the driver instead.
+    """
     spec = mapping_at(resource, "spec", "driver")
     container = spec.get("enabled") is not False and spec.get("useNvidiaDriverCRD") is not True
     ready = mapping_at(resource, "status").get("state") == "ready"
@@ -119,9 +121,9 @@ def _read_image_name(spec: typing.Mapping[str, typing.Any]) -> str:
 
 
 def driver_host(node: Resource) -> DriverHost:
-    """Parse a v1 Node. The kernel is that of the kubelet where node feature discovery does not say it.
+    """Parse a v1 Node. If node feature discovery does not report the kernel, use the kernel that the kubelet reports.
 
-    :raises ResourceError: no Node
+    :raises ResourceError: the object is not a valid Node
     """
     labels, told = labels_of(node), mapping_at(node, "status", "nodeInfo")
     return DriverHost(

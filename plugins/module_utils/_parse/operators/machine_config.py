@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""OpenShift's kinds that change a machine to facts: MachineConfig, KubeletConfig, MachineConfigPool."""
+"""Parse the OpenShift kinds that change a machine into facts: MachineConfig, KubeletConfig, MachineConfigPool."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _SETTINGS = {
 
 
 def machine_pool(resource: Resource) -> MachinePool:
-    """Parse a MachineConfigPool (machineconfiguration.openshift.io/v1). Conditions by their type: their order means
-    nothing.
+    """Parse a MachineConfigPool (machineconfiguration.openshift.io/v1). Conditions are mapped by type, because their
+    order has no meaning.
 
-    :raises ResourceError: none, or a count is no number
+    :raises ResourceError: the object is not a valid MachineConfigPool, or a count is not a number
     """
     name = name_of(resource)
     what = f"MachineConfigPool {name}"
@@ -81,10 +81,10 @@ def machine_pool(resource: Resource) -> MachinePool:
 
 
 def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> HostConfig:
-    """Parse a MachineConfig or a KubeletConfig: its files, kernel arguments and settings in words.
+    """Parse a MachineConfig or a KubeletConfig, with a text that lists its files, kernel arguments and settings.
 
-    :param live: what the cluster has in its place
-    :raises ResourceError: none
+    :param live: the object of the same name in the cluster; None if there is none
+    :raises ResourceError: an object has another form
     """
     name, spec, seen = name_of(resource), mapping_at(resource, "spec"), live or {}
     kind = str(resource.get("kind"))
@@ -109,8 +109,9 @@ def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> H
 
 
 def _find_refusal(resource: Resource, what: str) -> typing.Optional[str]:
-    """Return the operator's objection to a KubeletConfig as it is now: its last condition, which is of type Success or
-    Failure (that one with status False).
+    """Return the operator's objection to the present generation of a KubeletConfig, from its last condition. Return an
+    empty string if the operator accepted it, and None if the operator has not judged it yet. The type of the condition
+    is Success, or Failure with status False.
 
     [machine-config-operator pkg/controller/kubelet-config syncStatusOnly]
     """
@@ -122,10 +123,10 @@ def _find_refusal(resource: Resource, what: str) -> typing.Optional[str]:
 
 
 def _of_this_generation(resource: Resource, condition: Resource, what: str) -> bool:
-    """Return whether the operator said it of the KubeletConfig as it is now.
+    """Return whether the operator wrote a condition for the present generation of a KubeletConfig.
 
-    It has the field observedGeneration and does not fill it in, so times tell: a condition that is said again has a new
-    one, and the API server keeps when each manager changed the spec last. [machine-config-operator
+    The operator does not fill in observedGeneration, so times are compared. A repeated condition has a new time, and
+    the API server records when each manager last changed the spec. [machine-config-operator
     pkg/controller/kubelet-config syncStatusOnly, cleanUpStatusConditions]
     """
     metadata = mapping_at(resource, "metadata")

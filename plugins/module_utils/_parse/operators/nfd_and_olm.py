@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stands around the SR-IOV network operator: node feature discovery's workers, and the objects of OLM that install
-it."""
+"""Parse the objects that the SR-IOV network operator depends on: the workers of node feature discovery, and the objects
+of OLM that install the operator.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +32,9 @@ PACKAGE = "sriov-network-operator"
 
 
 def is_worker(daemon: Resource) -> bool:
-    """Return whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its
-    container runs."""
+    """Return whether a DaemonSet runs the worker of node feature discovery. The commands of its containers decide, so
+    that this works for each kind of installation.
+    """
     containers = items_of(mapping_at(daemon, "spec", "template", "spec"), "containers", "DaemonSet")
     words = [
         word
@@ -51,8 +53,9 @@ def config_maps(daemon: Resource) -> tuple[str, ...]:
 
 
 def worker_text(config_map: Resource) -> str:
-    """Return the worker's configuration, YAML; empty when the ConfigMap holds none. The chart calls it nfd-worker.conf,
-    OpenShift nfd-worker-conf."""
+    """Return the YAML of the worker's configuration. Return an empty string if the ConfigMap has none. The key is
+    nfd-worker.conf in the chart and nfd-worker-conf in OpenShift.
+    """
     return next(
         (
             str(text)
@@ -64,8 +67,10 @@ def worker_text(config_map: Resource) -> str:
 
 
 def worker_config(data: typing.Any) -> WorkerConfig:
-    """:param data: the configuration, loaded
-    :raises ResourceError: of another form
+    """Parse the configuration of the worker. Missing settings have their defaults.
+
+    :param data: the configuration, loaded from YAML
+    :raises ResourceError: the configuration has another form
     """
     default = WorkerConfig()
     pci = _read_section(_read_section(data, "sources"), "pci")
@@ -95,11 +100,11 @@ def _read_text_list(data: typing.Mapping[str, typing.Any], key: str, default: tu
 
 
 def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -> typing.Optional[OlmObject]:
-    """Return a ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator; None when it is
-    about another one.
+    """Parse a ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator. Return None if it
+    belongs to another operator.
 
-    :param csv: with what the names of the package's ClusterServiceVersions begin
-    :raises ResourceError: neither has a name
+    :param csv: prefix of the names of the package's ClusterServiceVersions
+    :raises ResourceError: the object has no valid name, or another form
     """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
     name = text_of(OBJECT_NAME, name, title_of(resource))
@@ -135,5 +140,5 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
 
 
 def _list_true_conditions(conditions: typing.Iterable[Resource]) -> typing.Iterator[Resource]:
-    """Yield those of a Subscription's conditions that hold; each of its types names a trouble."""
+    """Yield the conditions of a Subscription that are true. Each type of condition is a problem."""
     return (item for item in conditions if item.get("status") == "True")

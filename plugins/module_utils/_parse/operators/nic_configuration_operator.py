@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects of NVIDIA's NIC configuration operator, as the API server sends them, to facts.
+"""Parse the objects of NVIDIA's NIC configuration operator into facts.
 
-NicDevice of configuration.net.nvidia.com/v1alpha1: ``status`` says what a card is, ``spec`` which templates decide on
-it, conditions how far they are [nic-configuration-operator api/v1alpha1/nicdevice_types.go, pkg/consts/consts.go].
+NicDevice of configuration.net.nvidia.com/v1alpha1: ``status`` describes the card, ``spec`` has the templates that apply
+to it, and the conditions have the progress [nic-configuration-operator api/v1alpha1/nicdevice_types.go,
+pkg/consts/consts.go].
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _CONDITIONS = ("ConfigUpdateInProgress", "FirmwareUpdateInProgress", "FirmwareCo
 
 
 def nic_device(resource: Resource) -> NicDevice:
-    """Parse a card of a node. The operator writes PSIDs in lower case.
+    """Parse a NicDevice, a card of a node. The operator writes PSIDs in lower case. The result has them in upper case.
 
-    :raises ResourceError: no such object, or one of which the operator has not said yet where it is
+    :raises ResourceError: the object is not a valid NicDevice, or its status has no node or no port yet
     """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
     what = f"NicDevice {name}"
@@ -64,19 +65,21 @@ def nic_device(resource: Resource) -> NicDevice:
 
 
 def node_of(resource: Resource) -> str:
-    """The node of a NicDevice whose status may not be readable: the daemon of the operator makes the Node its owner
-    [nic-configuration-operator internal/controller/devicediscovery_controller.go]. Empty where it has no such owner.
+    """Return the node of a NicDevice whose status may be invalid. The daemon of the operator makes the Node the owner
+    of the NicDevice [nic-configuration-operator internal/controller/devicediscovery_controller.go]. Return an empty
+    string if it has no such owner.
 
-    :raises ResourceError: no such object
+    :raises ResourceError: the object is not a valid NicDevice
     """
     owners = items_of(mapping_at(resource, "metadata"), "ownerReferences", name_of(resource))
     return next((known(SUBDOMAIN, owner.get("name")) for owner in owners if owner.get("kind") == "Node"), "")
 
 
 def nic_state(resource: Resource) -> NicState:
-    """Parse the progress of the operator with the settings of a card. Only a condition of this generation counts.
+    """Parse the progress with which the operator applies the settings of a card. ``seen`` is true if the condition
+    belongs to the present generation.
 
-    :raises ResourceError: no such object
+    :raises ResourceError: the object is not a valid NicDevice
     """
     name, configuration = name_of(resource), mapping_at(resource, "spec", "configuration")
     conditions = {str(item.get("type")): item for item in items_of(mapping_at(resource, "status"), "conditions", name)}
@@ -94,10 +97,11 @@ def nic_state(resource: Resource) -> NicState:
 
 
 def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
-    """Parse a template, and whose it is.
+    """Parse a NicConfigurationTemplate, and determine whether linerate.rdma created it.
 
-    :param label: by whose value the collection knows what it made
-    :raises ResourceError: no such object
+    :param label: name of the label that marks the creator
+    :param manager: value of the label on objects of linerate.rdma
+    :raises ResourceError: the object is not a valid NicConfigurationTemplate
     """
     name = name_of(resource)
     cards = mapping_at(resource, "status").get("nicDevices")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects of OpenShift's Node Tuning Operator to facts. [cluster-node-tuning-operator pkg/apis/tuned/v1,
-performanceprofile/v2; pkg/tuned/status.go]"""
+"""Parse the objects of OpenShift's Node Tuning Operator into facts. [cluster-node-tuning-operator pkg/apis/tuned/v1,
+performanceprofile/v2; pkg/tuned/status.go]
+"""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ from ..kubernetes.resource import Resource, excerpt_of, items_of, mapping_at, na
 
 
 def node_profile(resource: Resource) -> NodeProfile:
-    """Parse a tuned.openshift.io/v1 Profile, named as its node.
+    """Parse a tuned.openshift.io/v1 Profile, which has the name of its node.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid Profile
     """
     name = name_of(resource)
     what = f"Profile {name}"
@@ -36,9 +37,10 @@ def node_profile(resource: Resource) -> NodeProfile:
 
 
 def invalid(resource: Resource) -> str:
-    """Return why the operator does not take a Tuned; empty where it does, or does not say.
+    """Return the reason why the operator rejects a Tuned. Return an empty string if it accepts the Tuned, or has not
+    judged it.
 
-    :raises ResourceError: no Tuned
+    :raises ResourceError: the object is not a valid Tuned
     """
     valid = _find_condition(mapping_at(resource, "status"), "Valid", f"Tuned {name_of(resource)}")
     if valid.get("status") != "False":
@@ -47,17 +49,18 @@ def invalid(resource: Resource) -> str:
 
 
 def selected_nodes(resource: Resource) -> dict[str, str]:
-    """Labels of the nodes that a PerformanceProfile is for.
+    """Return the labels of the nodes that a PerformanceProfile selects.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid PerformanceProfile
     """
     return {str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()}
 
 
 def recommends(resource: Resource) -> dict[str, int]:
-    """Priority of each profile that a Tuned recommends; of several the one that wins.
+    """Return the priority of each profile that a Tuned recommends. If a profile is recommended several times, return
+    its lowest number, which wins.
 
-    :raises ResourceError: no Tuned
+    :raises ResourceError: the object is not a valid Tuned
     """
     found: dict[str, int] = {}
     what = f"Tuned {name_of(resource)}"

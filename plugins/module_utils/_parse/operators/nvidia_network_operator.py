@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects of NVIDIA's network operator and of multus, as the API server sends them, to facts.
+"""Parse the objects of NVIDIA's network operator and of multus into facts.
 
-Where each kind says how far it is: status.state and status.appliedStates of a NicClusterPolicy, status.state and
-status.reason of the networks [network-operator v26.4.1 api/v1alpha1], status.allocations of the pools of nv-ipam, and
-the text of a NetworkAttachmentDefinition.
+Each kind reports its progress in another field: status.state and status.appliedStates of a NicClusterPolicy,
+status.state and status.reason of the networks [network-operator v26.4.1 api/v1alpha1], status.allocations of the pools
+of nv-ipam. A NetworkAttachmentDefinition has its CNI configuration as text.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 
 
 def reported(resource: Resource) -> Reported:
-    """Parse an object whose status says how far it is. A status of an older wish is none: newer releases say of which
-    generation their conditions are.
+    """Parse an object whose status reports its progress. The state is empty if a condition belongs to an older
+    generation. Newer releases set observedGeneration in their conditions.
 
-    :raises ResourceError: no such object
+    :raises ResourceError: the object has another form
     """
     name, status, metadata = name_of(resource), mapping_at(resource, "status"), mapping_at(resource, "metadata")
     kind = known(WORD, resource.get("kind"))
@@ -58,9 +58,9 @@ def _describe_applied_state(item: typing.Mapping[str, typing.Any]) -> str:
 
 
 def nic_policy(resource: Resource) -> NicPolicy:
-    """Parse a NicClusterPolicy, with whose it is.
+    """Parse a NicClusterPolicy, including whether linerate.rdma created it and which managers wrote its configurations.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid NicClusterPolicy
     """
     spec = mapping_at(resource, "spec")
     configs = {part: str(mapping_at(spec, part).get("config") or "") for part in _CONFIGS}
@@ -74,8 +74,9 @@ def nic_policy(resource: Resource) -> NicPolicy:
 
 
 def _find_config_manager(resource: Resource, part: str) -> str:
-    """Return the manager that wrote the part's configuration, as server-side apply keeps it; empty when it is the
-    collection, or not known."""
+    """Return the field manager that wrote the configuration of a part, as server-side apply records it. Return an empty
+    string if the manager is linerate.rdma or unknown.
+    """
     for entry in items_of(mapping_at(resource, "metadata"), "managedFields", "metadata"):
         if "f:config" in mapping_at(entry, "fieldsV1", "f:spec", f"f:{part}") and entry.get("manager") != MANAGER:
             return str(entry.get("manager") or "")
@@ -83,9 +84,9 @@ def _find_config_manager(resource: Resource, part: str) -> str:
 
 
 def attachment(resource: Resource) -> Attachment:
-    """Parse a NetworkAttachmentDefinition: its first plugin, or why multus could not read it.
+    """Parse a NetworkAttachmentDefinition: its first plugin, or the reason why multus could not read it.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid NetworkAttachmentDefinition
     """
     name = name_of(resource)
     if why_not_read(resource):

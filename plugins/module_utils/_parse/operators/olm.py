@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects of OLM v0. Their forms: github.com/operator-framework/api, pkg/operators/v1alpha1 and v1, and
-packages.operators.coreos.com/v1."""
+"""Parse the objects of OLM v0. Their forms: github.com/operator-framework/api, pkg/operators/v1alpha1 and v1, and
+packages.operators.coreos.com/v1.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +30,15 @@ def _has_own_labels(resource: Resource) -> bool:
 
 
 def _describe_condition(parent: Resource) -> str:
-    """Reason and message."""
+    """Return the reason and the message of a condition, joined by a colon."""
     return ": ".join(_read_text(parent, key) for key in ("reason", "message") if parent.get(key))
 
 
 def catalog(resource: Resource) -> Catalog:
-    """:raises ResourceError: no CatalogSource"""
+    """Parse a CatalogSource.
+
+    :raises ResourceError: the object is not a valid CatalogSource
+    """
     status = mapping_at(resource, "status")
     state = _read_text(mapping_at(status, "connectionState"), "lastObservedState")
     return Catalog(
@@ -47,9 +51,9 @@ def catalog(resource: Resource) -> Catalog:
 
 
 def package(resource: Resource) -> Package:
-    """Parse a PackageManifest, which is a package as one catalog offers it.
+    """Parse a PackageManifest, which describes a package of one catalog.
 
-    :raises ResourceError: none, or it does not name its catalog
+    :raises ResourceError: the object is not a valid PackageManifest, or does not name its catalog
     """
     name, status = name_of(resource), mapping_at(resource, "status")
     if not status.get("catalogSource"):
@@ -70,7 +74,10 @@ def package(resource: Resource) -> Package:
 
 
 def operator_group(resource: Resource) -> OperatorGroup:
-    """:raises ResourceError: no OperatorGroup"""
+    """Parse an OperatorGroup.
+
+    :raises ResourceError: the object is not a valid OperatorGroup
+    """
     name, spec = name_of(resource), mapping_at(resource, "spec")
     selector = mapping_at(spec, "selector")
     selects = bool(mapping_at(selector, "matchLabels") or items_of(selector, "matchExpressions", name))
@@ -86,9 +93,9 @@ def operator_group(resource: Resource) -> OperatorGroup:
 
 
 def subscription(resource: Resource) -> Subscription:
-    """One of no package is nobody's: any tenant can make it.
+    """Parse a Subscription. Any tenant can create one, so its package may be empty.
 
-    :raises ResourceError: no Subscription
+    :raises ResourceError: the object is not a valid Subscription
     """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
     conditions = [item for item in items_of(status, "conditions", name) if item.get("status") == "True"]
@@ -110,7 +117,10 @@ def subscription(resource: Resource) -> Subscription:
 
 
 def install_plan(resource: Resource) -> InstallPlan:
-    """:raises ResourceError: no InstallPlan"""
+    """Parse an InstallPlan.
+
+    :raises ResourceError: the object is not a valid InstallPlan
+    """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
     bundles = [
         condition
@@ -138,7 +148,10 @@ def _is_failed_condition(condition: Resource) -> bool:
 
 
 def service_version(resource: Resource) -> ServiceVersion:
-    """:raises ResourceError: no ClusterServiceVersion"""
+    """Parse a ClusterServiceVersion.
+
+    :raises ResourceError: the object is not a valid ClusterServiceVersion
+    """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
     deployments = items_of(mapping_at(spec, "install", "spec"), "deployments", name)
     return ServiceVersion(
@@ -161,8 +174,9 @@ def service_version(resource: Resource) -> ServiceVersion:
 
 
 def _compute_service_name(webhook: Resource) -> str:
-    """Name of the Service that OLM makes for a webhook (pkg/controller/install/webhook.go): of its deployment, without
-    dots."""
+    """Return the name of the Service that OLM creates for a webhook (pkg/controller/install/webhook.go): the name of
+    its deployment with dashes for dots, and the suffix ``-service``.
+    """
     return f"{_read_text(webhook, 'deploymentName').replace('.', '-')}-service"
 
 

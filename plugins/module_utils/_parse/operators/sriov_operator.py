@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The kinds of the SR-IOV network operator, and its installation, to facts."""
+"""Parse the kinds of the SR-IOV network operator, and the objects of its installation, into facts."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
 
 
 def node_state(resource: Resource) -> NodeState:
-    """Parse a SriovNetworkNodeState. The config daemon of the node writes its status: where anything of it is not of
-    its type, the state is one that failed, with the reason, and that of the other nodes counts.
+    """Parse a SriovNetworkNodeState. The config daemon of the node writes its status. If a value in it is invalid, the
+    result is a failed state with the reason, so that the other nodes can still be processed.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object has no valid name
     """
     name = text_of(SUBDOMAIN, name_of(resource), "SriovNetworkNodeState")
     try:
@@ -87,9 +87,9 @@ def _parse_node_state(resource: Resource, name: str) -> NodeState:
 
 
 def _each_once(items: typing.Sequence[_Item], what: str) -> tuple[_Item, ...]:
-    """Return the functions of a list.
+    """Return the items of a list as a tuple.
 
-    :raises ResourceError: two entries have one PCI address
+    :raises ResourceError: two items have the same PCI address
     """
     number = find_second(list_keys(type(items[0])), items) if items else None
     if number is not None:
@@ -124,9 +124,9 @@ def _parse_vf_group(group: Resource, what: str) -> VfGroup:
 
 
 def vf_range(text: str, what: str) -> tuple[int, int]:
-    """Indices of virtual functions, as ``0-3``.
+    """Return the first and the last index of a range of virtual functions, such as ``0-3``.
 
-    :raises ResourceError: another form
+    :raises ResourceError: the text has another form
     """
     first, dash, last = text.partition("-")
     if not dash:
@@ -169,7 +169,7 @@ def _number_at(parent: Resource, key: str, what: str) -> typing.Optional[int]:
 def policy(resource: Resource) -> Policy:
     """Parse a SriovNetworkNodePolicy.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid SriovNetworkNodePolicy
     """
     name = name_of(resource)
     what = f"SriovNetworkNodePolicy {name}"
@@ -200,7 +200,7 @@ def policy(resource: Resource) -> Policy:
 def node_pool(resource: Resource) -> NodePool:
     """Parse a SriovNetworkPoolConfig.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid SriovNetworkPoolConfig
     """
     name, spec = name_of(resource), mapping_at(resource, "spec")
     limit = spec.get("maxUnavailable")
@@ -218,7 +218,7 @@ def node_pool(resource: Resource) -> NodePool:
 def operator_settings(resource: Resource) -> OperatorSettings:
     """Parse a SriovOperatorConfig.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid SriovOperatorConfig
     """
     name, spec = name_of(resource), mapping_at(resource, "spec")
     return OperatorSettings(
@@ -229,10 +229,10 @@ def operator_settings(resource: Resource) -> OperatorSettings:
 
 
 def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
-    """Return the operator's ConfigMap supported-nic-ids, whose values are ``vendor device virtual-device``.
+    """Parse the operator's ConfigMap supported-nic-ids. Each value is ``vendor device virtual-device``.
     [sriov-network-operator api/v1/helper.go]
 
-    :raises ResourceError: a value of another form
+    :raises ResourceError: a value has another form
     """
     found = []
     for name, value in sorted(mapping_at(resource, "data").items()):
@@ -247,9 +247,9 @@ def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
 
 
 def installation(resource: Resource) -> OperatorInstallation:
-    """Return the operator's Deployment.
+    """Parse the operator's Deployment.
 
-    :raises ResourceError: none
+    :raises ResourceError: the object is not a valid Deployment
     """
     labels = mapping_at(resource, "metadata", "labels")
     containers = items_of(mapping_at(resource, "spec", "template", "spec"), "containers", title_of(resource))
@@ -272,15 +272,15 @@ def installation(resource: Resource) -> OperatorInstallation:
 def kept_release(
     namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource], proven: bool
 ) -> typing.Optional[RetainedObject]:
-    """Return why a Helm release is not proven to be the collection's: any user may have installed one of that name.
-    None where it is proven.
+    """Return the reason why a Helm release must be kept: it is not proven that linerate.rdma installed it, and any user
+    may have installed a release of that name. Return None if it is proven.
 
-    Helm keeps no mark of ours. The collection makes the namespace of the operator where there is none, and then
+    Helm stores no mark of linerate.rdma. If the operator's namespace does not exist, linerate.rdma creates it and then
     installs the operator into it.
 
-    :param ours: whether the namespace carries the label of the collection. Who makes a namespace may label it so
+    :param ours: the namespace has the label of linerate.rdma. The creator of a namespace can set this label
     :param operators: Deployments in the namespace that run the operator
-    :param proven: whether a ClusterRoleBinding proves the release
+    :param proven: a ClusterRoleBinding proves the release
     """
     made = any(release_of(item) == (release, namespace) for item in operators)
     if ours and made and proven:
@@ -294,11 +294,11 @@ def kept_release(
 
 
 def runs_operator(containers: typing.Iterable[Resource]) -> bool:
-    """Return whether containers of a Deployment are the SR-IOV network operator, whichever way it was installed.
+    """Return whether the containers of a Deployment run the SR-IOV network operator, for each kind of installation.
 
-    By what they run and are told, not by a name, which Helm's fullnameOverride changes.
+    The commands and the environment decide. Names do not, because Helm's fullnameOverride changes them.
 
-    :raises ResourceError: a container of another form
+    :raises ResourceError: a container has another form
     """
     return any(
         "sriov-network-operator" in texts_of(container, "command", "a container")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Requests of the program that mpirun starts in the place of ssh (see _render/measurement/collectives.py), as a pod
-prints them: three lines each."""
+"""Parse the requests of the program that mpirun starts in place of ssh, as a pod prints them. See
+_render/measurement/collectives.py. Each request has three lines.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ _MOST_WORDS = 1 << 17
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A daemon to start.
+    """A request to start a daemon of mpirun.
 
-    :ivar number: of the request in its run
-    :ivar host: host name of the pod in which it shall run
-    :ivar words: of the shell there
+    :ivar number: number of the request in its run
+    :ivar host: host name of the pod in which the daemon must run
+    :ivar words: command line for the shell in that pod
     """
 
     number: int
@@ -30,7 +31,9 @@ class Request:
 
 
 def parse_requests(text: str) -> tuple[Request, ...]:
-    """Return the requests that are whole. Never raises: mpirun ends by itself where one of them is not answered."""
+    """Return the requests that are complete. This function never raises an error. mpirun ends by itself if a request is
+    not answered.
+    """
     lines = text.splitlines()
     found = []
     for place, line in enumerate(lines):

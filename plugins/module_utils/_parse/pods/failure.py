@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which known failure the output of rping, perftest or iperf3 shows.
+"""Classify the failure in the output of rping, perftest or iperf3.
 
 Texts: perftest 4.5 and 25.01, rping of rdma-core 44 and 56, and iperf3 3.12 and 3.18, from captures and from their
-sources. The order matters: the first match wins, so the special texts stand before the general ones that follow them in
-the same output.
+sources. The order of the patterns matters, because the first match wins. A specific text precedes the general text that
+follows it in the same output.
 """
 
 from __future__ import annotations
@@ -170,18 +170,22 @@ _MOST = 256 * 1024
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-    """:ivar evidence: the line that decided, as the tool printed it"""
+    """The failure of a command.
+
+    :ivar evidence: the line that determined the kind, as the tool printed it
+    """
 
     kind: Kind
     evidence: str
 
 
 def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typing.Optional[Failure]:
-    """Return the failure of one command, None when it exited with 0.
+    """Return the failure of a command. Return None if it exited with 0 within its time limit.
 
-    The exit code decides whether it failed: a run whose server was killed prints a perfect row and exits with 1.
+    The exit code determines whether it failed. A run whose server was killed prints a valid row and exits with 1.
 
-    :param text: what it printed, errors and all
+    :param exit_code: exit code of the command; None if it is unknown because the connection to the pod broke
+    :param text: output of the command, including stderr
     """
     if exit_code == 0 and not timed_out:
         return None
@@ -218,8 +222,9 @@ def _classify_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) 
 
 
 def _find_failed_completion(kind: Kind, text: str) -> typing.Optional[Failure]:
-    """Return the first failed completion that is a cause, or of kind ``flushed`` the first flushed one; None without
-    one."""
+    """Return the first failed completion that is a cause or, for the kind ``flushed``, the first flushed completion.
+    Return None if there is none.
+    """
     statuses = [(int(match[1]), match.start()) for match in re.finditer(_STATUS, text)]
     wanted = (
         completions.FLUSHED
@@ -234,8 +239,9 @@ def _find_failed_completion(kind: Kind, text: str) -> typing.Optional[Failure]:
 
 
 def _classify_gids(text: str, evidence: str) -> Failure:
-    """Return the failure of queue pairs that could not be connected: by a GID of zeros, which names no address, or by
-    two that do not fit."""
+    """Return the failure of queue pairs that could not be connected: ``no_gid`` if a GID is all zeros, otherwise
+    ``gid``.
+    """
     ends = _ADDRESS.findall(text)
     zero = [end for end, gid in ends if not gid.strip("0:")]
     if not zero:

@@ -1,26 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A command in a pod with bytes for its stdin: what is sent, and the answer out of the bytes that come back. Both ends
-of one protocol.
+"""Run a command with stdin in a pod: the shell script that wraps the command, and the client side of its protocol.
 
-The API server's word for how a command ended is not taken. It says success for streams that a proxy, a konnectivity
-agent or a kubelet cut in the middle [kubernetes/kubernetes#124571, kubernetes-sigs/apiserver-network-proxy#748], and
-stdin can't be closed alone before version 5 of the protocol. So the command runs in a shell of ours, and that tells
-where the command begins and ends:
+The exit status from the API server is not reliable. It reports success for streams that a proxy, a konnectivity agent
+or a kubelet cut off [kubernetes/kubernetes#124571, kubernetes-sigs/apiserver-network-proxy#748]. Before version 5 of
+the exec protocol, stdin cannot be closed separately. The command therefore runs in a wrapper shell that marks the
+beginning and the end of the command:
 
-1. the shell prints ``@linerate-begin`` and waits. Until then nothing of the command ran, whatever happened to the
-   connection;
-2. we send a line with a token and the number of bytes of stdin, and those bytes. The token is on no command line, so
-   that no output holds it by accident;
-3. the command prints what it prints. Behind it, on both streams, comes a line ``@linerate-end TOKEN CODE``. What a
-   child prints later is not of the answer;
-4. we send the token, and the shell prints ``@linerate-heard TOKEN``. The stream is in order, so all of stdin was there:
-   a command that found a part of it and exited with 0 is no answer. And the shell outlives what it printed: what comes
-   in the last moment of a process may be lost;
-5. we send an empty line, and the shell ends. So it does when its stdin ends.
+1. The shell prints ``@linerate-begin`` and waits. No part of the command runs before this line.
+2. The client sends a line with a token and the size of stdin in bytes, and then stdin.
+3. The command runs. The shell then prints the line ``@linerate-end TOKEN CODE`` on both streams.
+4. The client sends the token, and the shell prints ``@linerate-heard TOKEN``.
+5. The client sends an empty line, and the shell ends. It also ends if its stdin ends.
 
-``head`` takes exactly the bytes of stdin: that of busybox reads more than it was asked for, but there is no more until
-the command has ended.
+The token is on no command line, so no output contains it by accident. Output that a child process prints after step 3
+is not part of the answer. The stream is in order, so step 4 proves that all of stdin arrived. A command that received
+only a part of stdin and exited with 0 is not a complete answer. Step 4 also keeps the shell running until its output
+has arrived, because output from the last moment of a process may be lost.
+
+``head`` takes exactly the bytes of stdin. The ``head`` of busybox may read more than requested, but the client sends no
+more until the command has ended.
 """
 
 from __future__ import annotations
@@ -60,11 +59,14 @@ SHELL = ("/bin/sh", "-c", _SHELL, "sh")
 
 
 class Exchange:
-    """One command: bytes that came go in, bytes to send and the answer come out. It reads and writes nothing by
-    itself."""
+    """The client side of one command. It takes received bytes, and returns the bytes to send and the answer. It does no
+    I/O.
+    """
 
     def __init__(self, token: str, stdin: bytes = b"") -> None:
-        """:param token: that nobody can guess, of letters and digits, another one for each exchange"""
+        """:param token: unguessable text of letters and digits, unique for each exchange
+        :param stdin: bytes for the stdin of the command
+        """
         self._token = token.encode()
         self._stdin = stdin
         self._head = bytearray()
@@ -75,9 +77,9 @@ class Exchange:
         self._ended = False
 
     def feed(self, channel: int, data: bytes) -> None:
-        """Take bytes as they came, in pieces of any size.
+        """Process received bytes, in pieces of any size.
 
-        :raises ParseError: they are not of our shell, or the streams name two exit codes
+        :raises ParseError: the bytes are not from the wrapper shell, or the streams have different exit codes
         """
         if channel not in self._streams or not data:
             return
@@ -111,13 +113,13 @@ class Exchange:
             self._due.append(b"\n")
 
     def due(self) -> list[bytes]:
-        """Return the bytes to send now, in this order; each piece is returned once."""
+        """Return the pieces to send now, in this order. Each piece is returned once."""
         due, self._due = [piece for piece in self._due if piece], []
         return due
 
     @property
     def answer(self) -> typing.Optional[Answer]:
-        """None as long as anything is missing."""
+        """The exit code and the output of the command. None until the answer is complete."""
         code = self._streams[STDOUT].code
         if not self._heard or code is None:
             return None
@@ -125,22 +127,24 @@ class Exchange:
 
     @property
     def came(self) -> tuple[int, int]:
-        """Bytes of the command's stdout and stderr, up to now."""
+        """The number of bytes of the command's stdout and stderr so far."""
         return len(self._streams[STDOUT].text), len(self._streams[STDERR].text)
 
     @property
     def size(self) -> int:
-        """Bytes that are held; nothing is copied."""
+        """The number of bytes in memory. No data is copied."""
         return sum(stream.size for stream in self._streams.values())
 
     @property
     def said(self) -> str:
-        """Return stderr: before the command began, the messages of the shell or of the container's runtime."""
+        """The text on stderr. Before the command begins, these are messages of the shell or of the container
+        runtime.
+        """
         return self._streams[STDERR].text.decode(errors="replace").strip()
 
     @property
     def missing(self) -> str:
-        """Return why it is not a complete answer, in words; empty when it is."""
+        """The part of the answer that is missing. Empty if the answer is complete."""
         if self._heard:
             return ""
         if not self.began:
@@ -156,7 +160,7 @@ class Exchange:
 
 
 class _Stream:
-    """The output on one of the two streams."""
+    """The output of the command on one stream."""
 
     def __init__(self, token: bytes) -> None:
         self._end = re.compile(rb"\n@linerate-end %s ([0-9]{1,3})\n" % re.escape(token))

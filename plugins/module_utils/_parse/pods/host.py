@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the probe in an observer printed (see _render/measurement/commands.py) to an HCA and its virtual functions, as
-the host has them at this moment."""
+"""Parse the output of the probe in an observer: an HCA and its virtual functions, as the host has them at this moment.
+See _render/measurement/commands.py.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +29,15 @@ Interface = typing.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 
 @dataclasses.dataclass(frozen=True)
 class PodHost:
-    """:ivar probe: what the probe of a pod shows as well, here of all functions of the HCA
+    """An HCA and its virtual functions on a host.
+
+    :ivar probe: the values that the probe of a pod reports too, here for all functions of the HCA
     :ivar functions: PCI address of each virtual function, by its number
-    :ivar netdevs: of each function, those that are in the host's network namespace
+    :ivar netdevs: network interfaces of each function in the host's network namespace
     :ivar active: RDMA devices whose port is active
-    :ivar rnics: RDMA devices of iWARP, which connect over rdma_cm alone
-    :ivar settings: what the physical function has set for its virtual ones, by their number
-    :ivar addresses: of each netdev, with the length of their prefix
+    :ivar rnics: RDMA devices of iWARP, which can connect only over rdma_cm
+    :ivar settings: settings of the virtual functions on the physical function, by their number
+    :ivar addresses: addresses of each network interface, with their prefix lengths
     """
 
     probe: Probe
@@ -48,7 +51,7 @@ class PodHost:
     def device(self, function: str) -> str:
         """Return the RDMA device of a function in the host's namespaces.
 
-        :raises RdmaError: it has none
+        :raises RdmaError: the function has no network interface on the host, or not exactly one RDMA device
         """
         netdevs = self.netdevs.get(function, ())
         if not netdevs:
@@ -56,9 +59,10 @@ class PodHost:
         return self.probe.device(netdevs[0], function)
 
     def free(self, taken: typing.Container[str]) -> tuple[str, ...]:
-        """Virtual functions that no pod has, with an RDMA device; those with an active port first.
+        """Return the virtual functions that have an RDMA device and are not used by a pod. Those with an active port
+        come first.
 
-        :param taken: of our own pods
+        :param taken: functions that pods of linerate.rdma use
         """
         found = []
         for _number, function in sorted(self.functions.items()):
@@ -69,12 +73,14 @@ class PodHost:
         return tuple(function for _inactive, function in sorted(found, key=lambda item: item[0]))
 
     def administration(self, function: str) -> VfAdministration:
-        """Parse the settings of a virtual function; empty where they are not known."""
+        """Return the settings of a virtual function. Return empty settings if they are unknown."""
         number = next((number for number, address in self.functions.items() if address == function), -1)
         return self.settings.get(number, VfAdministration())
 
     def address(self, function: str) -> typing.Optional[str]:
-        """Return an address of a function's interface that others can connect to, IPv4 if there is one."""
+        """Return an address of a function's interface that other hosts can connect to, IPv4 if there is one. Return
+        None if there is none.
+        """
         found = [
             item
             for netdev in self.netdevs.get(function, ())
@@ -84,15 +90,16 @@ class PodHost:
         return next((str(item.ip) for item in sorted(found, key=lambda item: item.version)), None)
 
     def leads(self, function: str, address: str) -> bool:
-        """Return whether packets to an address certainly leave by this function: its interface is the only one with an
-        address in that network."""
+        """Return whether packets to an address are certain to leave through this function. This is so if no other
+        function's interface has an address in that network.
+        """
         wanted = ipaddress.ip_address(address)
         leading = {netdev for netdev, own in self.addresses.items() if any(wanted in item.network for item in own)}
         return bool(leading) and leading <= set(self.netdevs.get(function, ()))
 
 
 def parse_host(text: str, pf: str) -> PodHost:
-    """Parse the probe's lines. Never raises: what is missing shows when it is asked for.
+    """Parse the lines of the probe. This function never raises an error. A missing value is reported when it is used.
 
     :param pf: PCI address of the physical function
     """
@@ -127,7 +134,9 @@ def parse_host(text: str, pf: str) -> PodHost:
 
 
 def _list_addresses(text: str) -> dict[str, tuple[Interface, ...]]:
-    """Of ``ip -json address show``; an address that can't be read is left out, and nothing is connected to then."""
+    """Return the addresses of each interface from ``ip -json address show``. Invalid addresses are left out, and no
+    connection to them is made.
+    """
     try:
         links = decode_json(text, "ip -json address show", most_bytes=MOST_LINKS, unique=False)
     except ParseError:
@@ -153,7 +162,8 @@ def _parse_ip_interface(item: dict[str, typing.Any]) -> typing.Optional[Interfac
 
 
 def parse_throttled(text: str) -> typing.Optional[int]:
-    """Periods in which a container was held back from its CPUs since it began, by the ``cpu.stat`` of its cgroup; None
-    where it does not say."""
+    """Return the number of periods in which the CPUs of a container were throttled since it started, from ``cpu.stat``
+    of its cgroup. Return None if the text has no such number.
+    """
     match = _THROTTLED.search(text)
     return int(match.group(1)) if match else None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""JSON of an iperf3 client (``-J``), versions 3.7 to 3.18, to a bandwidth.
+"""Parse the JSON of an iperf3 client (``-J``), versions 3.7 to 3.18, into a bandwidth.
 
-The exit code lies: up to 3.12 at least, a client that cannot connect, or whose server was killed, writes ``error`` into
-its JSON and exits with 0. What counts is what the receiver counted: the sender also counts what it has still in its
-buffers.
+The exit code is not reliable. Up to at least 3.12, a client that cannot connect, or whose server was killed, writes
+``error`` into its JSON and exits with 0. The bytes that the receiver counted are used, because the sender also counts
+bytes that are still in its buffers.
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ _BEGIN = re.compile(r"^[ \t]*(\{)[ \t\r]*$", re.MULTILINE)
 
 
 class Iperf3Error(RdmaError):
-    """Text that is no result of iperf3. The message says what was missing, and quotes what was seen."""
+    """Text that is not a result of iperf3. The message describes the missing part and quotes the text."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Iperf3Report:
-    """:ivar average_gbps: over the whole test, all streams and both directions together, in Gb/s (decimal)
-    :ivar streams: that ran at once, in one direction
+    """The result of one run.
+
+    :ivar average_gbps: average over the whole test, all streams and both directions together, in Gb/s (decimal)
+    :ivar streams: streams that ran at the same time in one direction
     """
 
     average_gbps: float
@@ -41,10 +43,10 @@ class Iperf3Report:
 
 
 def parse(text: str) -> Iperf3Report:
-    """Parse what a client printed (lines before and after the JSON do no harm).
+    """Parse the output of a client. Lines before and after the JSON are ignored.
 
-    :raises Iperf3Error: no JSON, an error in it, no sum of what was received, or a value that is no measurement, or not
-        what bytes and seconds beside it say
+    :raises Iperf3Error: there is no JSON, it has an error or no sum of received bytes, or a rate is invalid or
+        contradicts its bytes and seconds
     """
     data = _find_json_object(text)
     if data is None:
@@ -67,7 +69,7 @@ def parse(text: str) -> Iperf3Report:
 
 
 def error(text: str) -> str:
-    """Return the error that the client reports; empty where it reports none."""
+    """Return the error that the client reports. Return an empty string if it reports none."""
     data = _find_json_object(text)
     return str(data.get("error") or "")[:300] if data is not None else ""
 
@@ -79,7 +81,10 @@ def _convert_to_gbps(value: typing.Any) -> float:
 
 
 def _require_consistent_rate(item: dict[str, typing.Any]) -> None:
-    """A rate is bytes over seconds; where both stand beside it they must say the same."""
+    """Compare a rate with its bytes and seconds, if all three are present.
+
+    :raises Iperf3Error: the rate differs by more than 5 %
+    """
     figures = [item.get(name) for name in ("bits_per_second", "bytes", "seconds")]
     rate, sent, seconds = (
         float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
@@ -94,7 +99,7 @@ def _require_consistent_rate(item: dict[str, typing.Any]) -> None:
 
 
 def _find_json_object(text: str) -> typing.Optional[dict[str, typing.Any]]:
-    """Return the JSON object, which begins in a line of its own."""
+    """Return the JSON object, which begins on a line of its own. Return None if there is no valid one."""
     begin = _BEGIN.search(text)
     if begin is None:
         return None

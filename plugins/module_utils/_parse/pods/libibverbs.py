@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Warnings of libibverbs, which stand above what a tool itself prints: why libibverbs shows the tool no device.
+"""Parse the warnings of libibverbs, which precede the output of a tool and explain why libibverbs finds no device.
 
-Texts: rdma-core's libibverbs/init.c and ibdev_nl.c, releases 17 to 57. "couldn't load driver" is no cause alone: an
+Texts: rdma-core's libibverbs/init.c and ibdev_nl.c, releases 17 to 57. "couldn't load driver" alone is not a cause. An
 image without the providers of other vendors prints it for each of them, and works.
 """
 
@@ -27,10 +27,10 @@ _SHOWN, _LONGEST = 4, 250
 
 
 class Warnings(typing.NamedTuple):
-    """All warnings of one output.
+    """The warnings in one output.
 
-    :ivar kind: of the one that explains why there is no device; None without one
-    :ivar lines: that one first, each once
+    :ivar kind: kind of the warning that explains why there is no device; None if no warning does
+    :ivar lines: the warnings, each once, with those of that kind first
     """
 
     kind: typing.Optional[Kind]
@@ -38,7 +38,7 @@ class Warnings(typing.NamedTuple):
 
 
 def parse(text: str) -> Warnings:
-    """Return the warnings of libibverbs in what a tool printed."""
+    """Return the warnings of libibverbs in the output of a tool."""
     lines = dict.fromkeys(line[line.index(_MARK) :].strip()[:_LONGEST] for line in text.splitlines() if _MARK in line)
     for kind, pattern in _PATTERNS:
         deciding = [line for line in lines if pattern.search(line)]

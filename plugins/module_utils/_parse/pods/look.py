@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the archive of _observe/node/look.py prints in an observer: a value or an error for each kind that was asked
-for."""
+"""Parse the output of the archive of _observe/node/look.py in an observer: a value or an error for each requested kind
+of fact.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +18,20 @@ MOST_BYTES = 4 * MIB
 
 
 class ObserverReply(typing.NamedTuple):
-    """:ivar value: of the fact, as data; None beside an error"""
+    """The reply of an observer for one kind of fact.
+
+    :ivar value: data of the fact; None if there is an error
+    :ivar error: error message; None if there is a value
+    """
 
     value: typing.Any
     error: typing.Optional[str]
 
 
 def parse_replies(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -> dict[str, ObserverReply]:
-    """Parse the reply of an observer, by kind.
+    """Parse the reply of an observer. Return the reply for each kind of fact.
 
-    :raises ParseError: no such answer
+    :raises ParseError: the text is not such a reply, or a kind is missing
     """
     data = decode_json(text, SOURCE, most_bytes=MOST_BYTES)
     return {kind: _parse_observer_reply(data.get(kind) if isinstance(data, dict) else None, kind) for kind in kinds}

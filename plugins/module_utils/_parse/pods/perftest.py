@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Text of perftest's tools (ib_write_bw, ib_read_bw, ib_send_bw; ib_write_lat), versions 4.4 to 26.04, to measurements.
+"""Parse the text output of perftest's tools (ib_write_bw, ib_read_bw, ib_send_bw, ib_write_lat), versions 4.4 to 26.04,
+into measurements.
 
-The text is parsed, not the JSON file: that is invalid before 24.01.0-0.38, holds only the last size of a sweep and has
-no unit. Row format, from perftest's ``RESULT_LINE`` and seen in captures of 4.5 and 25.01: at least five columns, split
-by blanks and tabs, ``#bytes #iterations peak average MsgRate``; values below 0.1 print six decimals, others two.
-Further columns follow with some options.
+The text is parsed instead of the JSON file. The JSON file is invalid before 24.01.0-0.38, has only the last size of a
+sweep, and has no unit. Row format, from perftest's ``RESULT_LINE`` and captures of 4.5 and 25.01: at least five
+columns, separated by blanks and tabs, ``#bytes #iterations peak average MsgRate``. Values below 0.1 have six decimals,
+others two. Some options add columns.
 """
 
 from __future__ import annotations
@@ -46,14 +47,15 @@ _LONGEST, _MOST_LINES = 500, 1000
 
 
 class PerftestError(RdmaError):
-    """Text that is no result of a bandwidth tool. The message says what was missing, and quotes what was seen."""
+    """Text that is not a result of a perftest tool. The message describes the missing part and quotes the text."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PerftestRow:
-    """One row of the table: sizes in bytes, bandwidth in Gb/s (decimal), rate in million messages per second.
+    """One row of the table: size in bytes, bandwidth in Gb/s (decimal), rate in million messages per second.
 
-    :ivar peak_gbps: None where perftest did not measure it (with -D it prints zero), and where no link has it
+    :ivar peak_gbps: None if perftest did not measure it (with -D it prints zero), or if the value exceeds that of any
+        link
     """
 
     message_bytes: int
@@ -67,8 +69,8 @@ class PerftestRow:
 class PerftestReport:
     """The output of one run.
 
-    :ivar parameters: header lines, ``Device``: ``mlx5_16``, ``Link type``: ``IB``
-    :ivar rows: in their order, one for each message size
+    :ivar parameters: header lines, such as ``Device``: ``mlx5_16``, ``Link type``: ``IB``
+    :ivar rows: rows in their order, one for each message size
     """
 
     parameters: dict[str, str]
@@ -76,7 +78,7 @@ class PerftestReport:
 
     @property
     def largest(self) -> PerftestRow:
-        """Return the row of the largest message, which is the one to judge."""
+        """The row of the largest message, on which checks are based."""
         return max(self.rows, key=lambda row: row.message_bytes)
 
     @property
@@ -108,11 +110,11 @@ class PerftestReport:
 
 
 def parse(text: str) -> PerftestReport:
-    """Parse what a client printed (noise between the lines does no harm).
+    """Parse the output of a client. Other lines in the output are ignored.
 
-    :raises PerftestError: no table, no complete row, several rows of one size, or a value that is no measurement: zero,
-        negative, inf, nan or more than any link has, or of no message. Those come with exit code 0 when the CPU's clock
-        is unstable
+    :raises PerftestError: there is no table or no complete row, several rows have one size, or a value is not a
+        measurement: zero, negative, inf, nan, more than the bandwidth of any link, or without messages. perftest prints
+        such values with exit code 0 if the clock of the CPU is unstable
     """
     parameters: dict[str, str] = {}
     rows: list[PerftestRow] = []
@@ -155,8 +157,8 @@ def parse(text: str) -> PerftestReport:
 class LatencyRow:
     """The row of a latency tool: size in bytes, times in microseconds.
 
-    :ivar typical_us: the median
-    :ivar p99_us: that 99 % of the messages keep
+    :ivar typical_us: median latency
+    :ivar p99_us: latency that 99 % of the messages do not exceed
     """
 
     message_bytes: int
@@ -166,10 +168,10 @@ class LatencyRow:
 
 
 def parse_latency(text: str) -> LatencyRow:
-    """Parse what a client of ib_write_lat printed of one size: ``#bytes #iterations t_min t_max t_typical t_avg t_stdev
+    """Parse the output of an ib_write_lat client for one size: ``#bytes #iterations t_min t_max t_typical t_avg t_stdev
     99% 99.9%`` (``RESULT_FMT_LAT`` and ``REPORT_FMT_LAT`` of perftest's perftest_parameters.h).
 
-    :raises PerftestError: no table, no complete row or several, or a value that is no measurement
+    :raises PerftestError: there is not exactly one complete row of a table, or a value is not a measurement
     """
     rows, table = [], False
     for line in text.splitlines():

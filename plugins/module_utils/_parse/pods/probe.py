@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the probe in a pod printed (see _render/measurement/commands.py) to the RDMA device on the pod's virtual
-function.
+"""Parse the output of the probe in a pod, and find the RDMA device of the pod's virtual function. See
+_render/measurement/commands.py.
 
-In the shared RDMA namespace mode a pod sees the devices of all pods of its node: the device is found by the PCI address
-that the device plugin put into the environment, or by the netdev of the attachment; never by its place in a list.
+In the shared RDMA namespace mode a pod sees the devices of all pods on its node. The device is therefore found by the
+PCI address that the device plugin set in the environment, or by the network interface of the attachment. Its position
+in a list is never used.
 """
 
 from __future__ import annotations
@@ -34,13 +35,17 @@ _SPEED = re.compile(r"^(?P<gts>[0-9]+(?:\.[0-9]+)?) GT/s")
 
 
 class ProbeError(RdmaError):
-    """No RDMA device on the virtual function. The message says where it was looked for and what is there instead."""
+    """A virtual function without exactly one RDMA device. The message names the interface and the devices that were
+    found.
+    """
 
 
 class Binding(typing.NamedTuple):
-    """:ivar cpus: as taskset reads them; empty where it cannot be bound
-    :ivar text: what it is bound to, or why it is not
-    :ivar far: it may run on none of the CPUs of the function's NUMA node
+    """The CPUs to which a tool is bound.
+
+    :ivar cpus: CPU list for taskset; empty if the tool cannot be bound
+    :ivar text: description of the binding, or the reason why there is none
+    :ivar far: the tool cannot run on any CPU of the function's NUMA node
     """
 
     cpus: str
@@ -50,13 +55,16 @@ class Binding(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Probe:
-    """:ivar addresses: PCI addresses that the device plugin gave to the pod (PCIDEVICE_*)
-    :ivar pci_devices: RDMA devices of a PCI address, by sysfs
-    :ivar links: netdev of each RDMA device, by ``rdma -j link``
-    :ivar rates: of each RDMA device's port 1, in Gb/s
-    :ivar functions: PCI address of the physical function of each virtual one
+    """The devices and CPUs that a pod has.
+
+    :ivar addresses: PCI addresses that the device plugin gave to the pod (PCIDEVICE_*)
+    :ivar pci_devices: RDMA devices of each PCI address, from sysfs
+    :ivar links: network interface of each RDMA device, from ``rdma -j link``
+    :ivar rates: rate of port 1 of each RDMA device, in Gb/s
+    :ivar functions: PCI address of the physical function of each virtual function
     :ivar missing: tools that the image lacks
-    :ivar pcie: of the PCI address, or of its physical function: speed x width, less the encoding, in Gb/s
+    :ivar pcie: bandwidth of the PCI Express link of each PCI address, or of its physical function, in Gb/s: speed x
+        width, less the encoding
     """
 
     addresses: tuple[PciAddress, ...]
@@ -71,7 +79,9 @@ class Probe:
     _allowed: frozenset[int]
 
     def binding(self, address: str) -> Binding:
-        """Return the CPUs of the function's NUMA node that the pod may run on."""
+        """Return the CPUs of the function's NUMA node on which the pod may run, or the reason why a tool cannot be
+        bound to them.
+        """
         node, local = self._numa.get(address, "-1"), self._local.get(address, frozenset())
         if not node.isdigit() or not local:
             return Binding("", "not bound to a NUMA node: sysfs names none")
@@ -88,13 +98,14 @@ class Probe:
         return Binding(cpus, f"on CPUs {cpus} of NUMA node {node}")
 
     def numa_node(self, address: str) -> typing.Optional[int]:
-        """Return the NUMA node of a function; None where sysfs names none."""
+        """Return the NUMA node of a function. Return None if sysfs does not report one."""
         found = self._numa.get(address, "-1")
         return int(found) if found.isdigit() and NUMA_NODE.fits(int(found)) else None
 
     def near(self, address: str) -> typing.Optional[bool]:
-        """Return whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it where it can;
-        None where that is not known."""
+        """Return whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it if possible.
+        Return None if this is unknown.
+        """
         local = self._local.get(address, frozenset())
         if not self._numa.get(address, "-1").isdigit() or not local or not self._allowed:
             return None
@@ -110,7 +121,9 @@ class Probe:
         return {netdev: tuple(devices) for netdev, devices in found.items()}
 
     def find_devices(self, interface: str, resource_address: typing.Optional[str] = None) -> tuple[str, ...]:
-        """Return the RDMA devices that the attachment ``interface`` may have, by its PCI address before its name."""
+        """Return the RDMA devices that may belong to the attachment ``interface``. Its PCI address has priority over
+        its name.
+        """
         addresses = (resource_address,) if resource_address else self.addresses
         by_pci = tuple(device for address in addresses for device in self.pci_devices.get(address, ()))
         by_netdev = self._by_netdev.get(interface, ())
@@ -119,8 +132,8 @@ class Probe:
     def device(self, interface: str, resource_address: typing.Optional[str] = None) -> str:
         """Return the RDMA device of the attachment ``interface``.
 
-        :param resource_address: PCI address of the attachment from network-status, where multus says it
-        :raises ProbeError: none, or more than one
+        :param resource_address: PCI address of the attachment from network-status; None if multus did not write one
+        :raises ProbeError: there is no such device, or more than one
         """
         found = self.find_devices(interface, resource_address)
         if len(found) == 1:
@@ -136,8 +149,9 @@ class Probe:
 
 
 def parse(text: str) -> Probe:
-    """Parse the probe's lines ``<word> <rest>``; unknown lines are left out, and so are those whose names are none of a
-    kernel. Never raises: what is missing shows when it is asked for."""
+    """Parse the lines ``<word> <rest>`` of the probe. Unknown lines and lines with invalid names are ignored. This
+    function never raises an error. A missing value is reported when it is used.
+    """
     addresses: list[str] = []
     pci_devices: dict[str, list[str]] = {}
     links: dict[str, str] = {}
@@ -200,10 +214,10 @@ def parse(text: str) -> Probe:
 
 
 def _parse_cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:
-    """Parse a list of CPUs as the kernel writes it: 0-3,8. Nothing of a list that is none, or that is longer than that
-    of any machine, is trusted.
+    """Parse a list of CPUs as the kernel writes it, such as 0-3,8. Return an empty set if the list is invalid or too
+    long.
 
-    :param left: CPUs that it may have beside that
+    :param left: largest number of CPUs that the list may have
     """
     matches = [_CPUS.fullmatch(item) for item in text.strip().split(",", _MOST_RANGES)]
     spans = [
@@ -215,14 +229,16 @@ def _parse_cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:
 
 
 def _format_cpu_ranges(cpus: typing.AbstractSet[int]) -> str:
-    """Return the same text for a set of CPUs."""
+    """Return a set of CPUs as a list such as 0-3,8."""
     starts = sorted(cpu for cpu in cpus if cpu - 1 not in cpus)
     ends = sorted(cpu for cpu in cpus if cpu + 1 not in cpus)
     return ",".join(f"{first}-{last}" if first < last else f"{first}" for first, last in zip(starts, ends))
 
 
 def _parse_links(text: str) -> dict[str, str]:
-    """``rdma -j link`` in one line: a list of ports with ifname and, on Ethernet, netdev. Broken JSON is no link."""
+    """Return the network interface of each RDMA device, from the line of ``rdma -j link``: a list of ports with ifname
+    and, on Ethernet, netdev. Return an empty mapping if the JSON is invalid.
+    """
     try:
         entries = decode_json(text, "rdma -j link", unique=False)
     except ParseError:

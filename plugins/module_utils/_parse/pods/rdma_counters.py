@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Counters of the RDMA devices of a pod, as the script of _render/measurement/collectives.py prints them: ``count``,
-the device, the name of the file in sysfs, and the number in it (Documentation/ABI/stable/sysfs-class-infiniband of
-Linux)."""
+"""Parse the counters of a pod's RDMA devices. The script of _render/measurement/collectives.py prints a line for each:
+``count``, the device, the name of the file in sysfs, and its number (Documentation/ABI/stable/sysfs-class-infiniband of
+Linux).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ _MOST_LINES = 65_536
 
 
 def parse_counters(text: str) -> dict[str, dict[str, int]]:
-    """Return the counters of each device, by name. Never raises: what is no whole line is none, and a device of which
-    none was printed is not there."""
+    """Return the counters of each device, by name. This function never raises an error. Lines that are incomplete and
+    devices without a valid line are left out.
+    """
     found: dict[str, dict[str, int]] = {}
     for line in text.splitlines(keepends=True)[:_MOST_LINES]:
         match = _LINE.fullmatch(line)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Text of rping (librdmacm) to the number of round trips, and whether that is an end that its exit code hides."""
+"""Count the round trips in the output of rping (librdmacm), and find a failure that its exit code does not report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _DATA = re.compile(r"^ping data: rdma-ping-(?P<number>[0-9]+): ")
 
 @dataclasses.dataclass(frozen=True)
 class Pings:
-    """:ivar count: round trips that the client printed with -v, each with its own number, without a gap"""
+    """The round trips of a client.
+
+    :ivar count: round trips that the client printed with -v, numbered from 0 without a gap
+    """
 
     count: int
 
@@ -23,8 +26,8 @@ class Pings:
 def parse(stdout: str) -> Pings:
     """Count the ``ping data`` lines of a client that ran with -v.
 
-    A number that is missing or repeated ends the count: only an unbroken row from 0 is proof. Never raises; no such
-    line is a count of 0.
+    The count ends at a missing or repeated number, because only an unbroken sequence from 0 is proof. This function
+    never raises an error. The count is 0 if there is no such line.
     """
     count = 0
     for line in stdout.splitlines():
@@ -35,13 +38,13 @@ def parse(stdout: str) -> Pings:
 
 
 def short(stdout: str, wanted: int) -> typing.Optional[Failure]:
-    """Return the failure of a client that ended with 0 and made fewer round trips than it was asked for, None when it
-    made them.
+    """Return the failure of a client that exited with 0 after fewer round trips than requested. Return None if it made
+    all of them.
 
-    rping's client returns 0 whenever the other end disconnected first, also before the first round trip
+    rping's client returns 0 whenever the other end disconnected first, even before the first round trip
     (``rping_test_client`` of rdma-core's librdmacm/examples/rping.c: ``return (cb->state == DISCONNECTED) ? 0 : ret``).
 
-    :param wanted: round trips
+    :param wanted: requested number of round trips
     """
     count = parse(stdout).count
     if count >= wanted:
@@ -51,7 +54,9 @@ def short(stdout: str, wanted: int) -> typing.Optional[Failure]:
 
 
 def tail(text: str, lines: int = 3) -> str:
-    """Return the last lines of what a tool printed that are not empty, as one line; of none, "nothing was printed"."""
+    """Return the last lines of a tool's output that are not empty, joined into one line. Return "nothing was printed"
+    if there are none.
+    """
     return (
         " | ".join([line.strip() for line in text.splitlines() if line.strip()][-lines:])[:200] or "nothing was printed"
     )

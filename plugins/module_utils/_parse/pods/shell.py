@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the shell in a pod prints (see _render/measurement/commands.py) to the output and the exit code of each command
-that it ran.
+"""Split the output of the shell in a pod into the output and the exit code of each command. See
+_render/measurement/commands.py.
 
-Behind the output of each command comes a line of its own, ``@linerate <number> <exit code>``. Commands have consecutive
-numbers, and none begins before the one before it has ended.
+After the output of each command the shell prints a line ``@linerate <number> <exit code>``. Commands have consecutive
+numbers. A command begins only after the previous one has ended.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _LONGEST = 64
 
 
 class Stream:
-    """The output of the shell, in pieces of any size; each byte is read once. Never raises.
+    """The output of the shell, received in pieces of any size. Each byte is scanned once. No method raises an error.
 
-    What the commands before the present one printed is forgotten. So is what is more than ``most`` bytes of the present
-    one, and ``overflowed`` says so.
+    The output of earlier commands is discarded. Output of the current command beyond ``most`` bytes is discarded too,
+    and ``overflowed`` is set.
 
-    :param most: bytes of what one command prints
-    :ivar exit_code: of the present command; None while it runs, or has not begun
-    :ivar overflowed: whether the present command printed more than is kept; it is not read any further then
+    :param most: maximum output of one command in bytes
+    :ivar exit_code: exit code of the current command; None if it has not ended or not begun
+    :ivar overflowed: the current command printed more than the maximum. Its further output is ignored
     """
 
     def __init__(self, most: int = MOST_BYTES) -> None:
@@ -47,13 +47,13 @@ class Stream:
 
     @property
     def number(self) -> int:
-        """Return the number of the present command; the shell's own greeting is command 0."""
+        """The number of the current command. Command 0 is the start of the shell itself."""
         return self._number
 
     def begin(self) -> int:
-        """The next command is the present one.
+        """Make the next command the current one.
 
-        :returns: its number
+        :returns: number of the new current command
         """
         if self.exit_code is not None and self._begun:
             found = self._end.search(self._data, self._stop or 0)
@@ -68,7 +68,7 @@ class Stream:
         return self._number
 
     def feed(self, data: bytes) -> None:
-        """Take what came."""
+        """Process received bytes."""
         if data and not self.overflowed:
             self._data += data
             self._look()
@@ -92,19 +92,19 @@ class Stream:
 
     @property
     def text(self) -> str:
-        """Return the output of the present command so far."""
+        """The output of the current command so far."""
         return self._data[: self._stop].decode(errors="replace") if self._begun else ""
 
     def find(self, text: str, start: int = 0) -> int:
-        """Find the first place of a text in what the present command printed, -1 where it is not.
+        """Return the first position of a text in the output of the current command. Return -1 if the text is not found.
 
-        :param start: place from which on nobody has looked for it
+        :param start: position from which the output was not searched yet
         """
         return self._data.find(text.encode(), max(0, start - len(text.encode())), self._stop) if self._begun else -1
 
     @property
     def size(self) -> int:
-        """Bytes that the present command printed up to now."""
+        """The number of bytes that the current command has printed so far."""
         return (len(self._data) if self._stop is None else self._stop) if self._begun else 0
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which attributes of a BIOS are behind a key: by what the screen calls them, which vendors agree on, or by a table of
-names where that finds none."""
+"""Map each key of the BIOS settings to the BIOS attributes that belong to it. Display names are used first, because
+vendors agree on them. A table of attribute names is the fallback.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ from ..._model.node.bios import Key
 class KeyRow:
     """The names by which the attributes of a key are found.
 
-    :ivar display: display names, as patterns
-    :ivar without: display names that are of something else
-    :ivar names: of attributes. Each sign that is no letter and no digit stands for any such signs, or none: boards
-        write ``SR-IOVSupport``, ``SR_IOVSupport_0047`` and ``IntelVTforDirectedI/O(VT-d)#1E12``. One that ends in an
-        underscore may be followed by four hexadecimal digits, which change from board to board. ``#`` stands for a
-        number
+    :ivar display: patterns of display names
+    :ivar without: pattern of display names that belong to other settings
+    :ivar names: attribute names. A sequence of characters that are neither letters nor digits matches any such sequence
+        of at most four characters, because boards write ``SR-IOVSupport``, ``SR_IOVSupport_0047`` and
+        ``IntelVTforDirectedI/O(VT-d)#1E12``. A name that ends in an underscore may be followed by four hexadecimal
+        digits, which differ between boards. ``#`` matches a number
     """
 
     display: tuple[str, ...]
@@ -144,8 +145,9 @@ _NAMES = {key: re.compile("|".join(map(_build_key_pattern, row.names))) for key,
 
 
 def is_display(key: Key, name: str, display: str) -> bool:
-    """Return whether an attribute with this name and display name is one of the key's. Those whose name ends in
-    ``Changed`` are the BIOS's own notes."""
+    """Return whether an attribute with this name and display name belongs to the key. An attribute whose name ends in
+    ``Changed`` never does, because the BIOS uses such attributes for its own notes.
+    """
     without = _WITHOUT.get(key)
     return (
         bool(_DISPLAY[key].search(display))
@@ -155,5 +157,5 @@ def is_display(key: Key, name: str, display: str) -> bool:
 
 
 def is_name(key: Key, name: str) -> bool:
-    """Return whether an attribute of this name is one of the key's, by the table of names."""
+    """Return whether an attribute with this name belongs to the key, by the table of attribute names."""
     return _NAMES[key].fullmatch(name) is not None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The registry of a BIOS: what its attributes are called on the screen, which values they take, and when they can't be
-written. DMTF AttributeRegistry v1."""
+"""Parse the registry of a BIOS: the display names of its attributes, their allowed values, and the conditions under
+which they are read-only. DMTF AttributeRegistry v1.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,10 @@ _READ_ONLY = ("ReadOnly", "GrayOut")
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """:ivar equal: whether the attribute must have the value, or must not"""
+    """A condition on the value of an attribute.
+
+    :ivar equal: True if the attribute must have the value, False if it must not
+    """
 
     attribute: str
     equal: bool
@@ -31,9 +35,9 @@ class Condition:
 
 @dataclasses.dataclass(frozen=True)
 class Dependency:
-    """A property of an attribute that follows from the values of others.
+    """A property of an attribute that depends on the values of other attributes.
 
-    :ivar every: whether all conditions must hold; otherwise one of them is enough
+    :ivar every: all conditions must hold; otherwise one is enough
     """
 
     property: str
@@ -45,7 +49,7 @@ class Dependency:
 class Entry:
     """One attribute in the registry.
 
-    :ivar values: name and display name of each value that it may take
+    :ivar values: name and display name of each allowed value
     """
 
     name: str
@@ -58,8 +62,9 @@ class Entry:
     dependencies: tuple[Dependency, ...]
 
     def allowed(self, current: typing.Any) -> tuple[BiosValue, ...]:
-        """Return the values that it may take, in the form in which the BMC tells the current one: most by name,
-        Supermicro by display name."""
+        """Return the allowed values in the form in which the BMC reports the current value. Most BMCs use names.
+        Supermicro uses display names.
+        """
         names, labels = {name for name, _label in self.values}, {label for _name, label in self.values}
         by_label = current in labels and current not in names
         return tuple(BiosValue(label, name) if by_label else BiosValue(name, label) for name, label in self.values)
@@ -69,7 +74,9 @@ class Entry:
         return any(_is_dependency_active(one, attributes) for one in ruled) if ruled else self.hidden
 
     def why_read_only(self, attributes: typing.Mapping[str, typing.Any]) -> str:
-        """Return why this attribute can't be written on a BIOS with these values; empty when it can."""
+        """Return the reason why this attribute cannot be written while the BIOS has these values. Return an empty
+        string if it can.
+        """
         ruled = [one for one in self.dependencies if one.property in _READ_ONLY]
         for one in ruled:
             if _is_dependency_active(one, attributes):
@@ -89,19 +96,20 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Registry:
-    """A registry's description of the attributes that belong to a key. The same for all nodes of one model and BIOS
-    version."""
+    """The attributes of a registry that belong to a key. They are the same for all nodes of one model and BIOS
+    version.
+    """
 
     path: str
     entries: tuple[Entry, ...]
 
 
 def find_candidates(paths: typing.Iterable[str], name: str) -> tuple[str, ...]:
-    """Return the registries of a BMC that may be that of its BIOS: one, or several among which the systems that they
-    support decide.
+    """Return the registries of a BMC that may belong to its BIOS. If there are several, the systems that they support
+    decide.
 
-    :param paths: of the members of /redfish/v1/Registries
-    :param name: that Bios gives it; several vendors give one that is no member's
+    :param paths: members of /redfish/v1/Registries
+    :param name: name of the registry in the Bios resource. Some vendors give a name that no member has
     """
     found = [path for path in paths if last(path).lower().startswith(_PREFIX)]
     exact = [path for path in found if last(path).lower() == name.lower()]
@@ -110,10 +118,10 @@ def find_candidates(paths: typing.Iterable[str], name: str) -> tuple[str, ...]:
 
 
 def location(data: Data) -> str:
-    """Path of the body of a registry, in English where there are several languages. Its PublicationUri is somewhere in
-    the internet.
+    """Return the path of a registry's body on the BMC, in English if there are several languages. PublicationUri is not
+    used, because it is an address in the internet.
 
-    :raises ParseError: it names none
+    :raises ParseError: the registry has no such path
     """
     found = get_mapping(data, "a registry").get("Location")
     places = sorted(get_rows(found), key=lambda place: not text_at(place, "Language").lower().startswith("en"))
@@ -124,9 +132,9 @@ def location(data: Data) -> str:
 
 
 def supports(data: Data, model: str, serial: str) -> bool:
-    """Return whether a registry supports this system.
+    """Return whether a registry supports the system with this model or serial number.
 
-    :raises ParseError: it is no registry
+    :raises ParseError: the data is not a registry
     """
     named = {
         text_at(row, name)
@@ -139,7 +147,7 @@ def supports(data: Data, model: str, serial: str) -> bool:
 def parse(data: Data, path: str) -> Registry:
     """Parse the body of a registry.
 
-    :raises ParseError: no registry of attributes
+    :raises ParseError: the data is not an attribute registry, or it has too many attributes, rules or conditions
     """
     entries = get_inner(get_mapping(data, "a registry"), "RegistryEntries")
     found = [row for row in get_rows(entries.get("Attributes")) if isinstance(row.get("AttributeName"), str)]
@@ -193,7 +201,9 @@ def _parse_registry_entry(row: Data, locked: bool, dependencies: tuple[Dependenc
 
 
 def _parse_dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
-    """Return, by attribute, what makes it hidden or read-only. A dependency that is not understood is left out."""
+    """Return the dependencies that make an attribute hidden or read-only, by the name of the attribute. A dependency of
+    an unknown form is left out.
+    """
     found: dict[str, list[Dependency]] = {}
     for rule in (get_inner(item, "Dependency") for item in get_rows(data)):
         if str(rule.get("MapToValue")).lower() != "true" or rule.get("MapToProperty") not in ("Hidden", *_READ_ONLY):
@@ -219,7 +229,9 @@ def _parse_dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
 
 
 def _is_dependency_active(dependency: Dependency, attributes: typing.Mapping[str, typing.Any]) -> bool:
-    """An attribute that the BIOS does not tell decides nothing."""
+    """Return whether a dependency applies with these values. A condition on an attribute that the BIOS does not report
+    does not hold.
+    """
     answers = [
         attributes.get(condition.attribute) is not None
         and (str(attributes[condition.attribute]) == condition.value) == condition.equal

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every resource of a BMC has, as it is decoded from JSON. A part of another form than it must have is an error,
-never an empty fact."""
+"""Read the parts that all resources of a BMC share, as decoded from JSON. A required part of another form raises an
+error and never becomes an empty fact.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ MOST_LETTERS = 256
 
 
 def get_mapping(data: typing.Any, source: str) -> Data:
-    """Parse a resource.
+    """Return the data if it is a mapping.
 
-    :param source: what it is, for the error's text
-    :raises ParseError: it is none
+    :param source: name of the resource in messages
+    :raises ParseError: the data is not a mapping
     """
     if not isinstance(data, dict):
         raise ParseError(source, str(data), "an object")
@@ -29,7 +30,9 @@ def get_mapping(data: typing.Any, source: str) -> Data:
 
 
 def get_inner(data: Data, *names: str) -> Data:
-    """Return the object at this path; an absent one, and what is none, is empty. For parts that a BMC need not have."""
+    """Return the object at a path of names. Return an empty mapping if it is missing or not an object. Use this for
+    optional parts.
+    """
     for name in names:
         found = data.get(name)
         data = found if isinstance(found, dict) else {}
@@ -37,23 +40,25 @@ def get_inner(data: Data, *names: str) -> Data:
 
 
 def get_rows(data: typing.Any) -> list[Data]:
-    """Return the objects of a list; of anything else none. For parts that a BMC need not have."""
+    """Return the objects in a list. Return an empty list for any other value. Use this for optional parts."""
     return [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
 
 
 def text_at(data: Data, name: str) -> str:
-    """Return a text in one line; empty where there is none."""
+    """Return a text as one line of at most 200 characters. Return an empty string if it is missing or not a text."""
     found = data.get(name)
     return " ".join(found.split())[:200] if isinstance(found, str) else ""
 
 
 def is_path(text: typing.Any) -> bool:
-    """Return whether it is a path on the same BMC, which a request line can hold."""
+    """Return whether ``text`` is a path on the same BMC that is valid in a request line."""
     return PATH.fits(text)
 
 
 def link(data: typing.Any) -> str:
-    """Return the path of a reference; empty where it is none. One that leads away from this BMC is none."""
+    """Return the path of a reference. Return an empty string if the value is not a reference, or leads to another
+    host.
+    """
     found = data.get("@odata.id") if isinstance(data, dict) else None
     return str(found) if is_path(found) else ""
 

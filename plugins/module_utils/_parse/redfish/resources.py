@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Resources of a BMC, decoded from JSON: systems, Bios, its settings object, managers, jobs. DMTF DSP0266 and DSP0268,
-and the vendors' own parts."""
+"""Parse resources of a BMC that were decoded from JSON: systems, Bios, its settings object, managers, jobs. DMTF
+DSP0266 and DSP0268, and extensions of the vendors.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +28,15 @@ _ASKED_OF_JOBS = ("Id", "JobState", "JobType", "Name", "Message", "CompletionTim
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """:ivar bios: path of its Bios; empty where it has none, as a baseboard of GPUs
-    :ivar manager: path of its BMC; empty where it does not say
-    :ivar reset: path of the action that resets it; empty where it has none
-    :ivar resets: kinds of reset that it takes; empty where it does not say
-    :ivar reset_info: path of what tells them in their place; empty where nothing does
-    :ivar path: of the system itself, by which it was read
-    :ivar identity: what the BMC calls it
+    """A ComputerSystem of a BMC.
+
+    :ivar bios: path of its Bios; empty if it has none, as a baseboard of GPUs
+    :ivar manager: path of its BMC; empty if the system does not name one
+    :ivar reset: path of its reset action; empty if it has none
+    :ivar resets: supported kinds of reset; empty if the system does not list them
+    :ivar reset_info: path of the ActionInfo that lists the kinds of reset instead; empty if there is none
+    :ivar path: path from which the system itself was read
+    :ivar identity: UUID and serial numbers from the BMC
     """
 
     vendor: str
@@ -51,9 +54,11 @@ class System:
 
 @dataclasses.dataclass(frozen=True)
 class Bios:
-    """:ivar refused: what went wrong when values were applied last, in the words of the BIOS
-    :ivar registry: name of its registry, which need not be one; empty where the property is missing
-    :ivar settings: path of the object that takes new values; empty where there is none
+    """A Bios resource of a BMC.
+
+    :ivar refused: error messages of the BIOS for the last values that were applied
+    :ivar registry: name of its registry, which may be wrong; empty if the property is missing
+    :ivar settings: path of the settings object that accepts new values; empty if there is none
     """
 
     attributes: typing.Mapping[str, typing.Any]
@@ -65,8 +70,10 @@ class Bios:
 
 @dataclasses.dataclass(frozen=True)
 class Manager:
-    """:ivar jobs: path of the collection of its jobs; empty where it has none that hold a BIOS
-    :ivar lockdown: path of the resource that tells whether it is locked down; empty where it has no such mode
+    """A manager of a BMC.
+
+    :ivar jobs: path of the collection of its jobs; empty if it has no jobs that block the BIOS
+    :ivar lockdown: path of the resource with its lockdown mode; empty if it has no such mode
     """
 
     jobs: Path
@@ -74,9 +81,9 @@ class Manager:
 
 
 def list_members(data: Data, source: str) -> tuple[str, ...]:
-    """Paths of the members of a collection.
+    """Return the paths of the members of a collection.
 
-    :raises ParseError: no collection
+    :raises ParseError: the data is not a collection
     """
     found = get_mapping(data, source).get("Members")
     if not isinstance(found, list):
@@ -87,7 +94,7 @@ def list_members(data: Data, source: str) -> tuple[str, ...]:
 def parse_system(data: Data) -> System:
     """Parse a ComputerSystem.
 
-    :raises ParseError: it is none
+    :raises ParseError: the data is not a mapping
     """
     data = get_mapping(data, "the system")
     managers = get_rows(get_inner(data, "Links").get("ManagedBy"))
@@ -113,9 +120,9 @@ def parse_system(data: Data) -> System:
 
 
 def reset_types(data: Data) -> tuple[str, ...]:
-    """Kinds of reset that an ActionInfo tells; none where it tells none. DSP0266, 7.13.
+    """Return the kinds of reset in an ActionInfo. Return an empty tuple if it lists none. DSP0266, 7.13.
 
-    :raises ParseError: it is none
+    :raises ParseError: the data is not a mapping
     """
     told = [
         row
@@ -126,7 +133,7 @@ def reset_types(data: Data) -> tuple[str, ...]:
 
 
 def parse_bios(data: Data) -> Bios:
-    """Parse a Bios.
+    """Parse a Bios resource.
 
     :raises ParseError: it has no attributes
     """
@@ -145,10 +152,11 @@ def parse_bios(data: Data) -> Bios:
 
 
 def parse_pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """Values of a settings object that wait for a reset. Some BMCs hold a full copy there, some only what waits, some
-    no attributes at all.
+    """Return the values of a settings object that become active at the next reset. The settings object of some BMCs is
+    a full copy of the attributes. Others have only the pending ones, or no attributes.
 
-    :raises ParseError: its attributes are none
+    :param current: current values of the attributes
+    :raises ParseError: the attributes are not a mapping
     """
     attributes = get_mapping(data, "the settings object of Bios").get("Attributes")
     if attributes is None:
@@ -163,9 +171,10 @@ def parse_pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[
 
 
 def parse_manager(data: Data) -> Manager:
-    """Parse a Manager of Dell or Supermicro; any other has nothing that holds a BIOS.
+    """Parse a Manager. Jobs and lockdown mode are known for Dell, and lockdown mode for Supermicro. They are empty for
+    any other vendor.
 
-    :raises ParseError: it is none
+    :raises ParseError: the data is not a mapping
     """
     dell = get_inner(get_mapping(data, "the manager"), "Links", "Oem", "Dell")
     supermicro = get_inner(data, "Oem", "Supermicro")
@@ -174,9 +183,9 @@ def parse_manager(data: Data) -> Manager:
 
 
 def lockdown(data: Data) -> bool:
-    """Return whether the BMC refuses changes: attributes of an iDRAC, or Supermicro's SysLockdown.
+    """Return whether the BMC rejects changes, from the attributes of an iDRAC or from Supermicro's SysLockdown.
 
-    :raises ParseError: it does not say
+    :raises ParseError: the resource does not report the mode
     """
     data = get_mapping(data, "lockdown mode")
     found = get_inner(data, "Attributes").get("Lockdown.1.SystemLockdown", data.get("SysLockdownEnabled"))
@@ -188,10 +197,10 @@ def lockdown(data: Data) -> bool:
 
 
 def expanded(data: Data, source: str) -> typing.Optional[list[Data]]:
-    """Return the members of a collection that was asked for with ``$expand``; None where the BMC gave links all the
-    same.
+    """Return the members of a collection that was requested with ``$expand``. Return None if the BMC returned links
+    instead.
 
-    :raises ParseError: no collection
+    :raises ParseError: the data is not a collection
     """
     list_members(data, source)
     found = get_rows(data["Members"])
@@ -199,9 +208,9 @@ def expanded(data: Data, source: str) -> typing.Optional[list[Data]]:
 
 
 def next_page(data: Data) -> str:
-    """Return the path of the next part of a collection; empty where this is the last one.
+    """Return the path of the next page of a collection. Return an empty string for the last page.
 
-    :raises ParseError: it is somewhere else
+    :raises ParseError: the value is not a path on this BMC
     """
     found = get_mapping(data, "a collection").get("Members@odata.nextLink")
     if found is not None and not is_path(found):
@@ -210,7 +219,7 @@ def next_page(data: Data) -> str:
 
 
 def cut_jobs(jobs: typing.Iterable[Data]) -> list[Data]:
-    """Keep of jobs what is asked of them, and none but those of the BIOS: a job may have as many bytes as an answer."""
+    """Return the BIOS jobs, reduced to the properties that are used. A job may be as large as a whole response."""
     return [
         {**{key: text_at(job, key) for key in _ASKED_OF_JOBS}, "@odata.id": link(job)}
         for job in jobs
@@ -219,8 +228,7 @@ def cut_jobs(jobs: typing.Iterable[Data]) -> list[Data]:
 
 
 def parse_bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
-    """Return those jobs that hold the BIOS, and are not over. A job without a state is not taken for one that is
-    over."""
+    """Return the jobs that block the BIOS because they have not ended. A job without a state counts as not ended."""
     return tuple(
         BiosJob(text_at(job, "Id") or last(link(job)), text_at(job, "JobState"), text_at(job, "Name"))
         for job in get_rows(list(jobs))
@@ -229,8 +237,9 @@ def parse_bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
 
 
 def explain_failed_job(jobs: typing.Iterable[Data]) -> str:
-    """Return why the last job that was to write BIOS attributes failed, with its id; empty where it did not fail, or
-    there was none."""
+    """Return the reason why the last ended job for BIOS attributes failed, with its id. Return an empty string if it
+    did not fail, or if there was no such job.
+    """
     over = [
         job
         for job in get_rows(list(jobs))
@@ -249,8 +258,9 @@ def explain_failed_job(jobs: typing.Iterable[Data]) -> str:
 
 
 def parse_message_id(data: typing.Any) -> str:
-    """Return why a BMC refused, by the id of its message (``Base.1.12.InsufficientPrivilege``); empty where it gave
-    none. Its text may repeat what it was sent."""
+    """Return the id of the message with which a BMC rejected a request (``Base.1.12.InsufficientPrivilege``). Return an
+    empty string if there is none. The text of the message is not used, because it may repeat the request.
+    """
     error = get_inner({"": data}, "", "error")
     told = [row.get("MessageId") for row in get_rows(error.get("@Message.ExtendedInfo"))]
     found = (told or [error.get("code")])[0]
@@ -264,8 +274,9 @@ def parse_message_id(data: typing.Any) -> str:
 
 
 def said(data: typing.Any) -> str:
-    """Return why a BMC refused, in its own words: up to three messages in one line. Its errors, and those at the
-    properties that it refused (DSP0266, 6.5.7)."""
+    """Return the text with which a BMC rejected a request: up to three messages in one line, from its errors and from
+    the properties that it rejected (DSP0266, 6.5.7).
+    """
     top = data if isinstance(data, dict) else {}
     of_properties = [
         row for name, value in top.items() if str(name).endswith("@Message.ExtendedInfo") for row in get_rows(value)
@@ -278,20 +289,23 @@ def said(data: typing.Any) -> str:
 
 
 def etag(data: typing.Any, header: str) -> str:
-    """Return the ETag by which a change of a resource is detected; empty where the BMC gives none, or one that a header
-    can't hold."""
+    """Return the ETag for the detection of changes to a resource. Return an empty string if the BMC sends none, or one
+    that is not valid in a header.
+    """
     found = header or get_inner({"": data}, "").get("@odata.etag")
     return found if isinstance(found, str) and found.isascii() and found.isprintable() and len(found) <= 200 else ""
 
 
 def job_of(path: str) -> str:
-    """Return the id of a job, by where it is to be found: a path, or a URL; empty where there is none."""
+    """Return the id of a job from its path or URL. Return an empty string if there is none."""
     found = last(path.partition("?")[0])
     return found if re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", found) else ""
 
 
 def _describe_refused_settings(settings: Data) -> str:
-    """Return the messages of the annotation @Redfish.Settings that are not a success (DSP0266, 9.10)."""
+    """Return the messages in the annotation @Redfish.Settings that do not report success (DSP0266, 9.10). At most three
+    are returned.
+    """
     told = [
         row
         for row in get_rows(settings.get("Messages"))
@@ -315,10 +329,10 @@ def _list_texts(data: typing.Any) -> tuple[str, ...]:
 
 
 def _filter_valid_attributes(attributes: Data) -> dict[str, typing.Any]:
-    """Return the attributes whose value is one.
+    """Return the attributes with valid values.
 
-    An infinite number is none, nor is a text that no screen of a BIOS shows: the reason why an attribute can't be
-    written repeats the values of others.
+    An infinite number is invalid, and so is a text that is too long for the screen of a BIOS. The limit matters because
+    the reason why an attribute is read-only repeats the values of other attributes.
     """
     return {name: value for name, value in attributes.items() if _is_value(value)}
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From what a BMC tells to the settings behind the keys: attributes with value, pending value, what is allowed, and why
-they can't be written."""
+"""Build the settings of a BIOS by key from the resources of a BMC: attributes with current value, pending value,
+allowed values, and the reason why they cannot be written.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +21,13 @@ def list_settings(
     held: str,
     keys: typing.Iterable[Key],
 ) -> tuple[BiosSetting, ...]:
-    """Return the settings of a node, one for each key, also for one whose attribute was not found.
+    """Return the settings of a node, one for each key. A key without a matching attribute has a setting without
+    attributes.
 
-    :param pending: values that wait for a reset, by attribute
-    :param registry: None where its body is missing; attributes are found by the table of names then, as where no
-        display name fits
-    :param held: why nothing of this BIOS can be written now, see ``why_held``; empty when it can
+    :param pending: values that become active at the next reset, by attribute
+    :param registry: registry of the BIOS; None if its body is missing. Attributes are then found by the table of names,
+        which is also used for a key if no display name matches
+    :param held: reason why this BIOS cannot be written now, see ``explain_why_held``; empty if it can
     """
     return tuple(
         _find_by_registry(key, bios, pending, registry, held) if registry else _find_by_names(key, bios, pending, held)
@@ -34,7 +36,9 @@ def list_settings(
 
 
 def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[tuple[BiosJob, ...]]) -> str:
-    """Return why a BMC would refuse any new value of its BIOS now; empty when it would not, or gives no reason."""
+    """Return the reason why a BMC would reject any new value of its BIOS now. Return an empty string if no reason is
+    known.
+    """
     if lockdown:
         return "lockdown: the BMC is locked down and refuses all changes"
     if jobs:

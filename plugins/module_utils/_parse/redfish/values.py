@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Values of BIOS attributes, which each vendor writes in its own words."""
+"""Interpret the values of BIOS attributes, which each vendor writes differently."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _WORDS = {"one": 1, "two": 2, "four": 4}
 
 
 def _normalize_value(value: typing.Any) -> str:
-    """Return a value for a comparison: lower case, single spaces."""
+    """Return a value in lower case with single spaces, for comparisons."""
     return " ".join(str(value).lower().split())
 
 
 def switch(value: typing.Any) -> typing.Optional[bool]:
-    """Return whether a value is on or off; None where it is neither, such as ``Auto``.
+    """Return whether a value means on (True) or off (False). Return None if it means neither, such as ``Auto``::
 
     >>> switch("Enable"), switch("No"), switch(True), switch("Auto")
     (True, False, True, None)
@@ -37,10 +37,12 @@ def switch(value: typing.Any) -> typing.Optional[bool]:
 
 
 def number(key: str, value: typing.Any) -> typing.Optional[int]:
-    """Return the number in a value: bytes of a request, NUMA nodes of a socket; None where it has none.
+    """Return the number in a value: bytes of a read request, or NUMA nodes of a socket. Return None if it has none::
 
-    >>> number("max_read_request", "4096B"), number("numa_per_socket", "NPS2"), number("numa_per_socket", "Disabled")
-    (4096, 2, 1)
+    >>> number("max_read_request", "4096B")
+    4096
+    >>> number("numa_per_socket", "NPS2"), number("numa_per_socket", "Disabled")
+    (2, 1)
     """
     word = _normalize_value(value)
     if key == "max_read_request":
@@ -58,10 +60,10 @@ def number(key: str, value: typing.Any) -> typing.Optional[int]:
 def _match_bios_value(
     key: str, wanted: typing.Any, value: typing.Any, label: typing.Any = None
 ) -> typing.Optional[bool]:
-    """Return whether a value is this one; None where it is ambiguous.
+    """Return whether a value means the wanted value. Return None if this is ambiguous.
 
-    :param wanted: one value, in anybody's words
-    :param label: the value's other name, where it has one
+    :param wanted: one value, in the spelling of any vendor
+    :param label: other name of the value, such as its display name; None if it has none
     """
     if value is None:
         return None
@@ -84,23 +86,25 @@ def _match_bios_value(
 def matches(
     key: str, wanted: typing.Iterable[typing.Any], value: typing.Any, label: typing.Any = None
 ) -> typing.Optional[bool]:
-    """Return whether a value is one of the wanted ones; None where it is ambiguous.
+    """Return whether a value means one of the wanted values. Return None if this is ambiguous.
 
-    :param wanted: values in anybody's words
-    :param label: the value's other name, where it has one
+    :param wanted: values, in the spelling of any vendor
+    :param label: other name of the value, such as its display name; None if it has none
     """
     answers = {_match_bios_value(key, one, value, label) for one in wanted}
     return True if True in answers else None if None in answers else False
 
 
 def in_the_words_of(current: typing.Any, key: str, wanted: typing.Any) -> typing.Any:
-    """Parse a wanted value as the BMC writes the current one, where no registry says which it may take; None where that
-    can't be told.
+    """Return a wanted value in the spelling of the current value of a BMC, for attributes without a registry that lists
+    the allowed values. Return None if the spelling cannot be derived.
 
-    A text that means neither on, off nor a number is left as it is: it is a word of that BIOS.
+    A text that means neither on, nor off, nor a number is returned unchanged, because it is a value of that BIOS::
 
-    >>> in_the_words_of("Disabled", "sriov", True), in_the_words_of(True, "acs", "off"), in_the_words_of("NPS4",
-    "numa_per_socket", 1) ('Enabled', False, 'NPS1')
+        >>> in_the_words_of("Disabled", "sriov", True), in_the_words_of(True, "acs", "off")
+        ('Enabled', False)
+        >>> in_the_words_of("NPS4", "numa_per_socket", 1)
+        'NPS1'
     """
     if key in ("numa_per_socket", "max_read_request"):
         aim = number(key, wanted)

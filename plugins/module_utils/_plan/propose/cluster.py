@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What all fabrics share."""
+"""The proposal of ``rdma_cluster``: the settings that all fabrics share."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ def _propose_disruption(groups: typing.Sequence[HcaGroup], items: typing.Sequenc
 
 
 def _propose_resource_prefix(operators: typing.Optional[OperatorFacts]) -> tuple[str, Entry]:
-    """Propose the prefix that the operator puts before the names of resources. Its namespace needs no key: each stage
-    finds it."""
+    """Propose the prefix that the operator adds to resource names. The operator's namespace is not proposed, since each
+    stage detects it.
+    """
     usual = ClusterIntent().resource_prefix
     key, hint = "resource_prefix", "prefix of the device plugin's resources"
     if operators is None:

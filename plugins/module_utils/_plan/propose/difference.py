@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where an intent that is there says something else than a proposal."""
+"""The differences between an existing intent and a proposal."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _FREE = ("name", "resource_name", "range", "wait_seconds")
 
 
 def difference(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> tuple[str, ...]:
-    """Return the differences between an existing intent and the proposal, one line each. What a proposal leaves open is
-    no difference.
+    """Return the differences between an existing intent and the proposal, one line each.
 
-    Fabrics are compared in their order. Names and ranges are the user's to give, and no difference; neither is what the
-    proposal says nothing about.
+    Fabrics are compared by their position in the list. Not compared are the names of fabrics, address ranges, the
+    waiting time, values that the proposal leaves to the user, and keys that the proposal does not contain.
 
-    :param fabrics: value of ``rdma_fabrics``, and ``cluster`` that of ``rdma_cluster``; None where there is none
+    :param fabrics: value of ``rdma_fabrics``; None if not set
+    :param cluster: value of ``rdma_cluster``; None if not set
     """
     lines: list[str] = []
     there = {"rdma_fabrics": to_data(fabrics), "rdma_cluster": to_data(cluster)}
@@ -45,5 +45,7 @@ def _collect_differences(entry: Entry, there: typing.Any, path: str, lines: list
 
 
 def _wrap_in_list(value: typing.Any) -> typing.Any:
-    """One subnet manager may be written as a list of one, or without it."""
+    """Return a list unchanged, and any other value as a list of one item. The option for subnet managers accepts a
+    single value without a list.
+    """
     return value if isinstance(value, list) else [value]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ethernet NICs that are on one network, as the switches tell by LLDP and as neighbours are seen.
+"""Groups Ethernet NICs by network, based on the LLDP frames of switches and the neighbor tables of nodes.
 
-Two NICs are on one network where a switch tells both of them its name and the same VLAN, or where a node sees the
-hardware address of the other's NIC. Racks whose networks are routed have no node in common, and are one fabric;
-networks that a node is on with several NICs are several. What one node alone says makes one network of no two that
-others are on.
+Two NICs are on one network if they receive LLDP frames of the same switch with the same VLAN, or if one node has the
+hardware address of the other node's NIC in its neighbor table. Networks of racks that are routed to each other have no
+node in common, and form one fabric. Networks that have nodes in common form several fabrics. A report of a single node
+never merges two networks that several other nodes are on.
 """
 
 from __future__ import annotations
@@ -25,14 +25,22 @@ Members = dict[str, tuple[Hca, ...]]
 
 
 class _Network(typing.NamedTuple):
-    """:ivar switches: that were heard, by name"""
+    """A layer 2 network, with the NICs that are on it.
+
+    :ivar switches: names of the switches whose LLDP frames its NICs received
+    """
 
     nics: frozenset[Nic]
     switches: frozenset[str]
 
 
 def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[HcaGroup]:
-    """NICs with RDMA of the rate that most nodes have at most, by the networks that they are on."""
+    """Group the RDMA NICs that are suitable for virtual functions by network. NICs with an unusual rate are left out:
+    the usual rate is the one that is the highest rate of a node on most nodes.
+
+    :param neighbours: LLDP data and neighbor tables by node
+    :param out: receives the NICs that are left out, each with the reason
+    """
     members = _find_usual(
         nodes,
         {name: item.value for name, item in neighbours.items() if item.value is not None and item.error is None},
@@ -136,7 +144,7 @@ def _explain_uplink_use(hca: Hca, uplinks: typing.AbstractSet[str]) -> str:
 
 
 def _collect_nic_neighbours(members: Members, neighbours: Neighbours) -> dict[Nic, tuple[NetdevNeighbours, ...]]:
-    """Return the neighbours of each of the NICs."""
+    """Return for each NIC the LLDP data and neighbor tables of its interfaces."""
     found: dict[Nic, tuple[NetdevNeighbours, ...]] = {}
     for node, hcas in members.items():
         value = neighbours.get(node, ObservedNeighbours()).value
@@ -147,8 +155,11 @@ def _collect_nic_neighbours(members: Members, neighbours: Neighbours) -> dict[Ni
 
 
 def _join_nics_by_network(seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighbours]]) -> Joins:
-    """Join the NICs that are on one network, each with all others; none of those that have seen nobody, and that nobody
-    has seen."""
+    """Join the NICs that are on one network. A NIC that has no neighbors, and is the neighbor of no other NIC, is not
+    joined.
+
+    :param seen: LLDP data and neighbor tables of the interfaces of each NIC
+    """
     owners: dict[str, set[Nic]] = collections.defaultdict(set)
     for nic, items in seen.items():
         for item in items:
@@ -169,7 +180,7 @@ def _join_nics_by_network(seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighb
 
 
 def _network_of(port: SwitchPort) -> Switch:
-    """Return the switch, and which of its networks."""
+    """Return the network of a switch port: the switch and its VLAN."""
     return ("switch", port.chassis, port.vlan)
 
 
@@ -191,7 +202,11 @@ def _list_networks(
 
 
 def _explain_shared_nic(places: typing.Iterable[Place], networks: typing.Sequence[_Network], joins: Joins) -> str:
-    """Say why a NIC is left out that alone joins networks of others."""
+    """Explain why a NIC is left out of the proposal: it alone reports that several networks are one, and the other
+    nodes on these networks do not confirm this.
+
+    :param places: one NIC or switch of each of these networks
+    """
     of_root = {joins.find(min(network.nics)): network for network in networks}
     between = sorted(
         (of_root[root] for root in {joins.find(place) for place in places} if root in of_root),
@@ -206,8 +221,10 @@ def _explain_shared_nic(places: typing.Iterable[Place], networks: typing.Sequenc
 
 
 def _merge_rack_networks(networks: typing.Iterable[_Network], members: Members) -> list[_Network]:
-    """Networks that have no node in common and the same slots are racks of one fabric. All are one where a slot tells
-    no fabric."""
+    """Merge networks into one fabric if they have no node in common and their NICs are in the same PCI slots, as in
+    racks of equal nodes. Return an empty list if the PCI slots do not separate the fabrics. All NICs are then proposed
+    as one fabric.
+    """
     by_slots: dict[frozenset[str], _Network] = {}
     for network in networks:
         slots = frozenset(
@@ -235,7 +252,12 @@ def _explain_single_fabric(
     count: int,
     neighbours: Neighbours,
 ) -> str:
-    """Describe what is known where all are proposed as one fabric."""
+    """Explain why all NICs are proposed as one fabric: the LLDP data and neighbor tables that show it, or the lack of
+    them.
+
+    :param silent: NICs that have no neighbors
+    :param count: number of all NICs
+    """
     if not networks:
         errors = sorted(
             {

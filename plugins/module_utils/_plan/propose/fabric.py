@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One fabric of the intent."""
+"""The proposal of one fabric of the intent."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def _propose_profile(group: HcaGroup, operators: typing.Optional[OperatorFacts])
 
 
 def _describe_gpus(group: HcaGroup, operators: typing.Optional[OperatorFacts]) -> str:
-    """Describe what the GPUs of its nodes need of a network (row S2.6), where a label names their model."""
+    """Describe, by the GPU model of the group's nodes, whether jobs on several nodes need RDMA. Return an empty text if
+    no node label names the model.
+    """
     nodes = operators.nodes if operators else ()
     models = sorted(
         {node.labels[GPU_MODEL] for node in nodes if node.name in group.members and node.labels.get(GPU_MODEL)}

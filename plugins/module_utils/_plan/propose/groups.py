@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""HCAs that are on one fabric, and those that are left out, each with its reason."""
+"""Groups the HCAs of all nodes by fabric, and collects the HCAs that are left out with the reasons."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ BLUEFIELDS = ("a2d2", "a2d6", "a2dc", "a2df")
 
 @dataclasses.dataclass(frozen=True)
 class HcaGroup:
-    """HCAs of one fabric.
+    """The HCAs of one fabric.
 
-    :ivar managers: GUIDs of its subnet managers, the master first; none on Ethernet
-    :ivar members: by node
-    :ivar why: from what it was concluded that they are on one fabric
+    :ivar managers: GUIDs of its subnet managers, the master first; empty on Ethernet
+    :ivar members: HCAs by node
+    :ivar why: observations that show that the HCAs are on one fabric
     """
 
     infiniband: bool
@@ -39,13 +39,18 @@ class HcaGroup:
 
     @property
     def per_node(self) -> int:
-        """HCAs that most nodes have on it; of two such numbers the larger one."""
+        """The most common number of HCAs of a node on the fabric. If two numbers are equally common, it is the larger
+        one.
+        """
         counts = collections.Counter(len(hcas) for hcas in self.members.values())
         return max(counts, key=lambda count: (counts[count], count))
 
 
 class Out:
-    """The HCAs that are left out, grouped by reason."""
+    """A collector of the HCAs that are not proposed, grouped by reason.
+
+    :param nodes: names of all nodes
+    """
 
     def __init__(self, nodes: typing.Collection[str]) -> None:
         self._nodes = nodes
@@ -80,7 +85,7 @@ def compute_rate(hca: Hca) -> float:
 
 
 def list_proven(nodes: Nodes) -> frozenset[str]:
-    """Return the models of which a virtual function has an RDMA device on some node."""
+    """Return the HCA models for which at least one node has a virtual function with an RDMA device."""
     found = set()
     for hcas in nodes.values():
         with_rdma = {(hca.physical_function, hca.pci.vendor) for hca in hcas if hca.pci and hca.rdma_device}
@@ -93,9 +98,11 @@ def list_proven(nodes: Nodes) -> frozenset[str]:
 
 
 def explain_unfit(hca: Hca, proven: typing.Container[str] = ()) -> str:
-    """Return why no virtual functions are proposed for an HCA; empty when they are.
+    """Return the reason why the proposal must not create virtual functions on an HCA. Return an empty text if it may
+    create them.
 
-    :param proven: models whose virtual functions have RDMA, as a node shows; those of NVIDIA have it
+    :param proven: models whose virtual functions have RDMA devices on at least one node. Models of NVIDIA need no such
+        proof
     """
     if hca.pci is None:
         return "it has no PCI function, so no virtual functions can be made of it."
@@ -120,7 +127,11 @@ def explain_unfit(hca: Hca, proven: typing.Container[str] = ()) -> str:
 
 
 def infiniband(nodes: Nodes, seen: ProposalInputs, out: Out) -> list[HcaGroup]:
-    """One group for each fabric: HCAs whose ports see the same subnet manager, or two that see each other."""
+    """Return a group for each InfiniBand fabric. HCAs are on one fabric if their ports see the same subnet manager, or
+    subnet managers that see each other.
+
+    :param out: receives the HCAs that are left out, each with the reason
+    """
     alias = _same_fabric(seen.topologies)
     groups: dict[str, dict[str, list[Hca]]] = {}
     for name, hcas in nodes.items():
@@ -162,7 +173,9 @@ def infiniband(nodes: Nodes, seen: ProposalInputs, out: Out) -> list[HcaGroup]:
 
 
 def _same_fabric(topologies: typing.Mapping[str, ObservedTopologies]) -> dict[str, tuple[str, ...]]:
-    """For the GUID of each subnet manager all those of its fabric, the master first."""
+    """Return a mapping from the GUID of each subnet manager to the GUIDs of all subnet managers of its fabric, the
+    master first.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for observed in topologies.values():
         for seen in observed.value or ():
@@ -177,7 +190,7 @@ def _same_fabric(topologies: typing.Mapping[str, ObservedTopologies]) -> dict[st
 
 
 def odd_nodes(fabric: str, group: HcaGroup) -> typing.Iterator[LeftOut]:
-    """Yield the nodes that have another number of HCAs on it than the rest."""
+    """Yield the nodes whose number of HCAs on a fabric differs from that of most nodes."""
     for name, hcas in group.members.items():
         if len(hcas) != group.per_node:
             what = (

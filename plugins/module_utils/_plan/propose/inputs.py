@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a proposal is made of."""
+"""The facts from which an intent is proposed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ Nodes = typing.Mapping[str, tuple[Hca, ...]]
 
 @dataclasses.dataclass(frozen=True)
 class ProposalInputs:
-    """The facts that a proposal is made of. None: not observed, and the reason is in ``unread``.
+    """The facts of nodes and cluster from which an intent is proposed. A cluster fact that could not be read is None,
+    and ``unread`` has the reason.
 
-    :ivar neighbours: who is at the other end of the cables of Ethernet NICs
-    :ivar namespace: of the pods that shall use the fabrics, which the user alone knows; empty where he has not said
-    :ivar unread: what could not be asked of the cluster, and why
+    :ivar neighbours: LLDP data and neighbor tables of Ethernet NICs, by node
+    :ivar namespace: namespace of the pods that will use the fabrics, which only the user knows; empty if not set
+    :ivar unread: cluster data that could not be read, each with the reason
     """
 
     hcas: typing.Mapping[str, ObservedHcas]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Networks of NICs, by what nodes claim of them. No node alone makes one network of two that others are on."""
+"""Connected components of NICs and switch networks, computed from the LLDP data and neighbor tables of nodes. A switch
+network is a VLAN of a switch. A report of a single node never merges two components that several other nodes are on.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ _SEVERAL = 2
 
 
 class _Claims:
-    """The claims that join two components.
+    """The reports of nodes that two components are one network.
 
-    :ivar claimants: nodes that claim it
-    :ivar common: nodes without which there is none of these claims: each rests on the word of a node, and on the
-        address of the NIC that it sees
+    :ivar claimants: nodes that report it
+    :ivar common: nodes on which each of the reports depends, as the reporting node or as the owner of the reported
+        hardware address
     """
 
     __slots__ = ("claimants", "common")
@@ -33,10 +35,10 @@ class _Claims:
 
 
 class Joins:
-    """Components of NICs and of networks of switches.
+    """A union-find structure of NICs and switch networks. Each connected component is one network.
 
-    :param heard: networks whose switches each NIC hears
-    :param seen: NICs of other nodes whose hardware addresses each NIC sees
+    :param heard: switch networks from which each NIC receives LLDP frames
+    :param seen: NICs of other nodes whose hardware addresses each NIC has as neighbors
     """
 
     def __init__(
@@ -66,12 +68,13 @@ class Joins:
         self._join_by_one()
 
     def rejected(self) -> dict[Nic, list[Place]]:
-        """Return the NICs that alone claim that networks of several other nodes are one, each with a place in each of
-        these."""
+        """Return the NICs that are rejected, because each of them alone would merge networks of several other nodes.
+        The value of each is a list with one NIC or switch network of each of these networks.
+        """
         return self._rejected
 
     def components(self) -> list[list[Place]]:
-        """Return the components that several are in."""
+        """Return the components that have at least two NICs or switch networks, without rejected NICs."""
         found: dict[Place, list[Place]] = {}
         for place in self._parents:
             if place not in self._rejected:
@@ -79,7 +82,10 @@ class Joins:
         return [places for places in found.values() if len(places) > 1]
 
     def find(self, place: Place) -> Place:
-        """Return the place that stands for the component."""
+        """Return the NIC or switch network that represents a component.
+
+        :param place: any NIC or switch network of the component
+        """
         parents = self._parents
         while parents[place] != place:
             parents[place] = place = parents[parents[place]]
@@ -90,7 +96,9 @@ class Joins:
         return self._nodes.setdefault(place, set())
 
     def _join(self, one: Place, other: Place) -> list[tuple[Place, Place]]:
-        """Make one component of two, and return the pairs of components whose claims have changed by that."""
+        """Merge the components of two NICs or switch networks. Return the pairs of components whose reports were
+        combined by the merge.
+        """
         kept, gone = self.find(one), self.find(other)
         if kept == gone:
             return []
@@ -116,7 +124,7 @@ class Joins:
         return len(self._nodes[root]) + len(self._claims.get(root, ()))
 
     def _claim(self, nic: Nic) -> None:
-        """Note which components a NIC claims to be one."""
+        """Record the components to which a NIC reports a connection, by LLDP frames or neighbors."""
         home = self.find(nic)
         owners: dict[Place, typing.Optional[set[str]]] = {}
         for switch in self._heard.get(nic, ()):
@@ -152,7 +160,11 @@ class Joins:
         self._claims.setdefault(other, {})[one] = there
 
     def _join_by_several(self, waiting: list[tuple[Place, Place]]) -> None:
-        """Join those of the pairs that several nodes claim to be one, and what follows from that."""
+        """Merge the pairs of components that several nodes report to be one network. A merge combines the reports about
+        other pairs, which are then examined too.
+
+        :param waiting: pairs to examine; the list is emptied
+        """
         while waiting:
             one, other = waiting.pop()
             claims = self._claims.get(one, {}).get(other)
@@ -160,14 +172,18 @@ class Joins:
                 waiting += self._join(one, other)
 
     def _is_solid(self, one: Place, other: Place, claims: _Claims) -> bool:
-        """Return whether two nodes claim that two components are one. Of a network of switches no single node may be in
-        all claims, by its own claim or its address."""
+        """Return whether at least two nodes report that two components are one network. If one of them has a switch
+        network, no single node may be part of each report, either as the reporter or as the owner of the hardware
+        address.
+        """
         if len(claims.claimants) < _SEVERAL:
             return False
         return not claims.common or not (one in self._with_switch or other in self._with_switch)
 
     def _join_by_one(self) -> None:
-        """Join by what a NIC alone claims, those first that are with no other node yet, and those that claim little."""
+        """Merge components on the report of a single NIC. NICs whose component has no other node are examined first,
+        then NICs that report fewer components. A NIC that would merge networks of several other nodes is rejected.
+        """
         of_nic = {nic: self._alone(nic) for nic in self._nics}
         for nic in sorted(
             (nic for nic, (_lone, places) in of_nic.items() if places),
@@ -187,8 +203,9 @@ class Joins:
                 del self._rejected[nic]
 
     def _alone(self, nic: Nic) -> tuple[bool, list[Place]]:
-        """Return whether a NIC is with no other node, and the components that it claims to be on; with no other node
-        also those where several nodes see it."""
+        """Return whether the component of a NIC has no other node, and the other components that the NIC reports as its
+        network. If the component has no other node, add the components of which several nodes report the NIC.
+        """
         home = self.find(nic)
         found = {self.find(switch) for switch in self._heard.get(nic, ())} | {
             self.find(other) for other in self._seen.get(nic, ())

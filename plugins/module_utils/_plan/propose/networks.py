@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Networks that nobody uses."""
+"""Allocates private IPv4 networks that the cluster does not use."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SMALLEST, _LARGEST = 24, 12
 
 
 class Networks:
-    """Gives out networks that overlap nothing, and none twice."""
+    """An allocator of networks that overlap neither the networks in use nor each other."""
 
     def __init__(self, addresses: typing.Optional[AddressFacts]) -> None:
         self._addresses = addresses
@@ -36,7 +36,12 @@ class Networks:
                 self._taken.append(network.supernet(new_prefix=_AROUND_NODE) if wide else network)
 
     def take(self, addresses: int, why: str) -> typing.Union[Value, Blank]:
-        """Return a network with so many addresses; a blank where nobody knows what is in use."""
+        """Allocate a network with at least this number of addresses. If the networks in use are not known, or no
+        network of this size is free, return a blank for the user to fill in.
+
+        :param addresses: number of addresses
+        :param why: purpose of the addresses, as a comment in the proposal
+        """
         prefix = min(_SMALLEST, 32 - (addresses - 1).bit_length())
         if self._addresses is None or self._addresses.errors:
             seen = (
@@ -66,7 +71,9 @@ class Networks:
         return Value(str(found), f"room for {why}; {beside}")
 
     def _free(self, prefix: int) -> typing.Optional[ipaddress.IPv4Network]:
-        """From the upper end of each private network down: people begin at the lower one."""
+        """Return a free network with this prefix length; None if there is none. Each private network is searched from
+        its upper end down, since sites usually allocate from the lower end.
+        """
         size = 1 << (32 - prefix)
         # without overlaps and in order: what a network meets first from above is the last that begins below its end.
         # Tenants may have taken a hundred thousand

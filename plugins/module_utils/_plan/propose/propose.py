@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What there is -> the intent that fits it. Each value carries from what it was concluded; what nothing shows is a
-blank for the user to fill in."""
+"""The intent that fits the observed facts. Each value carries the evidence for it. A value without evidence is a blank
+for the user to fill in.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ MOST_HCAS = 128
 
 
 def propose(seen: ProposalInputs) -> Proposal:
-    """Return the intent for what was seen. Without any fabric the proposal has an empty list, and says in ``left_out``
-    why."""
+    """Return the intent that fits the facts. If no fabric can be proposed, the list of fabrics is empty, and
+    ``left_out`` has the reasons.
+    """
     crowded = dict(_count_too_many(seen))
     no_hcas = {name: ObservedHcas(error=f"{number} physical functions") for name, number in crowded.items()}
     seen = dataclasses.replace(seen, hcas={**seen.hcas, **no_hcas})
@@ -92,8 +94,7 @@ def _count_too_many(seen: ProposalInputs) -> typing.Iterator[tuple[str, int]]:
 
 
 def _by_infiniband(nodes: Nodes) -> tuple[Nodes, Nodes]:
-    """Tell the nodes that have InfiniBand from those that have none: what one of them has decides nothing for the
-    others."""
+    """Return the nodes that have InfiniBand HCAs, and the nodes that do not."""
     found = {
         name: hcas
         for name, hcas in nodes.items()
@@ -103,7 +104,9 @@ def _by_infiniband(nodes: Nodes) -> tuple[Nodes, Nodes]:
 
 
 def _limit_groups(groups: list[HcaGroup], out: Out) -> list[HcaGroup]:
-    """Return the groups that most nodes are in, in the order that they have, and leave out the others by name."""
+    """Return the ``MOST_FABRICS`` groups with the most nodes, in their original order. Add the HCAs of all other groups
+    to ``out``.
+    """
     places = sorted(range(len(groups)), key=lambda place: -len(groups[place].members))
     for place in places[MOST_FABRICS:]:
         for name, hcas in groups[place].members.items():
@@ -134,7 +137,9 @@ def _fabrics_why(groups: typing.Sequence[HcaGroup]) -> str:
 
 
 def _list_mixed_layer_notes(groups: typing.Sequence[HcaGroup]) -> typing.Iterator[str]:
-    """Say that some nodes have InfiniBand and others Ethernet, since each fabric of an intent is one of all nodes."""
+    """Yield a note if some nodes have InfiniBand and others Ethernet, since a fabric of an intent has to span all
+    nodes.
+    """
     one = [*dict.fromkeys(name for group in groups if group.infiniband for name in group.members)]
     other = [*dict.fromkeys(name for group in groups if not group.infiniband for name in group.members)]
     if one and other:
@@ -149,7 +154,7 @@ def _list_mixed_layer_notes(groups: typing.Sequence[HcaGroup]) -> typing.Iterato
 
 
 def _list_partial_facts(seen: ProposalInputs) -> typing.Iterator[str]:
-    """Return the facts that could be read in part only."""
+    """Yield a note for each fact that could be read only in part."""
     for name, item in seen.hcas.items():
         if item.value is not None and item.value.errors:
             yield f"of node {name} could not be read: {'; '.join(item.value.errors)}."
@@ -163,7 +168,9 @@ def _list_uplinks(seen: ProposalInputs, name: str) -> tuple[str, ...]:
 
 
 def _own_nics(groups: typing.Sequence[HcaGroup], nodes: Nodes, seen: ProposalInputs) -> typing.Iterator[str]:
-    """Say of which nodes on Ethernet the NIC of their own addresses is not known."""
+    """Yield a note that names the Ethernet nodes for which the NIC with the IP addresses of the node itself is not
+    known. This NIC loses its link while virtual functions are created on it.
+    """
     on_ethernet = {name for group in groups if not group.infiniband for name in group.members}
     unseen = [name for name in nodes if name in on_ethernet and not _list_uplinks(seen, name)]
     if unseen:
@@ -175,7 +182,11 @@ def _own_nics(groups: typing.Sequence[HcaGroup], nodes: Nodes, seen: ProposalInp
 
 
 def _list_resource_holders(nodes: Nodes, seen: ProposalInputs, ours: typing.Container[str]) -> typing.Iterator[str]:
-    """Return the holders of what the fabrics will need."""
+    """Yield notes about existing SriovNetworkNodePolicies that may select the same HCAs as the proposal, and about pods
+    that hold functions of these HCAs.
+
+    :param ours: names of policies that the proposal itself would create
+    """
     for policy in seen.operators.policies if seen.operators else ():
         if policy.name not in ours:
             what = (

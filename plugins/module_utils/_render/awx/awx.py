@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What makes the collection's objects in AWX, and what removes them: arguments of the modules of awx.awx, in the order
-in which they are called.
+"""Renders the objects that the collection creates in AWX, and their removal, as arguments of the modules of awx.awx in
+the order of the calls.
 
-Texts that AWX itself fills in have its own braces. They never pass through a template of Ansible.
+Some texts contain placeholders in braces that AWX itself fills in. Ansible must not evaluate them as templates.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _ANSWERED = "{{ {'approval': approval_status} | tojson }}"
 
 
 def render_objects(wanted: AwxWanted) -> list[AwxObject]:
-    """Render the objects of AWX, in an order in which no object is named before it exists."""
+    """Render the objects of AWX in such an order that each one follows all objects that it refers to.
+
+    :param wanted: desired configuration in AWX
+    """
     return [
         *_render_projects(wanted),
         _render_environment(wanted),
@@ -42,10 +45,11 @@ def render_objects(wanted: AwxWanted) -> list[AwxObject]:
 
 
 def render_removals(wanted: AwxWanted) -> list[AwxObject]:
-    """Render the removals of all objects, in the opposite order. What belongs to an object goes with it: nodes with
-    their workflow, schedules and sources likewise.
+    """Render the removal of all objects, in the opposite order of their creation. AWX itself removes objects with their
+    owner: workflow nodes with the workflow, and schedules and inventory sources likewise.
 
-    It does not depend on what is wanted beside the names, so that it removes what an older intent made.
+    A removal contains only the name and the organization of an object, so it also removes objects that were created
+    from an older intent.
     """
     name, organization = wanted.name, {"organization": wanted.organization}
     made: tuple[tuple[str, tuple[str, ...], Data], ...] = (
@@ -63,9 +67,10 @@ def render_removals(wanted: AwxWanted) -> list[AwxObject]:
 
 
 def render_approval(wanted: AwxWanted, text: str) -> AwxObject:
-    """Render the object that puts a text into the approval of the workflow.
+    """Render the approval node of the workflow with the text of a plan as its description, for the person who approves
+    the run.
 
-    :param text: the plan's
+    :param text: text of the plan
     """
     return _approval_node(wanted, {"description": text})
 
@@ -234,7 +239,7 @@ def _render_workflow(wanted: AwxWanted) -> AwxObject:
 
 
 def _render_workflow_nodes(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
-    """The last one first: each names the one after it."""
+    """Render the nodes of the workflow, from last to first, because each node refers to the next one."""
     after: list[str] = []
     for identifier, key in reversed(way(_has_controller_credential(wanted))):
         more: Data = {"success_nodes": list(after)}
@@ -277,12 +282,16 @@ def _render_schedule(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
 
 
 def _list_survey_questions() -> tuple[SurveyQuestion, ...]:
-    """Of the workflow: AWX hands the answers to those of its jobs that ask for them as well."""
+    """Return the survey questions of the workflow, which are those of the job template ``apply``. AWX passes each
+    answer to all jobs of the workflow whose template has the same question.
+    """
     return next(template.survey for template in render_templates(False) if template.key == "apply")
 
 
 def _build_approval_variables(wanted: AwxWanted) -> Data:
-    """Variables of the job that changes the approval: where it is."""
+    """Return the variables by which the job that describes the plan finds the approval node of the workflow: name,
+    organization and timeout.
+    """
     return {
         "awx_name": wanted.name,
         "awx_organization": wanted.organization,

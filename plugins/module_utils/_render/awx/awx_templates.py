@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The table of what somebody clicks in AWX: job templates with their surveys, and the way of the workflow through
-them."""
+"""The job templates in AWX with their surveys, and the order in which the workflow runs them."""
 
 from __future__ import annotations
 
@@ -168,22 +167,23 @@ _WAY = (
 def render_templates(describes: bool) -> tuple[Template, ...]:
     """Return all job templates.
 
-    :param describes: whether a job may change AWX itself
+    :param describes: whether to include the job that writes the plan into the approval. This job needs a credential of
+        AWX
     """
     return (*STAGES, *OTHERS, *((DESCRIBE,) if describes else ()))
 
 
 def way(describes: bool) -> tuple[tuple[str, str], ...]:
-    """Return the nodes of the workflow, each of which follows the one before it when that one succeeds: identifier, and
-    key of the job template.
+    """Return the job sequence of the workflow as pairs: identifier of the workflow node, and key of its job template.
+    Each node runs if the previous one succeeded.
 
-    :param describes: as above
+    :param describes: as in :func:`render_templates`
     """
     return tuple(node for node in _WAY if describes or node[1] != DESCRIBE.key)
 
 
 def render_survey(questions: typing.Sequence[SurveyQuestion]) -> dict[str, typing.Any]:
-    """Return a survey as AWX takes it; empty where nothing is asked."""
+    """Return a survey in the format of AWX; empty if there are no questions."""
     return (
         {"name": "", "description": "", "spec": [_render_question(question) for question in questions]}
         if questions

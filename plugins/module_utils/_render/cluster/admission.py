@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What lets OpenShift admit the pods of the collection: they add IPC_LOCK and run as their image's user, which
-``restricted-v2`` refuses.
+"""The objects by which OpenShift admits the pods of the collection. These pods add IPC_LOCK and run as the user of
+their image, which ``restricted-v2`` refuses.
 
-The constraints are those of ``restricted-v2`` in all else. docs/rbac/measuring-openshift.yml is the same for an admin
-to apply; a test holds the two together. [openshift/api security/v1 types.go; openshift/cluster-kube-apiserver-operator
-bindata scc-restricted-v2]
+All other constraints equal those of ``restricted-v2``. docs/rbac/measuring-openshift.yml contains the same objects for
+an admin to apply. [openshift/api security/v1 types.go; openshift/cluster-kube-apiserver-operator bindata
+scc-restricted-v2]
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def render_objects(namespaces: typing.Iterable[str], host_paths: bool = False, run: str = "") -> tuple[Object, ...]:
-    """Render the constraints, and in each namespace the account that may use them, in the order in which they are
-    applied.
+    """Render the SecurityContextConstraints, and in each namespace the ServiceAccount that may use them, in the order
+    in which they are applied.
 
-    :param host_paths: pods mount /dev/infiniband of their node (``pods.mount_infiniband``)
-    :param run: that owns them
+    :param host_paths: whether pods mount /dev/infiniband of their node (``pods.mount_infiniband``)
+    :param run: id of the run that owns the objects
     """
     marks = {**MANAGED_BY, **owner(run)}
     found = [
@@ -40,7 +40,10 @@ def render_objects(namespaces: typing.Iterable[str], host_paths: bool = False, r
 
 
 def render_account(namespace: str, marks: typing.Mapping[str, str]) -> Object:
-    """Render the account of the pods, without a token."""
+    """Render the ServiceAccount of the measuring pods. Its token is not mounted.
+
+    :param marks: labels of the object
+    """
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",

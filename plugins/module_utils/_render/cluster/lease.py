@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Lease of the run that changes the cluster, as an object. It is read back by _parse/kubernetes/lease.py."""
+"""Renders the Lease that a run holds while it changes the cluster. _parse/kubernetes/lease.py parses it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from .names import Object
 
 
 def render_lease(wanted: Lease) -> Object:
-    """:param wanted: with ``uid`` and ``version`` of the Lease that it replaces, if there is one"""
+    """Render the Lease.
+
+    :param wanted: the Lease, with ``uid`` and ``version`` of an existing Lease that it replaces
+    """
     holder = wanted.holder
     metadata: dict[str, typing.Any] = {
         "name": NAME,
@@ -37,5 +40,7 @@ def render_lease(wanted: Lease) -> Object:
 
 
 def _micro_time(moment: typing.Optional[datetime.datetime]) -> typing.Optional[str]:
-    """The API server takes six digits and no others."""
+    """Format a time with exactly six digits after the decimal point of the second, the only format that the API server
+    accepts for MicroTime. Return None for None.
+    """
     return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z" if moment is not None else None

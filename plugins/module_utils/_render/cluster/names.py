@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names and labels of the objects that the collection makes, and how operators want some values written."""
+"""Names and labels of the objects that the collection creates, and the formats in which operators expect some
+values.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,14 @@ RUN_LABEL = marks.RUN_LABEL
 
 
 class RenderError(RdmaError):
-    """The intent cannot be written as objects. The message says which key, and what to add."""
+    """The error that the intent cannot be rendered as objects. The message names the key and the required change."""
 
 
 def object_name(*parts: str) -> str:
-    """Return a DNS subdomain (RFC 1123) from parts: lower case, other signs become hyphens, at most 253 characters.
+    """Return a DNS subdomain (RFC 1123) from parts: lower case, other characters become hyphens, at most 253
+    characters.
 
-    :raises RenderError: nothing is left of it
+    :raises RenderError: no valid character remains
     """
     name = re.sub(r"[^a-z0-9.-]+", "-", "-".join(part for part in parts if part).lower()).strip("-.")[:253].strip("-.")
     if not name:
@@ -39,24 +42,31 @@ def object_name(*parts: str) -> str:
 
 
 def labels(fabric: str, run: str = "") -> dict[str, str]:
-    """Labels of an object of one fabric, and of one run."""
+    """Return the labels of an object that belongs to a fabric.
+
+    :param fabric: name of the fabric
+    :param run: id of the run that owns the object; empty if no run owns it
+    """
     return {**MANAGED_BY, FABRIC_LABEL: object_name(fabric)[:63].strip("-."), **owner(run)}
 
 
 def owner(run: str) -> dict[str, str]:
-    """Return the label of what one run owns; none for what is nobody's."""
+    """Return the label with the id of the run that owns an object; empty if ``run`` is empty."""
     return {RUN_LABEL: re.sub(r"[^A-Za-z0-9._-]+", "-", run)[:63].strip("-._")} if run else {}
 
 
 def policy_name(fabric: str, node: str = "") -> str:
-    """Of the SriovNetworkNodePolicy."""
+    """Return the name of the SriovNetworkNodePolicy of a fabric.
+
+    :param node: node of a policy for a single node; empty for a policy for all nodes
+    """
     return object_name("linerate", fabric, node)
 
 
 def interface(fabric: Fabric) -> str:
-    """Return the one interface of the node on which pods are put.
+    """Return the node's network interface on which the fabric's pod interfaces are created.
 
-    :raises RenderError: the fabric names none, or several
+    :raises RenderError: ``select.netdev`` of the fabric does not name exactly one interface
     """
     if len(fabric.select.netdev) != 1:
         raise RenderError(
@@ -67,16 +77,19 @@ def interface(fabric: Fabric) -> str:
 
 
 def filled(**fields: typing.Any) -> Object:
-    """Render the fields that have a value: what the intent does not say is the operator's to choose."""
+    """Return the given fields as a mapping, without those that are None. The operator chooses defaults for omitted
+    fields.
+    """
     return {key: value for key, value in fields.items() if value is not None}
 
 
 def switch(wanted: typing.Optional[bool]) -> typing.Optional[str]:
-    """on or off, as the SR-IOV operator writes them."""
+    """Return a Boolean as ``on`` or ``off``, the format of the SR-IOV operator. Return None for None."""
     return None if wanted is None else "on" if wanted else "off"
 
 
 def plugins_text(network: Network) -> typing.Optional[str]:
-    """Chained plugins: operators put this text behind the first plugin of a list, so it is a row of objects and no
-    list."""
+    """Return the chained plugins as JSON objects separated by commas, without brackets: operators append this text to
+    the first plugin of a list. None if there are no plugins.
+    """
     return ",".join(json.dumps(plugin, sort_keys=True) for plugin in network.meta_plugins) or None

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The observers as objects: a namespace of their own, and a DaemonSet of privileged pods that see the host and can do
-nothing in the cluster.
+"""The observers as objects: a namespace of their own, and a DaemonSet of privileged pods that can read the host but
+have no rights in the cluster.
 
-They are as `oc debug node` makes its pod [openshift/oc pkg/cli/debug/debug.go], but read the host's files only: ``/``
-of the host is mounted read-only.
+The pods resemble the pod of `oc debug node` [openshift/oc pkg/cli/debug/debug.go], but mount ``/`` of the host
+read-only.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def objects(wanted: Wanted, prepared: bool = False) -> tuple[Object, ...]:
-    """All objects, in the order in which they are applied.
+    """Render all objects of the observers, in the order in which they are applied.
 
-    :param prepared: an admin has made the namespace, and who may do what in it
-    :raises RenderError: they cannot be written
+    :param prepared: whether an admin has created the namespace and its role bindings. They are then not rendered
+    :raises RenderError: the name of the namespace or of the image is invalid, or the lifetime is less than 60 s
     """
     if not _NAME.fullmatch(wanted.namespace):
         raise RenderError(
@@ -54,7 +54,7 @@ def objects(wanted: Wanted, prepared: bool = False) -> tuple[Object, ...]:
 
 
 def daemon_set(wanted: Wanted) -> Object:
-    """One pod on each node that is asked for, whatever its taints are."""
+    """Render the DaemonSet: one pod on each selected node, regardless of its taints."""
     spec = _pod_spec(wanted)
     # written by us, since the controller's own hash is known only when it has seen the template
     mark = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:16]
@@ -149,7 +149,7 @@ def _service_account(wanted: Wanted) -> Object:
 
 
 def _render_admission_role(wanted: Wanted) -> tuple[Object, ...]:
-    """What lets OpenShift admit the pods, in this namespace only."""
+    """Render the Role and RoleBinding by which OpenShift admits the privileged pods in this namespace only."""
     name, group = f"{DAEMON_SET}-privileged", "rbac.authorization.k8s.io"
     rule = {
         "apiGroups": ["security.openshift.io"],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the collection makes so that OLM installs an operator: Namespace, OperatorGroup, Subscription."""
+"""The objects that make OLM install an operator: Namespace, OperatorGroup, Subscription."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUP_NAME = "linerate-rdma"
 
 
 def render_namespace(name: str) -> Resource:
-    """These operators run pods that change the node."""
+    """Render the namespace of an operator. It admits privileged pods, because these operators change the node."""
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -35,8 +35,11 @@ def render_operator_group(name: str, space: str, targets: typing.Sequence[str]) 
 
 
 def render_subscription(name: str, wish: OperatorWish, pinned: str) -> Resource:
-    """:param wish: with its channel and its catalog; without a channel OLM takes the catalog's default
-    :param pinned: name of the ClusterServiceVersion to begin with
+    """Render the Subscription, with manual approval of install plans.
+
+    :param wish: the desired operator with its catalog and its channel; without a channel OLM takes the default of the
+        catalog
+    :param pinned: name of the first ClusterServiceVersion to install; empty: the latest of the channel
     """
     spec = {
         "name": wish.package,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The objects that configure operators which OLM has installed: a chart brings its own, OLM none.
+"""The objects that configure operators installed by OLM. A Helm chart brings this configuration with it, OLM does not.
 
 NodeFeatureDiscovery (nfd.openshift.io/v1), SriovOperatorConfig (sriovnetwork.openshift.io/v1), ClusterPolicy
-(nvidia.com/v1), JobSetOperator (operator.openshift.io/v1) and Kueue (kueue.openshift.io/v1), as the guides of OpenShift
-4.20 and of the GPU operator show them.
+(nvidia.com/v1), JobSetOperator (operator.openshift.io/v1) and Kueue (kueue.openshift.io/v1), as in the guides of
+OpenShift 4.20 and of the GPU operator.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ _IDENTITY = {
 
 
 def render_worker_sources() -> Object:
-    """Render the devices that NFD's worker labels: its section ``sources``. NVIDIA's operators choose nodes by labels
-    that hold the vendor alone."""
+    """Render the section ``sources`` of the worker of NFD: the PCI classes that it labels. The labels contain the
+    vendor only, because NVIDIA's operators select nodes by such labels.
+    """
     return {"pci": {"deviceClassWhitelist": list(PCI_CLASSES), "deviceLabelFields": ["vendor"]}}
 
 
@@ -43,10 +44,11 @@ def render_configuration(
     job: typing.Optional[JobNeeds],
     examples: typing.Sequence[Object],
 ) -> typing.Optional[Object]:
-    """Render the object; None where it can only be made of an example, and the ClusterServiceVersion shows none.
+    """Render the configuration object of an operator; None for the GPU operator if its ClusterServiceVersion contains
+    no example to start from.
 
-    :param namespace: of the operator
-    :param examples: objects of this kind that its ClusterServiceVersion shows
+    :param namespace: namespace of the operator
+    :param examples: examples of this kind from the ClusterServiceVersion
     """
     if operator.name == GPU and not examples:
         return None

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A proposal as YAML, with the reason for each line in a comment. The lines are written, not dumped: a dumper knows no
-comments."""
+"""Renders a proposal as YAML with the reason for each line as a comment. The lines are formatted here because a YAML
+dumper cannot write comments.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ _WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "i
 
 
 def render(proposal: Proposal) -> str:
-    """Render the file: what was left out, then the two variables."""
+    """Render the file: comments on notes and omissions, then the two variables."""
     lines = ["---"]
     lines += _format_comment(
         "Proposed by linerate.rdma.propose. The comment of each line says from what it was concluded.", 0
@@ -37,8 +38,10 @@ def render(proposal: Proposal) -> str:
 
 
 def _format_entry(key: str, entry: Entry, indent: int, dash: str) -> list[str]:
-    """Return the lines of a key. dash: what stands before it, in the width of two that the indent counts: of the first
-    key of an item of a list."""
+    """Return the lines of a key and its value.
+
+    :param dash: ``"- "`` before the first key of a list item, else empty. Its two columns are part of ``indent``
+    """
     if isinstance(entry, Section):
         lines = _format_line(
             f"{_quote_yaml_text(key)}:" if entry.entries else f"{_quote_yaml_text(key)}: {{}}", entry.why, indent, dash
@@ -59,7 +62,7 @@ def _format_entry(key: str, entry: Entry, indent: int, dash: str) -> list[str]:
 
 
 def _format_line(code: str, why: str, indent: int, dash: str) -> list[str]:
-    """Code and comment on one line, or a long comment above it."""
+    """Return code and comment on one line, or the comment above the code if both do not fit on a line."""
     line = f"{' ' * (indent - len(dash))}{dash}{code}"
     if not why:
         return [line]
@@ -87,14 +90,18 @@ def _format_value(entry: typing.Union[Value, Blank]) -> str:
 
 
 def _format_scalar(value: typing.Union[str, int, bool]) -> str:
-    """Return a value; a text from outside that Ansible would take for a template is marked, so that it stays text."""
+    """Return a value as YAML. A text that Ansible would treat as a template is tagged ``!unsafe``, so that it stays
+    text.
+    """
     if not isinstance(value, str):
         return json.dumps(value)
     return f"{'!unsafe ' if is_template(value) else ''}{_quote_yaml_text(value)}"
 
 
 def _quote_yaml_text(text: str) -> str:
-    """JSON's quoted texts are YAML's; characters beyond the basic plane are not, as JSON writes them in two halves."""
+    """Return a text as YAML, quoted if necessary. JSON quotes are valid in YAML, except that JSON escapes characters
+    beyond the basic plane as two surrogates. These are joined.
+    """
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     quoted = json.dumps(text)

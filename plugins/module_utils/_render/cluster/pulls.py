@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The list of what is pulled, as the two tools read it that fill mirrors, and as commands for what neither of them
-takes.
+"""The list of images, charts and packages to mirror, in the formats of the two mirroring tools, and as commands for
+items that neither tool supports.
 
 ImageSetConfiguration of oc-mirror v2 (mirror.openshift.io/v2alpha1; OpenShift 4.20, disconnected environments,
 "ImageSet configuration parameters for oc-mirror plugin v2"), and the file of ``skopeo sync --src yaml`` (skopeo
@@ -24,13 +24,15 @@ OC_MIRROR, SKOPEO = "imageset-config.yml", "skopeo-sync.yml"
 
 
 def to_copy(pulls: Pulls, mirror: Mirror) -> Pulls:
-    """Without the images that the intent names on the mirror itself, or for which there is none."""
+    """Return the images, charts and packages without those images whose names already point to the mirror."""
     images = tuple(image for image in pulls.images if place(image.name, mirror) != image.name)
     return dataclasses.replace(pulls, images=images)
 
 
 def render_image_set(pulls: Pulls) -> Object:
-    """For ``oc mirror --v2``: catalogs with their packages, charts of repositories, and images by name."""
+    """Render the ImageSetConfiguration for ``oc mirror --v2``: catalogs with their packages, charts of repositories,
+    and images by name.
+    """
     by_catalog: dict[str, list[Object]] = {}
     for package in pulls.packages:
         by_catalog.setdefault(package.catalog, []).append(_render_package(package))
@@ -68,8 +70,10 @@ def _render_package(package: PackagePull) -> Object:
 
 
 def sync(pulls: Pulls) -> Object:
-    """For ``skopeo sync --all --scoped --src yaml``: by registry, then by repository. Charts of OCI registries are
-    images to it."""
+    """Render the input file of ``skopeo sync --all --scoped --src yaml``, grouped by registry and repository. Charts in
+    OCI registries are included as images. Images whose tag depends on the operating system of the nodes are selected by
+    a regular expression.
+    """
     found: dict[str, dict[str, dict[str, typing.Any]]] = {}
     for name in (
         *(image.name for image in pulls.images if not image.by_system),
@@ -87,7 +91,7 @@ def sync(pulls: Pulls) -> Object:
 
 
 def _find_parts(name: str) -> tuple[str, str, str]:
-    """Registry, path, and tag or digest of a name that is complete."""
+    """Return registry, path, and tag or digest of a complete image name."""
     host, _slash, rest = name.partition("/")
     path, at, digest = rest.partition("@")
     if at:
@@ -97,8 +101,9 @@ def _find_parts(name: str) -> tuple[str, str, str]:
 
 
 def commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
-    """For charts of repositories, which registries get by Helm itself; and for images where the mirror has not the
-    layout of ``skopeo sync``."""
+    """Return the shell commands for items that neither oc-mirror nor skopeo sync can mirror: charts of Helm
+    repositories, and all images if the mirror does not have the layout of ``skopeo sync``.
+    """
     by_name = (
         ()
         if not mirror or EVERYTHING in mirror
@@ -108,19 +113,23 @@ def commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
 
 
 def place(name: str, mirror: Mirror) -> str:
-    """Return the place on the mirror; without a mirror, a placeholder."""
+    """Return the name that an image or chart has on the mirror. Without a mirror, the name begins with the placeholder
+    ``MIRROR``.
+    """
     return on_mirror(name, mirror or {EVERYTHING: "MIRROR"})
 
 
 def copied(name: str, mirror: Mirror) -> str:
-    """Return the command that puts an image, or a chart of an OCI registry, onto the mirror, for all architectures."""
+    """Return the command that copies an image, or a chart of an OCI registry, to the mirror. It copies all
+    architectures.
+    """
     target = place(name, mirror)
     # a name that is on the mirror says nothing of where it came from
     return f"skopeo copy --all docker://{name if target != name else 'SOURCE'} docker://{target}"
 
 
 def pushed(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
-    """Return the commands that do it with a chart of a repository."""
+    """Return the two commands that pull a chart from its repository and push it to the mirror."""
     version = f" --version {shlex.quote(chart.version)}" if chart.version else ""
     folder = place(chart.repository.partition("://")[2].strip("/"), mirror)
     return (
@@ -130,7 +139,9 @@ def pushed(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
 
 
 def lines(pulls: Pulls) -> tuple[str, ...]:
-    """Return the list for a terminal: what, and who needs it."""
+    """Return the list of images, charts and packages for a terminal, one item a line, each with the parts of the
+    deployment that need it. Notes and incomplete parts follow.
+    """
     told = (
         *(f"image {_describe_image(image)}: {', '.join(image.needed_by)}" for image in pulls.images),
         *(
@@ -154,7 +165,9 @@ def _describe_image(image: ImagePull) -> str:
 
 
 def heads(pulls: Pulls, mirror: Mirror) -> dict[str, tuple[str, ...]]:
-    """Comment of each file: how it is used, and what it can't hold."""
+    """Return the header comment of each mirroring file, by file name: the command that uses the file, and the items
+    that its format cannot express.
+    """
     missing = tuple(f"NOT COMPLETE: {problem}" for problem in pulls.unlisted)
     open_tags = tuple(
         f"not in it, since its tag depends on the system of the nodes: {image.name}-..."

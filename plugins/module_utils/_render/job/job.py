@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A training job on a fabric (rows S2.3, S2.4, S3.5): PyTorchJob of the training operator v1, or TrainJob of Kubeflow
-Trainer v2.
+"""A training job on a fabric: PyTorchJob of the training operator v1, or TrainJob of Kubeflow Trainer v2.
 
-A TrainJob comes with a TrainingRuntime of its own, in which its pods are: the TrainJob alone can set neither their
-volumes nor their capabilities in every release of v2. [src kubeflow/trainer v1.9.4
+A TrainJob comes with its own TrainingRuntime, which contains the pod template: not every release of v2 lets a TrainJob
+set the volumes and capabilities of its pods. [src kubeflow/trainer v1.9.4
 manifests/base/crds/kubeflow.org_pytorchjobs.yaml, pkg/webhooks/pytorch; v2.0.0, v2.3.0 pkg/apis/trainer/v1alpha1]
 """
 
@@ -31,7 +30,8 @@ _TRAINER = "trainer.kubeflow.org/v1alpha1"
 def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> tuple[Object, ...]:
     """Render the objects of a job, in the order in which they are applied.
 
-    :raises RenderError: it is on a fabric that the intent does not have, or in no namespace
+    :raises RenderError: the intent does not contain the fabric of the job, the job has no namespace, or an option of
+        the job is invalid
     """
     named = next((item for item in fabrics if item.name == job.fabric), None)
     if named is None and job.fabric is not None:
@@ -51,9 +51,9 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -
 
 
 def _refuse_invalid_job(job: Job, fabric: typing.Optional[Fabric]) -> None:
-    """Refuse options that contradict each other.
+    """Raise an error for invalid or contradictory options of a job.
 
-    :raises RenderError: with the key, and what is allowed
+    :raises RenderError: the message names the key and the allowed values
     """
     most = (
         fabric.select.hcas_per_node * (fabric.virtual_functions if find_traits(fabric).functions else 1)
@@ -135,9 +135,10 @@ def _render_queue_label(job: Job) -> dict[str, str]:
 
 
 def _render_template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent, name: str) -> Object:
-    """Render a pod of the job: one a node. Requests equal limits (QoS class Guaranteed).
+    """Render the pod template of the job, which creates one pod on each node. Requests equal limits (QoS class
+    Guaranteed).
 
-    :param name: of the container, by which the operator knows it
+    :param name: name of the container, by which the training operator recognizes it
     """
     mounts, volumes = _render_volumes(job)
     amounts = {"cpu": job.cpu, "memory": job.memory, job.gpu_resource: str(job.gpus_per_node)}
@@ -201,7 +202,9 @@ def _render_volumes(job: Job) -> tuple[list[Object], list[Object]]:
 
 
 def _render_anti_affinity(job: Job) -> Object:
-    """No two pods of the job on one node: their traffic would not leave it."""
+    """Render the rule that puts the pods of the job on different nodes. Traffic between pods of one node would not
+    leave it.
+    """
     term = {"labelSelector": {"matchLabels": {JOB_LABEL: job.name}}, "topologyKey": "kubernetes.io/hostname"}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
@@ -221,12 +224,14 @@ def _list_addresses(fabric: Fabric) -> Object:
 
 
 def count_interfaces(job: Job, fabric: Fabric) -> int:
-    """Attachments of a pod: net1 to net<n>."""
+    """Return the number of a pod's interfaces on the fabric, named ``net1`` to ``net<n>``. Without a setting in the job
+    it is the number of HCAs of a node.
+    """
     return fabric.select.hcas_per_node if job.interfaces is None else job.interfaces
 
 
 def render_environment(job: Job, fabric: typing.Optional[Fabric]) -> dict[str, str]:
-    """NCCL's variables as far as they are the same in all pods, and the user's own, which come last."""
+    """Return the variables of NCCL that are equal in all pods, and the user's own variables, which override them."""
     if fabric is None:
         network = {"NCCL_SOCKET_IFNAME": "=eth0", "NCCL_IB_DISABLE": "1"}
     else:

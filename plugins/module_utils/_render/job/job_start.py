@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the pods of a training job run before the training program: shell scripts, since all that is certain of an image
-is sh.
+"""The scripts that the pods of a training job run before the training program. They are shell scripts, because an image
+is only certain to contain ``sh``.
 
-Which virtual function a pod gets, and which index the RoCE GID of its address has there, is known only in the pod: so
-both are found when it starts. [src sriov-network-device-plugin pkg/resources PCIDEVICE_*; Linux
+The virtual function of a pod, and the index of the RoCE GID of its address, are known only in the pod. The scripts find
+them when the pod starts. [src sriov-network-device-plugin pkg/resources PCIDEVICE_*; Linux
 Documentation/ABI/stable/sysfs-class-infiniband gid_attrs]
 """
 
@@ -87,10 +87,11 @@ fi
 
 
 def start(resource: str, roce: bool, command: typing.Sequence[str]) -> Command:
-    """``command`` with NCCL_IB_HCA, and on RoCE NCCL_IB_GID_INDEX, as they are in this pod. It fails where the pod has
-    no RDMA device.
+    """Return a command that sets NCCL_IB_HCA to the RDMA devices of its pod, and on RoCE also NCCL_IB_GID_INDEX, and
+    then runs ``command``. It fails if the pod has no RDMA device.
 
-    :param resource: extended resource of the devices: openshift.io/mlx_compute
+    :param resource: extended resource of the devices, such as openshift.io/mlx_compute
+    :param roce: whether the fabric is RoCE
     """
     variable = "PCIDEVICE_" + re.sub(r"[^A-Z0-9]", "_", resource.upper())
     script = _DEVICES.format(variable=variable, resource=resource) + (_GID_INDEX if roce else "") + 'exec "$@"\n'
@@ -98,6 +99,8 @@ def start(resource: str, roce: bool, command: typing.Sequence[str]) -> Command:
 
 
 def addresses() -> Command:
-    """Gives a pod the addresses that the NIC map has for its node, and a route to each peer on the same interface (row
-    S2.2). Needs NET_ADMIN and NODE_NAME."""
+    """Return the command of the container that sets the IP addresses of a pod's interfaces from the NIC map (the
+    entries of its node), and adds a route to each peer over the same interface. The command needs the capability
+    NET_ADMIN and the environment variable NODE_NAME.
+    """
     return ("sh", "-c", _ADDRESSES.format(metric=METRIC, map=f"{MAP_FOLDER}/{KEY}").lstrip(), "addresses")

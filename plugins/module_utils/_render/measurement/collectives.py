@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A run of nccl-tests over a fabric: the command of its ranks, and the pods that they run in.
+"""Renders a run of nccl-tests over a fabric: the command of its ranks, and the pods in which they run.
 
-A pod for each node stays for all runs: hundreds of groups would each wait for pods to be scheduled and started, and a
-fabric that is being accepted has neither Kubeflow nor the MPI operator yet. nccl-tests has ranks in several pods only
-with MPI. mpirun runs in the pod of the first node. It starts its daemon in each other pod by a program in the place of
-ssh (``AGENT_SCRIPT``), which leaves a request in its pod. The collection has a connection to each pod, reads the
-request and runs the daemon there. So the pods need no sshd, no keys, no names in the DNS and no right in the API
-server. [src open-mpi v4.1 orte/mca/plm/rsh/plm_rsh_module.c; NVIDIA/nccl-tests v2.19.6 src/common.cu]
+Each node has one pod for all runs, since otherwise hundreds of runs would each wait until their pods are scheduled and
+started. nccl-tests needs MPI for ranks in several pods, and a cluster under acceptance has neither Kubeflow nor the MPI
+operator yet.
+
+mpirun runs in the pod of the first node, and has to start its daemon in each other pod. In place of ssh it calls a
+program (``AGENT_SCRIPT``) that writes a request to a file in its pod. The controller reads the requests over its
+connection to the pod, and runs the daemon in the requested pod. The pods therefore need no sshd, no keys, no DNS names
+and no rights in the API server. [src open-mpi v4.1 orte/mca/plm/rsh/plm_rsh_module.c; NVIDIA/nccl-tests v2.19.6
+src/common.cu]
 """
 
 from __future__ import annotations
@@ -79,10 +82,10 @@ def _refuse_invalid_run(run: CollectiveRun, wanted: Collectives) -> None:
 
 
 def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str]:
-    """Return the variables of the ranks.
+    """Return the environment variables of the ranks.
 
-    A ring connects each channel of each rank, so that the log shows them, and its bound is that of the rails for any
-    number of nodes. NVLS connects no ring.
+    With the ring algorithm every channel of every rank is connected, so that the log shows each one, and the expected
+    bandwidth is that of the rails for any number of nodes. NVLS connects no ring and is off.
     """
     found = {
         "NCCL_DEBUG": "INFO",
@@ -108,9 +111,9 @@ def render_environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str
 
 
 def render_ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent) -> Command:
-    """Return what each rank runs: the test, with the HCAs that its pod got.
+    """Return the command of each rank: the test, with the HCAs of its pod.
 
-    With -a 3 the time is that of the slowest rank: without it a slow group of NCCL_TESTS_SPLIT does not show. -c 1
+    ``-a 3`` reports the time of the slowest rank. Without it a slow group of NCCL_TESTS_SPLIT does not show. ``-c 1``
     counts wrong values.
     """
     taken_out = [word for name, value in run.variables if value is None for word in ("-u", name)]
@@ -142,7 +145,9 @@ def _count_iterations(run: CollectiveRun) -> tuple[str, ...]:
 
 
 def read_counters(devices: typing.Sequence[str]) -> Command:
-    """Return the command that prints the counters of RDMA devices of a pod: device, name and value in a line each."""
+    """Return the command that prints the port counters of RDMA devices in a pod: device, counter name and value, one
+    counter a line.
+    """
     script = (
         'for device in "$@"; do for file in /sys/class/infiniband/"$device"/ports/1/counters/*'
         ' /sys/class/infiniband/"$device"/ports/1/hw_counters/*; do read -r value 2> /dev/null < "$file" &&'
@@ -152,24 +157,27 @@ def read_counters(devices: typing.Sequence[str]) -> Command:
 
 
 def agent_path(run: CollectiveRun) -> str:
-    """Return the path of the program that stands in for ssh in a run; its requests are beside it."""
+    """Return the path of the program that mpirun calls in place of ssh in a run. Its request files are in the same
+    folder.
+    """
     return f"{AGENT_FOLDER}/{object_name(run.name)}"
 
 
 def place_agent(run: CollectiveRun) -> Command:
-    """Return the command that writes this program into the pod of the first node."""
+    """Return the command that installs, in the pod of the first node, the program that mpirun calls in place of ssh."""
     script = 'mkdir -p "$1" && printf %b "$2" > "$3" && chmod 755 "$3"'
     return "sh", "-c", script, "agent", AGENT_FOLDER, _on_one_line(AGENT_SCRIPT), agent_path(run)
 
 
 def _on_one_line(script: str) -> str:
-    """Return a script as ``printf %b`` reads it: commands go to a pod in lines."""
+    """Return a script on one line, escaped for ``printf %b``: the shell of a pod reads one command a line."""
     return script.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def take_requests(run: CollectiveRun) -> Command:
-    """Return the command that prints the open requests, each once: the line ``ask NUMBER``, the host, and the words to
-    run there."""
+    """Return the command that prints each open request of mpirun once: the line ``ask NUMBER``, followed by the host
+    and the command line to run on it.
+    """
     script = (
         'for ask in "$1".*.ask; do [ -e "$ask" ] || continue; rest=${ask%.ask}; echo "ask ${rest##*.}"; cat "$ask"; mv'
         ' "$ask" "$rest.taken"; done'
@@ -178,25 +186,31 @@ def take_requests(run: CollectiveRun) -> Command:
 
 
 def answer_request(run: CollectiveRun, number: int, code: int) -> Command:
-    """Return the command that answers a request with the exit code of its daemon."""
+    """Return the command that completes a request of mpirun.
+
+    :param number: number of the request
+    :param code: exit code of the daemon, which the program in place of ssh returns to mpirun
+    """
     return "sh", "-c", 'echo "$1" > "$2"', "agent", str(code), f"{agent_path(run)}.{number}.done"
 
 
 def start_daemon(words: str, seconds: int) -> Command:
-    """Return the command that runs the words of a request, as the shell behind ssh would, and ends with their code.
+    """Return the command that runs the command line of a request in a shell, as ssh would, and returns its exit code.
 
-    A daemon of Open MPI 5 stays in the foreground as long as its run goes: it goes on behind the command.
+    A daemon of Open MPI 5 stays in the foreground for the whole run. After 3 seconds the command leaves it in the
+    background and returns 0.
 
-    :param seconds: that a run takes at most
+    :param words: command line of the request
+    :param seconds: maximum duration of the run, in seconds
     """
     limit = str(seconds + AGENT_LIMIT)
     return "sh", "-c", _DAEMON_SCRIPT, "daemon", operand(words, "words of a daemon"), limit
 
 
 def read_logs(run: CollectiveRun, piece: int) -> Command:
-    """Return the command that prints a piece of the logs of NCCL of a run in a pod.
+    """Return the command that prints one piece of the NCCL logs of a run in a pod.
 
-    :param piece: its number, from 0 on
+    :param piece: number of the piece, starting at 0
     """
     script = 'cat "$1".* 2> /dev/null | tail -c +"$2" | head -c "$3"'
     return (
@@ -211,18 +225,20 @@ def read_logs(run: CollectiveRun, piece: int) -> Command:
 
 
 def remove_logs(run: CollectiveRun) -> Command:
-    """Return the command that removes the logs of NCCL of a run in a pod, so that all runs together fill no volume."""
+    """Return the command that removes the logs of NCCL of a run in a pod, so that the logs of all runs together do not
+    fill the volume.
+    """
     return "sh", "-c", 'rm -f "$1".*', "logs", f"{LOG_FOLDER}/{object_name(run.name)}"
 
 
 def render_mpirun(
     run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, hosts: typing.Sequence[str]
 ) -> Command:
-    """Return the words that start all ranks: those of a node follow each other, so that rank modulo GPUs is the number
-    of the GPU.
+    """Return the command that starts all ranks. The ranks of a node are consecutive, so that rank modulo GPUs is the
+    number of the GPU.
 
-    :param hosts: of the pods of the nodes, in their order
-    :raises RenderError: a run that can't be meant
+    :param hosts: host names of the pods, in the order of the nodes
+    :raises RenderError: the run is invalid
     """
     _refuse_invalid_run(run, wanted)
     each = wanted.gpus_per_node if run.gpu is None else 1
@@ -267,13 +283,14 @@ def render_mpirun(
 
 
 def name_pod(fabric: Fabric, node: str) -> str:
-    """Name the pod of a node."""
+    """Return the name of the pod of a node."""
     return object_name("linerate", "collectives", fabric.name, node)
 
 
 def host_name(node: str) -> str:
-    """Return the host name of the pod of a node: NCCL and mpirun cut one at its first dot, and Kubernetes at 63
-    characters, by which two would be one."""
+    """Return the host name of the pod of a node. NCCL and mpirun cut host names at the first dot, and Kubernetes limits
+    them to 63 characters. A name that changes thereby gets a hash of the node name, so that host names stay unique.
+    """
     name = object_name(node).replace(".", "-")
     if len(name) <= _MOST_HOST and name == node:
         return name
@@ -281,17 +298,22 @@ def host_name(node: str) -> str:
 
 
 def compute_lifetime_seconds(wanted: Collectives) -> int:
-    """Return how long a pod lives at most."""
+    """Return the maximum lifetime of a pod in seconds, including the soak if the intent has one."""
     return _LIFETIME_SECONDS + (compute_soak_seconds(wanted) if wanted.soak_minutes else 0)
 
 
 def compute_soak_seconds(wanted: Collectives) -> int:
-    """Return how long a soak may take: half as long again as it is meant to, with its start and its first messages."""
+    """Return the time limit of a soak (a run of hours that looks for link errors) in seconds: one and a half times its
+    planned duration, plus the time of one run for its start.
+    """
     return 90 * wanted.soak_minutes + wanted.seconds
 
 
 def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str = "") -> Object:
-    """Return the pod of a node, which waits for what is run in it."""
+    """Render the pod of a node. Its container sleeps, and the tests are started in it over the API server.
+
+    :param owner: id of the run that owns the pod
+    """
     template = _render_template(wanted, fabric, cluster, owner)
     place = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     template["spec"].update(
@@ -310,8 +332,11 @@ def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterI
 
 
 def _render_template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str) -> Object:
-    """Render a pod with all GPUs of a node and an interface on each rail. Requests equal limits (QoS class Guaranteed);
-    nothing is privileged."""
+    """Render a pod with all GPUs of a node and one interface on each rail. Requests equal limits (QoS class
+    Guaranteed). The pod is not privileged.
+
+    :param owner: id of the run that owns the pod
+    """
     count, device = fabric.select.hcas_per_node, resource_of(fabric, cluster)
     amounts = {"cpu": wanted.cpu, "memory": wanted.memory, wanted.gpu_resource: str(wanted.gpus_per_node)}
     if device:
@@ -354,7 +379,9 @@ def _render_template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent
 
 
 def _render_admission(fabric: Fabric) -> Object:
-    """Return the metadata that the intent gives for pods on this fabric."""
+    """Return those fields of the pod spec that the intent sets for all pods on this fabric: runtime class, tolerations,
+    service account and pull secrets.
+    """
     wanted = fabric.pods
     found = {
         "runtimeClassName": wanted.runtime_class,

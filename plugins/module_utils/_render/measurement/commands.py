@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Commands that run in the pods of the bandwidth stage.
+"""Renders the commands that run in the pods of stage bandwidth.
 
-Each is bounded by ``timeout`` inside the pod: perftest and rping hang for ever on some networks, and a server that a
-dead client left behind stays. Output is line-buffered: both tools buffer whole blocks into a pipe, so that a killed one
-would leave nothing.
+``timeout`` limits each command inside the pod, because perftest and rping never end on some networks, and a server
+continues to run after its client has died. The output is line-buffered, because a killed tool would otherwise lose the
+output that is still in its buffer.
 
-Each function raises OperandError where a value would be an option of the tool, or would not stay in the line of its
-command: values come from pods and nodes.
+Pods and nodes supply some of the arguments. Each function raises OperandError if an argument would be read as an option
+of the tool or would break the command line.
 """
 
 from __future__ import annotations
@@ -140,8 +140,8 @@ CPU_STAT: Command = ("sh", "-c", "cat /sys/fs/cgroup/cpu.stat /sys/fs/cgroup/cpu
 
 
 def render_host_shell(address: str) -> Command:
-    """As ``shell``, in an observer: what it first tells is of an HCA and all of its virtual functions, as far as the
-    host has them.
+    """Return a shell for an observer, like :func:`render_shell`. It first reports the functions of an HCA: the physical
+    function, its virtual functions, and their interfaces on the host.
 
     :param address: PCI address of the physical function
     """
@@ -149,10 +149,10 @@ def render_host_shell(address: str) -> Command:
 
 
 def render_shell(address: str = "") -> Command:
-    """Return a shell that first tells what RDMA device is on which function of its pod and how fast its links are, and
-    then runs what it reads from stdin.
+    """Return a shell that first reports the RDMA devices of its pod, their PCI functions and the speed of their links,
+    and then runs the commands that it reads from stdin.
 
-    :param address: PCI address of the attachment from network-status, where multus says it
+    :param address: PCI address of the attachment from network-status, if multus reports it
     """
     return ("sh", "-c", _SHELL, "shell", operand(address, "the PCI address"))
 
@@ -162,14 +162,20 @@ def _limit_command(limit: int, *command: str) -> Command:
 
 
 def render_ping_server(address: str, port: int, limit: int) -> Command:
-    """rping as server. -d makes it print when it listens."""
+    """Return the command of the rping server. ``-d`` makes it print when it listens.
+
+    :param limit: time limit in seconds
+    """
     return _limit_command(
         limit, "rping", "-s", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v", "-d"
     )
 
 
 def render_ping_client(address: str, port: int, limit: int) -> Command:
-    """rping to the server at ``address``."""
+    """Return the command of the rping client of the server at ``address``.
+
+    :param limit: time limit in seconds
+    """
     return _limit_command(
         limit, "rping", "-c", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v"
     )
@@ -187,20 +193,23 @@ def write_bandwidth(
     flow_label: typing.Optional[int] = None,
     pairs: int = 1,
 ) -> Command:
-    """ib_write_bw: as server, or as client of the server at ``address``. Both ends need the same size, amount,
-    direction, connection and address family.
+    """Return the command of ib_write_bw, as server or as client. Both sides need the same message size, duration or
+    number of messages, direction, connection type and address family.
 
-    -F: no warning about the CPU's clock between the rows. A measurement by time leaves out its first and last two
-    seconds; one by number of messages is warmed up before. --ipv6-addr: perftest resolves and listens on IPv4 alone
-    without it, and has it from 23.07 on (its commit 5a218cd); --ipv6: the GID of the same family, of which RoCE takes
-    its addresses.
+    ``-F`` suppresses warnings about the CPU clock between the rows. A measurement by time excludes its first and last
+    two seconds. A measurement by number of messages has a warm-up. ``--ipv6-addr``: without it perftest resolves and
+    listens on IPv4 only; perftest has it from 23.07 on (commit 5a218cd). ``--ipv6`` selects the GID of that family,
+    from which RoCE takes its addresses.
 
-    :param cpus: list of CPUs to run on, as taskset reads it; empty for any
-    :param address: of the server
-    :param sweep: all message sizes, which perftest does not measure by time
-    :param gpu: to and from the memory of the container's first GPU
-    :param flow_label: of the packets; None: as the driver likes
-    :param pairs: queue pairs at once; the same at both ends
+    :param device: RDMA device of this side
+    :param cpus: list of CPUs to run on, in the format of taskset; empty for any
+    :param port: port on which the server listens
+    :param address: address of the server
+    :param server: whether this side is the server
+    :param sweep: measure all message sizes. perftest cannot do this by time
+    :param gpu: use the memory of the first GPU of the container
+    :param flow_label: flow label of the packets; None if the driver chooses it
+    :param pairs: number of queue pairs in parallel, the same on both sides
     """
     pods = fabric.pods
     if sweep:
@@ -236,11 +245,14 @@ def write_bandwidth(
 
 
 def write_latency(fabric: Fabric, device: str, cpus: str, port: int, address: str, server: bool) -> Command:
-    """ib_write_lat with small messages: as server, or as client of the server at ``address``. As in ib_write_bw both
-    ends need the same connection and address family.
+    """Return the command of ib_write_lat with small messages, as server or as client. Both sides need the same
+    connection type and address family, as in ib_write_bw.
 
-    :param cpus: list of CPUs to run on, as taskset reads it; empty for any
-    :param address: of the server
+    :param device: RDMA device of this side
+    :param cpus: list of CPUs to run on, in the format of taskset; empty for any
+    :param port: port on which the server listens
+    :param address: address of the server
+    :param server: whether this side is the server
     """
     pods = fabric.pods
     return _limit_command(
@@ -255,9 +267,14 @@ def write_latency(fabric: Fabric, device: str, cpus: str, port: int, address: st
 
 
 def render_tcp_bandwidth(fabric: Fabric, own: str, cpus: str, port: int, server: str = "") -> Command:
-    """iperf3: as server for one client, or as client of the server at the address ``server``.
+    """Return the command of iperf3, as a server for one client, or as the client of the server at the address
+    ``server``.
 
-    :param own: address on the network, to which both ends are bound, so that nothing takes another way
+    :param own: address of this pod on the fabric. Both sides bind to their own address, so that no traffic takes
+        another network
+    :param cpus: list of CPUs to run on, in the format of taskset; empty for any
+    :param port: TCP port of the server
+    :param server: address of the server; empty for the server itself
     """
     pods = fabric.pods
     amount = ("-t", str(pods.seconds)) if pods.iterations is None else ("-n", str(pods.message_bytes * pods.iterations))

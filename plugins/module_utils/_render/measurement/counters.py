@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The command that reads the counters of ports of a fabric, on the host of an HCA that is on it."""
+"""The command that reads the counters of ports of a fabric, on a host with an HCA on that fabric."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _READ = (
 
 
 def read(device: str, port: int, asked: typing.Mapping[int, typing.Sequence[int]]) -> Command:
-    """perfquery for the ports of some nodes.
+    """Return the command that runs perfquery for ports of some nodes.
 
-    :param device: RDMA device through which it asks, and ``port`` of it
-    :param asked: numbers of the ports of each node, by its LID
-    :raises OperandError: the device is no name of one
+    :param device: RDMA device that sends the queries, through its port ``port``
+    :param asked: port numbers of each node, by its LID
+    :raises OperandError: the device is not a valid name
     """
     nodes = [f"{lid}:{','.join(map(str, ports))}" for lid, ports in asked.items()]
     return (

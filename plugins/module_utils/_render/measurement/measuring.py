@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The namespace in which pods measure, who may connect to them, and where a fabric's pods are in it."""
+"""Renders the namespace of the measuring pods and the NetworkPolicy for connections to them, and adapts the fabrics to
+that namespace.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _SECURITY = {
 
 
 def render_namespace(run: str) -> Object:
-    """Render the namespace. Nothing binds a right in it."""
+    """Render the namespace of the measuring pods. No role is bound in it."""
     labels = {**MANAGED_BY, LABEL: OWN, **owner(run), **_SECURITY}
     return {
         "apiVersion": "v1",
@@ -29,9 +31,9 @@ def render_namespace(run: str) -> Object:
 
 
 def render_policy(run: str) -> Object:
-    """Return the NetworkPolicy of the namespace: connections come from the measuring pods of this run alone.
+    """Render the NetworkPolicy of the namespace: only the measuring pods of this run may connect to its pods.
 
-    mpirun and its daemons take commands from any process that connects to them, and have no other protection.
+    mpirun and its daemons accept commands from any process that connects to them, and have no other protection.
     """
     peers = {"podSelector": {"matchLabels": {**MANAGED_BY, **owner(run)}}}
     return {
@@ -44,8 +46,9 @@ def render_policy(run: str) -> Object:
 
 
 def measured(fabrics: typing.Iterable[Fabric]) -> tuple[Fabric, ...]:
-    """Return the fabrics as their measuring pods see them: pods and networks are in the namespace of the measurement,
-    under their own names."""
+    """Return the fabrics with the namespace of the measurement as the namespace of their network. The name of the
+    network is unchanged.
+    """
     return tuple(
         dataclasses.replace(fabric, network=dataclasses.replace(fabric.network, namespace=NAMESPACE))
         for fabric in fabrics

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pod that proves how much memory a container may lock: not root, without IPC_LOCK, with one virtual function of a
-fabric (row S3.4).
+"""Renders the pod that proves how much memory a container may lock. The pod is not root, has no IPC_LOCK, and has one
+virtual function of a fabric.
 
-ibv_rc_pingpong registers its buffer before anything else and then waits for a peer that never comes; what it has
-printed by then decides.
+The pod runs ibv_rc_pingpong, which registers its buffer first and then waits for a peer that never connects. Its output
+before the wait shows whether the registration succeeded.
 """
 
 from __future__ import annotations
@@ -39,8 +39,11 @@ echo "code $?"
 def render_memlock_pod(
     fabric: Fabric, cluster: ClusterIntent, node: str, memlock: Memlock, run: str = ""
 ) -> dict[str, typing.Any]:
-    """Return a pod of stage bandwidth in all but its user, its rights, its memory and what it runs. It ends by itself;
-    its log is the answer."""
+    """Render the memlock pod. It equals the pod of stage bandwidth except for user, capabilities, memory and command.
+    It ends by itself, and its log contains the result.
+
+    :param memlock: settings of the proof, with the amount of memory to lock
+    """
     made = pod(fabric, cluster, node, run=run)
     made["metadata"]["name"] = object_name("linerate-memlock", fabric.name, node)
     (container,) = made["spec"]["containers"]

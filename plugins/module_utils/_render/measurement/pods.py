@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pods of the bandwidth stage (row S1.10): each with one interface on the fabric beside its own.
+"""The pods of the stage bandwidth, each with one interface on the fabric beside its default interface.
 
-One pod a node and fabric, or one a rail where nodes have several HCAs on the fabric. Rails have pods of their own,
-because interfaces of one pod on one IP network answer for each other (ARP), and because a topology manager that wants
-one NUMA node admits no pod with HCAs of two.
+There is one pod for each node and fabric, or one for each rail if nodes have several HCAs on the fabric. Rails have
+separate pods for two reasons. Interfaces of one pod on one IP network answer ARP requests for each other. A topology
+manager with the policy single-numa-node admits no pod with HCAs of two NUMA nodes.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ LIFETIME_SECONDS = 14400
 
 
 def name_pod(fabric: str, node: str, number: int = 0) -> str:
-    """Of a pod of one fabric on one node; the first one has no number."""
+    """Return the name of a pod of one fabric on one node. The first pod has no number."""
     return object_name("linerate", fabric, node, str(number) if number else "")
 
 
 def pod(
     fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0, run: str = "", lifetime: int = LIFETIME_SECONDS
 ) -> Object:
-    """Render a pod of ``fabric`` on ``node``, owned by a run. Requests equal limits (QoS class Guaranteed); nothing is
-    privileged.
+    """Render a pod of ``fabric`` on ``node``, owned by a run. Requests equal limits (QoS class Guaranteed). The pod is
+    not privileged.
 
-    Its security context is that of a restricted namespace but for IPC_LOCK, without which memory cannot be pinned, and
-    the image's own user, since a capability that is added is of use to root only.
+    Its security context is that of a restricted namespace with two exceptions: IPC_LOCK, without which memory cannot be
+    pinned, and the user of the image, because an added capability is effective for root only.
 
-    :param lifetime: seconds after which the kubelet ends it
+    :param lifetime: seconds after which the kubelet ends the pod
     """
     wanted = fabric.pods
     resource, attachment = resource_of(fabric, cluster), attachment_name(fabric)

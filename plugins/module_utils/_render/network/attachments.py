@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NetworkAttachmentDefinitions that we write ourselves, where no operator makes them: macvlan, and a whole interface of
-the node (rows S2.1, S3.2).
+"""NetworkAttachmentDefinitions that the collection renders itself because no operator creates them: macvlan, and a
+whole interface of the node.
 
-Configuration: the CNI plugins macvlan and host-device of containernetworking-plugins 1.x; chained ones follow in
+Configuration: the CNI plugins macvlan and host-device of containernetworking-plugins 1.x. Chained plugins follow in
 ``plugins``.
 """
 
@@ -21,14 +21,14 @@ CNI_VERSION = "0.3.1"
 
 
 def render_macvlan(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """Interfaces of their own for pods, on one interface of the node."""
+    """Render a network of macvlan interfaces for pods, on one interface of the node."""
     return _render_definition(
         fabric, type="macvlan", master=interface(fabric), mode=fabric.network.mode or "bridge", mtu=fabric.mtu
     )
 
 
 def render_host_device(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """One interface of the node, which leaves the node for the pod."""
+    """Render a network that moves one interface of the node into the pod."""
     return _render_definition(fabric, type="host-device", device=interface(fabric))
 
 

@@ -17,7 +17,9 @@ API = "nv-ipam.nvidia.com/v1alpha1"
 
 
 def render_ipam(wanted: Ipam) -> Object:
-    """Render the mapping as the CNI plugin reads it. The gateway is excluded: whereabouts would hand it to a pod."""
+    """Render the ``ipam`` mapping as the CNI plugin reads it. The gateway is excluded, because whereabouts would assign
+    it to a pod.
+    """
     if wanted.pool is not None:
         return {"type": wanted.type, "poolName": wanted.pool.name, "poolType": wanted.pool.kind.lower()}
     exclude = list(wanted.exclude)
@@ -36,15 +38,15 @@ def render_ipam(wanted: Ipam) -> Object:
 
 
 def ipam_text(fabric: Fabric) -> str:
-    """Return the same as the operators take it."""
+    """Return the ``ipam`` mapping as JSON text, the format of the operators; empty without one."""
     return json.dumps(render_ipam(fabric.ipam)) if fabric.ipam else ""
 
 
 def render_pools(fabric: Fabric, cluster: ClusterIntent) -> tuple[Object, ...]:
-    """Render the pool of nv-ipam that a fabric asks to be made; empty for all others.
+    """Render the pool of nv-ipam that the intent asks to create; empty for all other fabrics.
 
-    For the nodes that take part only: without a selector nv-ipam gives every node of the cluster a share, the control
-    plane included.
+    The pool selects only the participating nodes: without a selector nv-ipam gives every node of the cluster a share,
+    the control plane included.
     """
     wanted, pool = fabric.ipam, fabric.ipam.pool if fabric.ipam else None
     if wanted is None or pool is None or not pool.create:

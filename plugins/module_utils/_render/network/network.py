@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All objects of all fabrics, each by the renderer of its kind. A new profile gets its row here."""
+"""Renders all objects of all fabrics, each by the renderer of its profile. A new profile needs a row in
+``RENDERERS``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from .ipam import render_pools
 
 
 def _render_host_device(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """A function out of a pool is NVIDIA's operator's; an interface by its name needs nobody."""
+    """Render the network of the profile ``host_device``: a HostDeviceNetwork of NVIDIA's operator for functions from a
+    pool, else a NetworkAttachmentDefinition for an interface given by name.
+    """
     return (nvidia.render_network if attachment_kind(fabric) == HOST_DEVICE else attachments.render_host_device)(
         fabric, cluster
     )
@@ -34,9 +38,10 @@ RENDERERS: dict[str, typing.Callable[[Fabric, ClusterIntent], Object]] = {
 
 
 def render_namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object:
-    """Render a namespace of jobs. It keeps its own level of Pod Security, unless the intent says one with a reason.
+    """Render a namespace for pods of jobs. It has a Pod Security level only if the intent sets one with a reason.
+    Otherwise the level of an existing namespace is not changed.
 
-    :param fabrics: whose networks are in it
+    :param fabrics: fabrics whose networks are in the namespace
     """
     said = next((fabric.network.pod_security for fabric in fabrics if fabric.network.pod_security is not None), None)
     level = {"pod-security.kubernetes.io/enforce": said.enforce} if said is not None else {}
@@ -44,8 +49,10 @@ def render_namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object
 
 
 def render_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """Render what the first CNI plugin of a fabric's NetworkAttachmentDefinition must contain to be of this intent;
-    nothing for virtual functions, which have their own means."""
+    """Return the fields that the first CNI plugin of a fabric's NetworkAttachmentDefinition must have if it was created
+    from this intent. Return an empty mapping for fabrics with virtual functions, which are compared in another way, and
+    for profiles without a network.
+    """
     if find_traits(fabric).functions or fabric.profile not in RENDERERS:
         return {}
     made = RENDERERS[fabric.profile](fabric, cluster)
@@ -57,9 +64,11 @@ def render_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
 
 @dataclasses.dataclass(frozen=True)
 class Rendered:
-    """:ivar objects: each with its fabric's name (empty for what fabrics share), in the order in which they can be
-    applied
-    :ivar unmade: fabrics that could not be written, each with the reason
+    """The rendered objects of all fabrics, and the fabrics that could not be rendered.
+
+    :ivar objects: pairs of fabric name and object, in the order in which they can be applied. The name is empty for
+        objects that fabrics share
+    :ivar unmade: fabrics that could not be rendered, each with the reason
     """
 
     objects: tuple[tuple[str, Object], ...]
@@ -67,9 +76,9 @@ class Rendered:
 
 
 def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: typing.Mapping[str, Members]) -> Rendered:
-    """Render all objects of all fabrics. One fabric that cannot be written does not keep the others back.
+    """Render all objects of all fabrics. A fabric that cannot be rendered does not block the others.
 
-    :param members: of each fabric by its name
+    :param members: PCI addresses of each fabric on each node, by the name of the fabric
     """
     fabrics = tuple(fabrics)
     names = dict.fromkeys(fabric.network.namespace for fabric in fabrics)
@@ -98,8 +107,12 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
 
 
 def without(objects: typing.Sequence[Object], intent: Intent, held: typing.Container[str]) -> list[Object]:
-    """Objects that may be applied, each with its fabric's name: what fabrics share is written anew, without those that
-    are held back."""
+    """Return the objects that may be applied now, each with the name of its fabric, if some fabrics are held back. All
+    fabrics share the NicClusterPolicy, so it is rendered again without these fabrics.
+
+    :param objects: objects of the fabrics that are not held back, and shared objects
+    :param held: names of the fabrics that are held back
+    """
     kept = [item for item in objects if item["object"]["kind"] != "NicClusterPolicy"]
     there = {item["fabric"] for item in kept}
     policy = nvidia.render_nic_policy(

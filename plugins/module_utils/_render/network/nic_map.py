@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The NIC map of a fabric (row S2.2): an address for each of its interfaces on each node, and the ConfigMap that
-carries it.
+"""The NIC map of a fabric: an address for each of its interfaces on each node, and the ConfigMap that contains it.
 
-The pods' CNI gives out addresses of the same network, so the map takes those that it never gives: what the intent's
-``ipam.exclude`` names, and what lies outside of ``range_start`` and ``range_end``.
+The CNI of the pods assigns addresses of the same network. The map therefore takes addresses that the CNI never assigns:
+those in the intent's ``ipam.exclude``, and those outside of ``range_start`` and ``range_end``.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ Object = dict[str, typing.Any]
 def lines(
     fabric: Fabric, netdevs: typing.Mapping[str, typing.Sequence[str]], before: typing.Iterable[NicLine] = ()
 ) -> tuple[NicLine, ...]:
-    """One line for each interface, by nodes and rails; the first rail is net1.
+    """Return one line of the NIC map for each interface, sorted by node and rail. The first rail is net1.
 
-    :param netdevs: of the fabric on each node, in the order of the rails
-    :param before: lines of the map as it is. Interfaces that it has keep their addresses: jobs may run on them
-    :raises RenderError: the intent leaves too few addresses
+    :param netdevs: interfaces of the fabric on each node, in the order of the rails
+    :param before: lines of the existing map. Their interfaces keep their addresses, because jobs may use them
+    :raises RenderError: the fabric has no ipam, its range is invalid, or too few addresses are left for the map
     """
     ipam = fabric.ipam
     if ipam is None:
@@ -63,7 +62,9 @@ def lines(
 
 
 def reserved(pool: Pool) -> typing.Iterator[str]:
-    """Host addresses of the network that its IPAM plugin never gives out, from the lowest."""
+    """Yield, in ascending order, the host addresses of the network that its IPAM plugin never assigns: addresses
+    outside of its range, and excluded ones.
+    """
     first, last = int(pool.network.network_address) + 1, int(pool.network.broadcast_address) - 1
     holes = ((first, int(pool.first) - 1), *pool.excluded, (int(pool.last) + 1, last))
     numbers = itertools.chain.from_iterable(range(max(low, first), min(high, last) + 1) for low, high in holes)
@@ -71,7 +72,7 @@ def reserved(pool: Pool) -> typing.Iterator[str]:
 
 
 def render_config_map(fabric: Fabric, name: str, made: typing.Iterable[NicLine]) -> Object:
-    """Render the ConfigMap, in the namespace of the fabric's pods."""
+    """Render the ConfigMap of the NIC map, in the namespace of the fabric's pods."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

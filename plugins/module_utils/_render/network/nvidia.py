@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects for NVIDIA's network operator: the one NicClusterPolicy, and the networks of which it makes
-NetworkAttachmentDefinitions (rows S2.1, S3.1, S3.2).
+"""Objects for NVIDIA's network operator: the single NicClusterPolicy, and the networks from which it makes
+NetworkAttachmentDefinitions.
 
 Fields as in mellanox.com/v1alpha1 of network-operator v26.4.1; configurations as in k8s-rdma-shared-dev-plugin v1.5.3
 (pkg/types) and sriov-network-device-plugin v3.9 (pkg/types). ``metaPlugins`` of MacvlanNetwork and HostDeviceNetwork
@@ -31,10 +31,11 @@ API = "mellanox.com/v1alpha1"
 
 
 def render_nic_policy(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> tuple[Object, ...]:
-    """Render the NicClusterPolicy with what all fabrics together need of it; none where no fabric does.
+    """Render the NicClusterPolicy with the components that all fabrics together need; empty if no fabric needs the
+    policy.
 
-    Only these fields are ours: applied server-side, they join those of a policy that is there already. Which nodes it
-    serves is left to the operator, since a selector of ours would take the nodes of others away from it.
+    The collection owns only these fields. Server-side apply merges them into an existing policy. The policy sets no
+    node selector, because that would take the nodes of other users away from it.
     """
     if not any(map(needs_nic_policy, fabrics)):
         return ()
@@ -73,8 +74,9 @@ def _render_image(operator: NetworkOperator, name: str) -> Object:
 
 
 def _render_ofed_driver(cluster: ClusterIntent) -> Object:
-    """A new driver takes the RDMA devices from all pods of the node, so the node is drained first, as many at a time as
-    for virtual functions."""
+    """Render the driver. A new driver removes the RDMA devices from all pods of the node, so the operator drains the
+    node first. It drains as many nodes at a time as for virtual functions.
+    """
     operator, at_once = cluster.network_operator, cluster.node_pool.max_unavailable if cluster.node_pool else 1
     upgrade = {"autoUpgrade": True, "maxParallelUpgrades": at_once, "drain": {"enable": True, "timeoutSeconds": 300}}
     return {
@@ -90,8 +92,9 @@ def _render_device_plugin(operator: NetworkOperator, name: str, **config: typing
 
 
 def _render_shared_devices(fabric: Fabric) -> Object:
-    """Render an entry of the shared device plugin: an empty selector is left out, since the plugin takes one that is
-    there and empty for none at all."""
+    """Render an entry of the shared device plugin. An empty selector is left out, because the plugin would read it as
+    one that matches no device.
+    """
     select = fabric.select
     selectors = _render_selectors(
         ifNames=select.netdev, vendors=_wrap_in_tuple(select.vendor), deviceIDs=_wrap_in_tuple(select.device)
@@ -100,7 +103,7 @@ def _render_shared_devices(fabric: Fabric) -> Object:
 
 
 def _render_host_devices(fabric: Fabric) -> Object:
-    """Render an entry of the SR-IOV device plugin, which hands out whole functions as well."""
+    """Render an entry of the SR-IOV device plugin, which can assign whole functions too."""
     select = fabric.select
     selectors = _render_selectors(
         pfNames=select.netdev,
@@ -126,8 +129,9 @@ def _render_selectors(**names: typing.Sequence[str]) -> Object:
 
 
 def render_network(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """Render the MacvlanNetwork, IPoIBNetwork or HostDeviceNetwork. They have no namespace of their own, only that of
-    the pods."""
+    """Render the MacvlanNetwork, IPoIBNetwork or HostDeviceNetwork. These objects are cluster-scoped and name the
+    namespace of the pods only.
+    """
     kind, wanted = attachment_kind(fabric), fabric.network
     fields: Object = {"resourceName": fabric.resource_name}
     if kind == MACVLAN:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A fabric's objects for the SR-IOV network operator: policy and network (rows S1.5, S1.7, S1.9, S2.1).
+"""Objects of a fabric for the SR-IOV network operator: policies, node pool and network.
 
 Fields as in sriovnetwork.openshift.io/v1 of operator v1.6.0.
 """
@@ -30,12 +30,12 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def render_policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> tuple[Object, ...]:
-    """Render the fabric's policies: one for all nodes where the physical functions have the same addresses everywhere,
-    else one a node.
+    """Render the policies of a fabric: one for all nodes if the physical functions have the same addresses everywhere,
+    else one for each node.
 
-    :param members: may be empty; then the intent's own selectors must do
-    :raises RenderError: nothing selects a physical function, or on InfiniBand only vendor and device would: those take
-        the HCAs of other fabrics, too
+    :param members: PCI addresses of the fabric by node; if empty, the selectors of the intent are used alone
+    :raises RenderError: no selector matches a physical function, or an InfiniBand fabric is selected by vendor and
+        device only, which would also match the HCAs of other fabrics
     """
     addressed = fabric.select.pci or fabric.select.netdev or any(members.values())
     if is_infiniband(fabric) and not addressed:
@@ -86,8 +86,9 @@ def _render_policy(fabric: Fabric, cluster: ClusterIntent, addresses: tuple[str,
 
 
 def render_node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
-    """Render the SriovNetworkPoolConfig of the nodes that take part, where the intent asks for one. Without
-    maxUnavailable all of them would drain at once."""
+    """Render the SriovNetworkPoolConfig of the participating nodes; empty if the intent has no node pool. Without
+    maxUnavailable all of them would drain at once.
+    """
     if cluster.node_pool is None:
         return ()
     spec: dict[str, typing.Any] = {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the hosts need, as objects and files (rows S3.3, S3.4): MachineConfigs, a KubeletConfig, containerd's drop-in,
-the ClusterPolicy's patch."""
+"""Settings of the hosts, as objects and files: MachineConfigs, a KubeletConfig, the drop-ins of CRI-O and containerd,
+and the patch of the ClusterPolicy.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +25,9 @@ _CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
 
 
 def render_host_configs(needs: HostNeeds) -> tuple[Object, ...]:
-    """MachineConfigs (Ignition 3.2.0, for OpenShift 4.7 and later), and a KubeletConfig. Each of them reboots the nodes
-    of its pools."""
+    """Render the MachineConfigs (Ignition 3.2.0, for OpenShift 4.7 and later) and the KubeletConfig. Applying any of
+    them reboots the nodes of its pools.
+    """
     made = []
     if needs.machine_memlock is not None:
         file = {
@@ -60,8 +62,11 @@ def _render_machine_config(role: str, what: str, spec: Object) -> Object:
 
 
 def _render_kubelet_config(role: str, kubelet: Kubelet) -> Object:
-    """Render the settings of the kubelet that differ from OpenShift's. [kubernetes pkg/kubelet KubeletConfiguration
-    v1beta1]"""
+    """Render the KubeletConfig of a MachineConfigPool with those kubelet settings that the intent sets. [kubernetes
+    pkg/kubelet KubeletConfiguration v1beta1]
+
+    :param role: name of the MachineConfigPool
+    """
     settings = filled(
         topologyManagerPolicy=kubelet.topology_manager_policy,
         topologyManagerScope=kubelet.topology_manager_scope,
@@ -75,25 +80,27 @@ def _render_kubelet_config(role: str, kubelet: Kubelet) -> Object:
 
 
 def crio_config(memlock: Memlock) -> str:
-    """CRI-O's drop-in; soft and hard limit in bytes, -1 is none. [cri-o internal/config/ulimits, docker/go-units
-    ParseUlimit]"""
+    """Return the drop-in of CRI-O with soft and hard limit in bytes; -1 means unlimited. [cri-o
+    internal/config/ulimits, docker/go-units ParseUlimit]
+    """
     limit = -1 if memlock.limit_bytes is None else memlock.limit_bytes
     return f'[crio.runtime]\ndefault_ulimits = [\n  "memlock={limit}:{limit}",\n]\n'
 
 
 def make_containerd_drop_in(memlock: Memlock) -> str:
-    """systemd's drop-in for containerd, from which containers inherit their limits. It takes a restart of containerd,
-    and pods that start after it."""
+    """Return systemd's drop-in for containerd, from which containers inherit their limits. It takes effect for pods
+    that start after a restart of containerd.
+    """
     return f"[Service]\nLimitMEMLOCK={'infinity' if memlock.limit_bytes is None else memlock.limit_bytes}\n"
 
 
 def render_cluster_policy(name: str) -> Object:
-    """Render the fields that server-side apply adds to the existing ClusterPolicy: nvidia-peermem is loaded with the
-    driver.
+    """Render the fields that server-side apply adds to the existing ClusterPolicy, so that nvidia-peermem is loaded
+    with the driver.
 
-    Without a label of ours, since nobody but its owner may take it back.
+    The object has no label of the collection, because only its owner may remove it.
 
-    :param name: of the cluster's own ClusterPolicy; a second one is refused by the GPU operator
+    :param name: name of the existing ClusterPolicy; the GPU operator refuses a second one
     """
     return {
         "apiVersion": "nvidia.com/v1",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files for systemd-sysctl and systemd-tmpfiles, which set at each boot what the intent asks for. [man sysctl.d(5),
-tmpfiles.d(5)]"""
+"""Files for systemd-sysctl and systemd-tmpfiles, which apply the settings of the intent at each boot. [man sysctl.d(5),
+tmpfiles.d(5)]
+"""
 
 from __future__ import annotations
 
@@ -11,18 +12,18 @@ _HEAD = "# of linerate.rdma, rdma_cluster.tuning: changed and removed by it\n"
 
 
 def sysctl_file(values: typing.Mapping[str, str]) -> str:
-    """Text of a file in /etc/sysctl.d; empty without values."""
+    """Return the text of a file in /etc/sysctl.d; empty without values."""
     return _HEAD + "".join(f"{sysctl_line(key, value)}\n" for key, value in sorted(values.items())) if values else ""
 
 
 def sysctl_line(key: str, value: str) -> str:
-    """Return a sysctl in such a file."""
+    """Return one line of a file in /etc/sysctl.d."""
     return f"{key} = {value}"
 
 
 def tmpfiles_file(values: typing.Mapping[str, str]) -> str:
-    """Text of a file in /etc/tmpfiles.d; empty without values.
+    """Return the text of a file in /etc/tmpfiles.d; empty without values.
 
-    :param values: by path below /sys, which may have ``*``
+    :param values: values by path below /sys; a path may contain ``*``
     """
     return _HEAD + "".join(f"w {path} - - - - {value}\n" for path, value in sorted(values.items())) if values else ""

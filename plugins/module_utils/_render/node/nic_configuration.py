@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects for NVIDIA's NIC configuration operator: what the firmware of a fabric's HCAs shall be set to.
+"""Objects for NVIDIA's NIC configuration operator: the desired firmware settings of a fabric's HCAs.
 
 NicConfigurationTemplate of configuration.net.nvidia.com/v1alpha1 [nic-configuration-operator
-api/v1alpha1/nicconfigurationtemplate_types.go]. The operator applies none of two templates that match one card, so that
-two of ours never do.
+api/v1alpha1/nicconfigurationtemplate_types.go]. If two templates match one card, the operator applies neither. The
+collection therefore never renders two such templates.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def templates(
     nic_types: typing.Mapping[str, typing.Sequence[str]],
     namespace: str,
 ) -> tuple[Object, ...]:
-    """One for each fabric that makes VFs and each model of its HCAs.
+    """Render one NicConfigurationTemplate for each HCA model of each fabric with virtual functions.
 
-    :param nic_types: PCI device ids of the HCAs by the name of the fabric; a fabric that is not in it has that of its
-        selector
-    :param namespace: of the operator, which looks for templates there alone
-    :raises RenderError: the model is not known, or two templates would match one card
+    :param nic_types: PCI device ids of the HCAs, by the name of the fabric. For a fabric without an entry, the device
+        id of its selector is used
+    :param namespace: namespace of the operator, the only one in which it reads templates
+    :raises RenderError: the device id of an HCA is not known, or two templates would match one card
     """
     made = []
     for fabric in (fabric for fabric in fabrics if find_traits(fabric).functions):

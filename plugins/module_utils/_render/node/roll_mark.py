@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Changes of a node while it is rolled, as merge patches."""
+"""Renders merge patches that set or remove the mark of a node. The mark is an annotation with the progress of a roll on
+the node.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,10 @@ Patch = dict[str, typing.Any]
 
 
 def mark_node(mark: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> Patch:
-    """Return a node with this mark; None takes it away.
+    """Return the merge patch that sets the mark of a node.
 
-    :param unschedulable: cordons, or uncordons; None leaves it as it is
+    :param mark: progress of the roll on the node; None removes the mark
+    :param unschedulable: True cordons the node, False uncordons it, None leaves it unchanged
     """
     text = None if mark is None else json.dumps(to_data(mark), sort_keys=True)
     change: Patch = {

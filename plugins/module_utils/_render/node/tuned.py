@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is set of the host under the network, as a Tuned of OpenShift's Node Tuning Operator."""
+"""The tuning of the host below the network, as a Tuned of OpenShift's Node Tuning Operator."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PRIORITY = 20
 
 
 def data(settings: Settings, parent: str) -> str:
-    """Return a profile of TuneD.
+    """Return the text of a TuneD profile with these settings.
 
-    :param parent: profile that it adds to
+    :param parent: profile that it includes
     """
     parts = [f"[main]\nsummary=What linerate.rdma sets of the host under the network\ninclude={parent}\n"]
     parts += [
@@ -31,11 +31,12 @@ def data(settings: Settings, parent: str) -> str:
 
 
 def render_tuned(settings: Settings, selector: typing.Mapping[str, str], role: str, parent: str) -> Object:
-    """Render the one Tuned for all nodes of the intent. [cluster-node-tuning-operator pkg/apis/tuned/v1/tuned_types.go]
+    """Render the single Tuned for all nodes of the intent. [cluster-node-tuning-operator
+    pkg/apis/tuned/v1/tuned_types.go]
 
-    Nodes are matched by their labels: that reboots none, since nothing of it is an argument of the kernel.
+    Matching nodes by labels reboots no node, because the profile contains no kernel argument.
 
-    :param selector: labels of the nodes that take part, all of which must match; empty: the nodes of the
+    :param selector: labels of the participating nodes, all of which must match; empty: the nodes of the
         MachineConfigPool of ``role``
     """
     labels = list(selector.items())

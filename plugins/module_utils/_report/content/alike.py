@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Groups of nodes and of HCAs that are held against each other, with the odd ones. Who is odd say the checks of stages
-tuning and platform, and nobody else."""
+"""The groups of comparable nodes and HCAs, and their members that differ from the rest of the group. The checks of
+stages tuning and platform decide which members differ.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ from .inputs import ReportFacts
 
 @dataclasses.dataclass(frozen=True)
 class GroupDifference:
-    """A difference that one or more members of a group have.
+    """A property of some members of a group that differs from that of most other members.
 
-    :ivar row: what it is: of nodes a row of stage tuning, of HCAs their firmware or a setting of it
-    :ivar what: the same in words
-    :ivar value: that they show
-    :ivar others: what is usual, and of how many
+    :ivar row: property that differs: for nodes a row of stage tuning, for HCAs the firmware or one of its settings
+    :ivar what: description of the property
+    :ivar value: value of these members
+    :ivar others: usual value, and the number of members that have it, in words
     """
 
     members: tuple[str, ...]
@@ -37,9 +38,10 @@ class GroupDifference:
 
 @dataclasses.dataclass(frozen=True)
 class ComparedGroup:
-    """Nodes, or HCAs, that are held against each other.
+    """A group of comparable nodes or HCAs, and the differences between its members.
 
-    :ivar what: nodes or HCAs
+    :ivar what: ``nodes`` or ``HCAs``
+    :ivar odd: differences of single members from the rest of the group
     """
 
     name: str
@@ -50,9 +52,11 @@ class ComparedGroup:
 
 @dataclasses.dataclass(frozen=True)
 class Alike:
-    """:ivar groups: nodes of one kind, then HCAs of one model
-    :ivar tuning: facts by which nodes were grouped
-    :ivar notes: why groups are missing, or nodes in them
+    """The groups of comparable nodes and HCAs of a run.
+
+    :ivar groups: groups of comparable nodes, then groups of HCAs of one model
+    :ivar tuning: facts by which the nodes were grouped
+    :ivar notes: reasons why groups, or nodes in them, are missing
     """
 
     groups: tuple[ComparedGroup, ...] = ()
@@ -61,7 +65,10 @@ class Alike:
 
 
 def alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
-    """:param records: of this run, by stage"""
+    """Return the groups of comparable nodes and HCAs. Facts that cannot be read become a note.
+
+    :param records: records of this run, by stage
+    """
     notes: list[str] = []
     tunings: tuning.Facts = _load_facts("tuning", ("nodes", "tunings"), records, facts, notes) or tuning.Facts()
     firmware: typing.Optional[platform.Facts] = _load_facts(
@@ -87,7 +94,11 @@ def alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
 def _load_facts(
     stage: str, parts: typing.Sequence[str], records: typing.Mapping[str, Record], facts: ReportFacts, notes: list[str]
 ) -> typing.Any:
-    """None, and a note, where there are none: without them nobody is like another."""
+    """Return the facts of a stage. If there are none, or they cannot be read, add a note with the reason and return
+    None.
+
+    :param parts: fields of the facts to load
+    """
     record = records.get(stage)
     if record is None or not record.facts:
         notes.append(f"Stage {stage} has left no facts in this run, so what it holds against each other is unknown.")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The figures of stage collectives as a table: each group that is proven, with its bus bandwidth by size of the
-message, its floor, and what the links allow."""
+"""Renders the figures of stage collectives as a table: for each group of nodes whose test is proven, the bus bandwidth
+by message size, its floor (the least accepted value), and the upper bound of its links.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _HEADS = ("Collective", "Step", "Nodes", "By size", "GB/s", "Floor", "Of the flo
 
 
 def render_figure(found: typing.Sequence[GroupFigure]) -> Html:
-    """Return the table: the slow ones first, then in their order."""
+    """Render the table. Groups below their floor come first, and the order is otherwise unchanged."""
     ordered = sorted(found, key=lambda item: not item.slow)
     return render_table(
         "Collectives that are proven",
@@ -41,8 +42,9 @@ def _render_row(item: GroupFigure) -> Html:
 
 
 def render_picture(item: GroupFigure) -> Html:
-    """Draw the bus bandwidth by size of the message from 0 up, with a dot on the figure that counts, the floor across,
-    and a band from there to what the links allow."""
+    """Draw the bus bandwidth of a group by message size, on a scale from 0. A dot marks the highest bandwidth, a line
+    the floor, and a band the range from the floor to the upper bound of the links.
+    """
     most = (item.bus_gbs, item.floor_gbs or 0.0, item.bound_gbs or 0.0, *(value for _size, value in item.sizes))
     high = max(most) or 1.0
     step = (_WIDTH - 2 * _EDGE) / max(1, len(item.sizes) - 1)

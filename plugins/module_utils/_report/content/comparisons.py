@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A measure of stage compare as a table: each network beside the others, and below it the advice that the figures
-trigger."""
+"""Renders one measure of stage compare as a table: the figures of each network, and the advice that follows from
+them.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from ..markup.tables import render_row, render_table
 
 
 def render_figure(item: Compared) -> Html:
-    """In the order of the number of nodes, the slowest network first."""
+    """Render the table, sorted by the number of nodes and, within each number, from the slowest network to the fastest.
+    A measurement on a single node comes first.
+    """
     measure = item.measure
     single = (
         [render_row("one node", "", "1", f"{measure.single_node:.4g}", "1", "100 %", "", "")]

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the differences of two judgements of one run, or of two runs: gates and findings, the facts of each node, and
-the figures of collectives."""
+"""The differences between two runs, or between two evaluations of one run: gates and findings, the facts of each node,
+and the figures of collectives. The gate of a stage is open if later stages may run.
+"""
 
 from __future__ import annotations
 
@@ -45,10 +46,14 @@ _MOST_UNREAD = 5
 
 @dataclasses.dataclass(frozen=True)
 class RunDifference:
-    """One thing that is not as it was.
+    """One difference between two runs.
 
-    :ivar node: name of a node, ``cluster``, or ``stage <name>`` for what a stage found
-    :ivar what: in the words of facts and findings: ``mlx5_0 firmware``, ``fabric.one_master on compute``
+    :ivar node: name of a node, ``cluster``, ``fabric``, ``collectives``, or ``stage <name>`` for the gate and findings
+        of a stage
+    :ivar what: property that differs, in the terms of facts and findings: ``mlx5_0 firmware``, ``fabric.one_master on
+        compute``
+    :ivar before: value in the first run, in words
+    :ivar after: value in the second run, in words
     """
 
     node: str
@@ -59,11 +64,12 @@ class RunDifference:
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """The results of a run.
+    """The results of one run, for the comparison with another.
 
-    :ivar facts: by kind and node: ``value`` and ``error``, of which one is None; of COMPARED, and topologies
-    :ivar records: of this run only, by stage
-    :ivar collectives: what was proven, step by step; None where none ran
+    :ivar facts: dictionaries with ``value`` and ``error``, of which one is None, by kind and node. The kinds are those
+        of COMPARED, and topologies
+    :ivar records: records of this run only, by stage
+    :ivar collectives: proven figures by step; None if the stage measured no collectives
     """
 
     start: RunStart
@@ -73,8 +79,9 @@ class Snapshot:
 
 
 def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
-    """Return the changes from one run to the other: the intent, versions, nodes, what they show, cables, gates and
-    findings. Times and runs are no change."""
+    """Return the changes from one run to the other: the intent, versions, nodes and their facts, cables, figures of
+    collectives, gates and findings. Times and run ids are not compared.
+    """
     found: list[RunDifference] = []
     first, second = to_data(before.start), to_data(after.start)
     for name in ("fabrics", "waivers", "cluster", "versions", "check_mode"):
@@ -98,8 +105,9 @@ def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
 def find_record_differences(
     before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]
 ) -> list[RunDifference]:
-    """Gates and findings that appeared, vanished, or changed their status. What was measured may differ: a finding is
-    known by check and subject."""
+    """Return the gates and findings that appeared, disappeared or changed their status. Findings are matched by check
+    and subject, and their measured values are not compared.
+    """
     found: list[RunDifference] = []
     for stage in STAGES:
         one, other = before.get(stage), after.get(stage)
@@ -112,7 +120,9 @@ def find_record_differences(
 
 
 def show(found: typing.Sequence[RunDifference]) -> list[str]:
-    """As lines for a terminal."""
+    """Return the differences as lines for a terminal. After ``MOST_LINES`` lines, only the number of the remaining ones
+    is shown.
+    """
     lines = [one_line(f"{item.node}: {item.what}: {item.before} -> {item.after}") for item in found[:MOST_LINES]]
     if len(found) > MOST_LINES:
         lines.append(f"and {len(found) - MOST_LINES} more")
@@ -144,7 +154,11 @@ def _compare_node(
 
 
 def _compare_data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[RunDifference]:
-    """Return the differences in plain data, as deep as both have the same form."""
+    """Yield the differences between two values of plain data. Dictionaries are compared by key, and lists of named
+    items by name. All other values are compared as a whole.
+
+    :param path: keys and names that lead to the value
+    """
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
             if key not in IGNORED:
@@ -167,7 +181,9 @@ def _compare_data(node: str, path: list[str], before: typing.Any, after: typing.
 
 
 def _group_by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
-    """Return a list of things by their names; None when it is no such list, or two have one name."""
+    """Return the items of a list by their names. Return None if the data is not a list of named items, or if two items
+    have the same name.
+    """
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         return None
     for keys in _NAMES:
@@ -178,8 +194,9 @@ def _group_by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
 
 
 def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
-    """Links by the GUIDs at their ends: switches may have one description. What only one of the runs saw is compared
-    with nothing."""
+    """Return the differences between the links of two runs. Links are identified by the GUIDs and ports of their ends,
+    since switches may have the same description. If one run has no topology, links are not compared.
+    """
     first, second = _Cables.of(before), _Cables.of(after)
     if not (first.seen and second.seen):
         return _compare_words("fabric", "topology", first.state, second.state)
@@ -207,12 +224,12 @@ _End = tuple[str, int]
 
 @dataclasses.dataclass(frozen=True)
 class _Cables:
-    """The cables that all nodes of a run see.
+    """The links in the topologies of all nodes of a run.
 
-    :ivar seen: whether any of them saw a topology
-    :ivar unread: why others did not
-    :ivar names: by GUID
-    :ivar links: width and speed by both ends
+    :ivar seen: whether at least one node has a topology
+    :ivar unread: errors of the nodes without a topology
+    :ivar names: names of switches and hosts, by GUID
+    :ivar links: width and speed of each link, by the GUIDs and ports of its ends
     """
 
     seen: bool
@@ -254,8 +271,9 @@ class _Cables:
 def _compare_collectives(
     before: typing.Optional[tuple[StepFigures, ...]], after: typing.Optional[tuple[StepFigures, ...]]
 ) -> list[RunDifference]:
-    """Steps that are faster or slower by more than runs of one cluster differ, or were proven in one run only. Nothing
-    where one of the runs made no tests, which its gates tell."""
+    """Return the steps whose bandwidth changed by more than the normal variation between runs, and those that only one
+    run has proven. Return nothing if one of the runs did not measure collectives, which its gates show.
+    """
     if before is None or after is None:
         return []
     first, second = ({(item.fabric, *item.key): item for item in side} for side in (before, after))
@@ -270,7 +288,9 @@ def _compare_collectives(
 
 
 def _compare_words(node: str, what: str, before: str, after: str) -> list[RunDifference]:
-    """Return the changes between two words. What is not known in both runs is not compared, and so not the same."""
+    """Return the difference between the states of a fact in two runs, such as ``seen`` or its error. The same error in
+    both runs counts as a difference too and is marked as not compared, since the data itself may differ.
+    """
     if before == after and before not in ("seen", "not looked at"):
         return [RunDifference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
     return _compare_texts(node, what, before, after)

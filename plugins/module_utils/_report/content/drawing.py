@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The drawing of a fabric as SVG inside of the page, and what it marks as a list below it, for those who don't see
-it."""
+"""Renders a fabric as an SVG drawing, with a list of the marked nodes and switches for readers who cannot see the
+drawing.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ _SWITCH = re.compile(r"\AMF0;(.+):[^:]+\Z")
 
 
 def render_figure(shown: Drawing) -> Html:
-    """Render the drawing with its legend; nothing of a fabric without switches is worth a drawing. One too large for a
-    drawing has the reason instead."""
+    """Render the drawing with its legend and the list of marked nodes and switches. If the fabric is too large to draw,
+    render the reason instead.
+    """
     if shown.why_not:
         caption = element("figcaption", element("b", f"{shown.name}: topology"), element("span", shown.words))
         return element("figure", caption, element("p", shown.why_not, class_="more"), class_="wide")
@@ -60,7 +62,7 @@ def render_figure(shown: Drawing) -> Html:
 
 
 def _collect_places(shown: Drawing) -> dict[str, tuple[float, float, float]]:
-    """Of each item: the middle of its box, its upper edge, its width."""
+    """Return the position of each box by the key of its item: horizontal center, upper edge and width, in SVG units."""
     result = {}
     for number, row in enumerate(shown.rows):
         step = _WIDTH / max(1, len(row))
@@ -140,13 +142,17 @@ def _render_line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[f
 
 
 def _place_ends(item: TierItem, middle: float, width: float) -> list[float]:
-    """Return the positions of the HCAs of a node, from left to right."""
+    """Return the horizontal positions at which the links of a node begin, one for each of its HCAs, from left to right.
+
+    :param middle: horizontal center of the node's box
+    :param width: width of the box
+    """
     count = len(item.rails)
     return [middle - width / 2 + (place + 1) * width / (count + 1) for place in range(count)]
 
 
 def _shorten_name(name: str, width: float) -> str:
-    """As much of a name as a box has room for; the pointer shows all of it."""
+    """Return a name, cut to the width of a box. The tooltip of the box shows the whole name."""
     name, most = one_line(_SWITCH.sub(r"\1", name)), max(3, int((width - 6) / _LETTER))
     return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a report shows beside its findings: matrices of who measured with whom, and the fleet in a few words. Made from
-the facts of the run.
+"""The parts of a report other than its findings: matrices of measured pairs, figures, and software versions. They are
+computed from the facts of the run.
 
-Facts may be of a stage that failed half-way, or of an older version: what does not load is not drawn, and the page says
-so.
+Facts may come from a stage that failed before its end, or from an older version of the collection. Facts that do not
+load are not shown, and the page shows the reason.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ Judgements = typing.Mapping[str, typing.Sequence[Judged]]
 
 
 class Undrawable(ValueError):
-    """The facts of a record can't be drawn; says why."""
+    """The error that the facts of a record cannot be shown in the report. Its message has the reason."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FabricChart:
-    """An InfiniBand fabric as stage fabric saw it: who is on it, and where.
+    """An InfiniBand fabric as stage fabric observed it: its members, and their positions in the topology.
 
-    :ivar places: by node and HCA
+    :ivar places: positions in the topology, by node and HCA
     """
 
     name: str
@@ -64,7 +64,7 @@ class FabricChart:
     places: typing.Mapping[tuple[str, str], Place]
 
     def leaves(self, rail: int) -> dict[str, str]:
-        """Leaf of each node on a rail, as far as the topology shows it."""
+        """Return the leaf of each node on a rail, as far as the topology shows it."""
         return {
             place.node: place.leaf for place in self.places.values() if place.rail == rail and place.leaf is not None
         }
@@ -76,8 +76,8 @@ Charts = typing.Mapping[str, FabricChart]
 def collect_charts(record: typing.Optional[Record], facts: ReportFacts) -> Charts:
     """Return the InfiniBand fabrics that have a topology, by name.
 
-    :param record: of stage fabric, if there is one
-    :raises Undrawable: its facts do not load
+    :param record: record of stage fabric; None if there is none
+    :raises Undrawable: the facts do not load
     """
     loaded = _load_intent_and_facts(record, facts, ("nodes", "subnets", "topologies"))
     if loaded is None:
@@ -95,10 +95,12 @@ def collect_charts(record: typing.Optional[Record], facts: ReportFacts) -> Chart
 
 
 def list_memberships(record: typing.Optional[Record], facts: ReportFacts, known: Charts) -> tuple[Membership, ...]:
-    """Return the members of each fabric; empty where stage fabric did not run.
+    """Return the members of each fabric of the intent, in the order of the intent. Return an empty tuple if stage
+    fabric left no facts.
 
-    :param record: of stage fabric, if there is one
-    :raises Undrawable: its facts do not load
+    :param record: record of stage fabric; None if there is none
+    :param known: charts of the fabrics, from which known members are taken
+    :raises Undrawable: the facts do not load
     """
     loaded = _load_intent_and_facts(record, facts, ("nodes", "subnets", "topologies"))
     return (
@@ -112,9 +114,11 @@ def list_memberships(record: typing.Optional[Record], facts: ReportFacts, known:
 
 
 def list_matrices(record: Record, facts: ReportFacts, known: Charts) -> tuple[Matrix, ...]:
-    """Return the matrices of a stage; none of a stage that has no pairs, or did not come so far.
+    """Return the matrices of measured pairs of a stage. Return an empty tuple for a stage that measures no pairs, or
+    that left no facts.
 
-    :raises Undrawable: its facts do not load
+    :param known: charts of the InfiniBand fabrics, by name
+    :raises Undrawable: the facts do not load
     """
     if record.stage not in _MATRICES:
         return ()
@@ -126,10 +130,11 @@ def list_matrices(record: Record, facts: ReportFacts, known: Charts) -> tuple[Ma
 def _load_intent_and_facts(
     record: typing.Optional[Record], facts: ReportFacts, parts: typing.Sequence[str]
 ) -> typing.Optional[tuple[Intent, typing.Any]]:
-    """Intent and typed facts of a record; None where there are none: it was made by a stage that did not run, or whose
+    """Return the intent and the typed facts of a record. Return None if there are none: the stage did not run, or its
     role failed.
 
-    :param parts: of the facts that are needed; to load all of a large cluster takes its time
+    :param parts: required fields of the facts. Loading all facts of a large cluster takes long
+    :raises Undrawable: the facts do not load
     """
     if record is None or not record.facts or record.intent is None:
         return None
@@ -140,27 +145,28 @@ def _load_intent_and_facts(
 
 
 def plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionPlan]:
-    """Return the plan of stage network; None when it did not come so far.
+    """Return the plan of stage network; None if the stage did not reach its plan.
 
-    :raises Undrawable: its facts do not load
+    :raises Undrawable: the facts do not load
     """
     loaded = _load_intent_and_facts(record, facts, ("plan",))
     return loaded[1].plan if loaded is not None else None
 
 
 def compared(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]:
-    """Return the comparisons of stage compare; empty when it did not come so far.
+    """Return the comparisons of networks by stage compare. Return an empty tuple if the stage left no facts.
 
-    :raises Undrawable: its facts do not load
+    :raises Undrawable: the facts do not load
     """
     loaded = _load_intent_and_facts(record, facts, ("bandwidth", "collectives"))
     return compare.compared(*loaded) if loaded is not None else ()
 
 
 def list_collective_figures(record: typing.Optional[Record], facts: ReportFacts) -> tuple[GroupFigure, ...]:
-    """Return what stage collectives has proven, group by group; nothing when it did not come so far.
+    """Return the proven figures of stage collectives, one for each group. Return an empty tuple if the stage left no
+    facts.
 
-    :raises Undrawable: its facts do not load
+    :raises Undrawable: the facts do not load
     """
     parts = ("nodes", "collectives", "bandwidth", "hcas", "subnets", "topologies", "neighbours")
     loaded = _load_intent_and_facts(record, facts, parts)
@@ -170,10 +176,10 @@ def list_collective_figures(record: typing.Optional[Record], facts: ReportFacts)
 def list_steps_over_runs(
     record: Record, facts: ReportFacts, proven: typing.Iterable[GroupFigure]
 ) -> tuple[tuple[Trend, ...], int]:
-    """Return the steps of collectives over the kept runs, and how many of these there are.
+    """Return the bandwidth trends of the collective steps over the kept runs, and the number of kept runs.
 
-    :param proven: groups of this run
-    :raises Undrawable: its facts do not load
+    :param proven: figures of the groups whose test is proven in this run
+    :raises Undrawable: the facts do not load
     """
     loaded = _load_intent_and_facts(record, facts, ("earlier",))
     if loaded is None or not loaded[1].earlier.runs:
@@ -183,17 +189,18 @@ def list_steps_over_runs(
 
 
 def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Optional[tuple[Intent, Facts]]:
-    """Intent and facts of stage bandwidth, as far as figures and what they are held against come from them.
+    """Return the intent and those facts of stage bandwidth that are needed for figures and floors. Return None if the
+    stage left no facts.
 
-    :raises Undrawable: its facts do not load
+    :raises Undrawable: the facts do not load
     """
     return _load_intent_and_facts(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
 
 
 def over_runs(record: Record, facts: ReportFacts) -> tuple[tuple[Trend, ...], int]:
-    """Bandwidth over the kept runs, and how many of these there are.
+    """Return the bandwidth trends of rails and pairs over the kept runs, and the number of kept runs.
 
-    :raises Undrawable: its facts do not load
+    :raises Undrawable: the facts do not load
     """
     loaded = _load_intent_and_facts(record, facts, ("bandwidth", "earlier"))
     if loaded is None or loaded[1].bandwidth is None or not loaded[1].earlier.runs:
@@ -207,10 +214,11 @@ def over_runs(record: Record, facts: ReportFacts) -> tuple[tuple[Trend, ...], in
 
 
 def read_error_history(record: Record, facts: ReportFacts, earlier: EarlierErrors) -> typing.Optional[ErrorHistory]:
-    """Return the errors of the links since the kept runs; None where the stage did not come so far.
+    """Return the link errors over the kept runs. Return None if there are no earlier readings, or if the stage left no
+    facts.
 
-    :param record: of stage fabric
-    :raises Undrawable: its facts do not load
+    :param record: record of stage fabric
+    :raises Undrawable: the facts do not load
     """
     loaded = _load_intent_and_facts(record, facts, ("topologies",)) if earlier.readings else None
     if loaded is None:
@@ -221,8 +229,10 @@ def read_error_history(record: Record, facts: ReportFacts, earlier: EarlierError
 
 
 def collect_versions(records: typing.Mapping[str, Record], facts: ReportFacts) -> dict[str, str]:
-    """Return the versions on the cluster, as far as the records show: each with how many have it. A fleet of two
-    firmwares shows here."""
+    """Return the versions in use on the cluster as texts, by component such as the HCA firmware. Each version has the
+    number of its devices or nodes, so that different firmware versions are visible. Components without readable facts
+    are left out.
+    """
     result = {}
     for title, stage, part, versions in _FLEET:
         try:
@@ -257,7 +267,9 @@ def _group_by_subject(judged: typing.Iterable[Judged]) -> Judgements:
 
 
 def _compute_level(judged: typing.Sequence[Judged], otherwise: str) -> str:
-    """Of all findings on one pair; ``otherwise`` where it has none of its own."""
+    """Return the worst level of all findings on a pair: ``fail``, ``unknown``, ``waived`` or ``pass``. Return
+    ``otherwise`` if there is no finding on the pair.
+    """
     labels = {label(item) for item in judged}
     if "fail" in labels:
         return "fail"
@@ -299,7 +311,9 @@ def _list_bandwidth_matrices(
 
 
 def _make_bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequence[Judged]) -> Cell:
-    """A suspect is measured again: the cell shows its worst, and is as bad as all that was said of it."""
+    """Return the matrix cell of a pair. A pair that is suspected to be slow is measured more than once. Its cell shows
+    the lowest bandwidth and the worst level of all findings.
+    """
     words = [f"{measured[0].client} \u2192 {measured[0].server}"]
     for pair in measured:
         rails = f"rail {pair.rail} \u2192 {pair.server_end[0]}: " if pair.between_rails else ""
@@ -363,7 +377,11 @@ def _list_reachability_matrices(
 def _list_pings(
     membership: Membership, facts: reachability.Facts, where: typing.Mapping[tuple[str, str], Place]
 ) -> typing.Iterator[tuple[Place, Place, typing.Optional[Ping]]]:
-    """Return the planned pings between the ports of a fabric, with their results."""
+    """Yield the planned pings between the ports of a fabric as position of the client, position of the server, and
+    result. The result is None if the node reported none.
+
+    :param where: positions in the topology, by node and HCA
+    """
     servers = {
         (member.rail, member.port.lid): where[name, member.hca.name]
         for name, members in membership.members.items()
@@ -406,7 +424,11 @@ def _make_reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typi
 
 
 def _list_names(cells: typing.Iterable[tuple[str, str]], nodes: typing.Sequence[str]) -> tuple[str, ...]:
-    """Return all nodes that take part, also those that nobody could ask."""
+    """Return the names of all nodes of a matrix in natural order, including nodes that did not answer.
+
+    :param cells: pairs of client and server
+    :param nodes: nodes that take part
+    """
     return tuple(sorted({*nodes, *(name for ends in cells for name in ends)}, key=group_by_number))
 
 

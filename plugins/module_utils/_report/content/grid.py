@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A matrix as an HTML table: numbers for the eye and for a screen reader, colours and signs for the glance, the whole
-story under the pointer."""
+"""Renders a matrix of measured pairs as an HTML table: numbers for screen readers, colors and signs for a quick
+overview, and details in tooltips.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ _SHADES = ((0.98, "best"), (0.95, "near"), (0.0, "less"))
 
 
 def render_figure(whole: Matrix) -> Html:
-    """Render the matrix, folded when it is large, with its legend and the nodes that stand out."""
+    """Render the matrix with its legend. A matrix of many nodes shows groups of nodes, followed by a table of the nodes
+    with the worst figures. If all directions of all pairs passed, the matrix is collapsed.
+    """
     shown = fold(whole)
     wrong = sum(cell.wrong for cell in whole.cells.values())
     words = f"{len(whole.names)} nodes, {len(whole.cells)} directions measured or tried, {wrong} not proven"
@@ -47,12 +50,16 @@ def render_figure(whole: Matrix) -> Html:
 
 
 def is_well(whole: Matrix) -> bool:
-    """Return whether each direction has passed. One that is waived, or has no finding of its own, has not."""
+    """Return whether all directions of all pairs passed. A direction that is waived, or that has no finding of its own,
+    has not passed.
+    """
     return {cell.level for cell in whole.cells.values()} == {"pass"}
 
 
 def _describe_range(whole: Matrix) -> str:
-    """Return the figures of all directions, where a middle and a best say something."""
+    """Describe the lowest, median and best figure of all directions. Return an empty text if there are no figures, or
+    if a lower figure is better.
+    """
     values = [cell.value for cell in whole.cells.values() if cell.value is not None]
     if not whole.more_is_better or not values:
         return ""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The facts of a run as a report reads them: each of them once, and only those that it shows."""
+"""The facts of a run as a report reads them. Each fact is read once, and only if the report shows it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ FactSource = typing.Callable[[str, typing.Sequence[str]], typing.Mapping[str, ty
 
 
 def no_facts(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typing.Any]:
-    """Return a source for a report without figures."""
+    """Return an empty mapping. This is the fact source of a report that shows findings only."""
     return {}
 
 
 class ReportFacts:
-    """The facts of a run, typed. What several stages were judged by is read and loaded once: HCAs of a thousand nodes
-    take seconds.
+    """The typed facts of a run. Facts that several stages share are read and loaded once, since the HCAs of a thousand
+    nodes take seconds.
 
-    :param source: where the data come from
+    :param source: function that reads the data
     """
 
     def __init__(self, source: FactSource) -> None:
@@ -31,9 +31,10 @@ class ReportFacts:
         self._typed: dict[typing.Hashable, typing.Any] = {}
 
     def of(self, stage: str, parts: typing.Sequence[str]) -> typing.Any:
-        """Return the ``Facts`` of a stage with these fields, the others as their defaults say.
+        """Return the ``Facts`` object of a stage. Only the fields in ``parts`` are loaded. The other fields, and fields
+        without data, have their defaults.
 
-        :raises RdmaError: they can't be read, or are not the facts of this stage
+        :raises RdmaError: the facts cannot be read, or are not facts of this stage
         """
         cls = TABLE[stage][0]
         types, values = typing.get_type_hints(cls), {}

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Errors that links counted from run to run, as a small picture each. It judges nothing: stage fabric does, by what is
-counted while it looks."""
+"""Renders the growth of the error counters of links from run to run, with a small chart for each link. It does not
+evaluate them: stage fabric evaluates the errors that occur during the stage.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +26,10 @@ Steps = tuple[typing.Optional[int], ...]
 
 @dataclasses.dataclass(frozen=True)
 class LinkErrors:
-    """A link that counted errors.
+    """A link on which errors were counted.
 
-    :ivar steps: from run to run, this one last
+    :ivar name: names of both ends
+    :ivar steps: number of new errors from each run to the next, this run last
     """
 
     name: str
@@ -40,12 +42,12 @@ class LinkErrors:
 
 @dataclasses.dataclass(frozen=True)
 class ErrorHistory:
-    """Of all links that this run saw.
+    """The errors of all links of this run.
 
-    :ivar links: those that counted errors, those with the most since the run before first
-    :ivar quiet: number of the others
-    :ivar runs: that are kept
-    :ivar unread: kept runs that can't be read, with the reason
+    :ivar links: links that counted errors, ordered by the errors since the previous run, the most first
+    :ivar quiet: number of links without errors
+    :ivar runs: number of kept runs
+    :ivar unread: kept runs that cannot be read, each with the reason
     """
 
     links: tuple[LinkErrors, ...] = ()
@@ -55,10 +57,10 @@ class ErrorHistory:
 
 
 def collect_history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierErrors) -> ErrorHistory:
-    """Return the errors of each link of this run since the runs before it, by its counters for errors of the link
-    itself, at both ends.
+    """Return the errors of each link of this run over the kept runs. They are the sum of the counters of physical
+    errors at both ends.
 
-    :param seen: what this run saw, through whatever ports
+    :param seen: topologies of this run, from all ports
     """
     readings = (*earlier.readings, collect_readings(run, seen))
     if len(readings) < 2 or not readings[-1].ends:
@@ -78,7 +80,9 @@ def collect_history(run: str, seen: typing.Sequence[SeenTopology], earlier: Earl
 
 
 def _place_ends(seen: typing.Sequence[SeenTopology]) -> dict[tuple[End, End], Names]:
-    """Both ends of each link, and the names of a topology that shows it: two ports may see the same fabric."""
+    """Return the two ends of each link, as a pair of GUID and port each, with the names of a topology that contains the
+    link. Several ports may report the same fabric.
+    """
     found: dict[tuple[End, End], Names] = {}
     for topology in (one.topology for one in seen if one.topology is not None):
         names = Names(topology)
@@ -90,8 +94,10 @@ def _place_ends(seen: typing.Sequence[SeenTopology]) -> dict[tuple[End, End], Na
 
 
 def _compute_error_steps(end: End, readings: typing.Sequence[ErrorReading]) -> Steps:
-    """Since the last run that read this end: an HCA that is new, as one that replaced another, starts with none before
-    it."""
+    """Return the number of new errors at one end of a link in each run after the first, counted from the last run that
+    read the counters of this end. An entry is None if the run did not read them, or if no earlier run did, as for a
+    replaced HCA.
+    """
     steps: list[typing.Optional[int]] = []
     before: typing.Optional[typing.Mapping[str, int]] = readings[0].ends.get(end)
     for reading in readings[1:]:
@@ -102,14 +108,15 @@ def _compute_error_steps(end: End, readings: typing.Sequence[ErrorReading]) -> S
 
 
 def _sum_link_errors(first: typing.Optional[int], second: typing.Optional[int]) -> typing.Optional[int]:
-    """Errors at one end are errors of the link, also where nobody read the other; that there were none, both must
-    say."""
+    """Return the number of new errors of a link from the numbers of both ends. If the counters of one end were not
+    read, the errors of the other end count; without such errors the result is None.
+    """
     known = (first or 0) + (second or 0)
     return None if not known and None in (first, second) else known
 
 
 def render_figure(found: ErrorHistory) -> Html:
-    """Render the table with its pictures, folded unless a link has counted errors since the run before."""
+    """Render the table of links with their charts. It is collapsed if no link has new errors since the previous run."""
     runs = f"{found.runs} kept run{'' if found.runs == 1 else 's'}"
     quiet = f"{found.quiet} other links counted none" if found.links else f"none of {found.quiet} links counted any"
     note = f"over {runs} and this one; {quiet}. Errors of the link itself, at both of its ends"
@@ -146,7 +153,9 @@ def _render_row(link: LinkErrors) -> Html:
 
 
 def render_picture(link: LinkErrors) -> Html:
-    """Render a bar for each step, the highest as high as the picture; a dash where nobody knows."""
+    """Draw a bar for the new errors in each run. The largest number fills the height. If the number is not known, the
+    bar is flat and has another color.
+    """
     most = max(link.total and max(step or 0 for step in link.steps), 1)
     step = (_WIDTH - 2 * _EDGE) / len(link.steps)
     wide = min(step * 0.7, _MOST_BAR)

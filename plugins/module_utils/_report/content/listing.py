@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Findings as a reader wants them: one entry for each cause, with all of its subjects. A thousand nodes without a BMC
-are one thing to know."""
+"""Groups findings for a reader: one entry for each cause, with all of its subjects. A thousand nodes without a BMC are
+one entry.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +30,11 @@ LABELS = ("fail", "unknown", "skipped", "warn", "waived", "pass")
 
 
 class FindingGroup(typing.NamedTuple):
-    """Findings of one check with one cause and one way on."""
+    """The findings of one check with the same cause and the same remedy.
+
+    :ivar label: status of the findings, or ``waived``
+    :ivar waived: reason of the waiver; empty if not waived
+    """
 
     label: str
     check: str
@@ -40,8 +45,9 @@ class FindingGroup(typing.NamedTuple):
 
 
 def make_groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
-    """Group the findings that did not pass, by cause: failures first, and of these the suspects, which name what is
-    behind the others."""
+    """Group the findings that did not pass by cause, and sort the groups by label, failures first. Within a label,
+    suspects come first, since they are the cause of other findings.
+    """
     found: dict[tuple[str, str, str, str, str], list[Finding]] = {}
     for item in judged:
         finding = item.finding
@@ -56,7 +62,7 @@ def make_groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
 
 
 def collect_closing_groups(report: Report) -> dict[str, tuple[FindingGroup, ...]]:
-    """Return the groups that close the gates of the stages that ran, by stage."""
+    """Return, for each stage that ran, the groups of findings that close its gate, so that later stages do not run."""
     ran = (stage for stage in report.stages if stage.record and stage.state != "skipped")
     return {
         stage.name: make_groups(item for item in (stage.record.judged if stage.record else ()) if item.closes)
@@ -65,10 +71,10 @@ def collect_closing_groups(report: Report) -> dict[str, tuple[FindingGroup, ...]
 
 
 def render_listing(found: typing.Sequence[FindingGroup], pages: str = PAGES) -> typing.Iterator[Html]:
-    """Yield an article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the
-    others folded.
+    """Yield an article for each cause. If a check has many causes, such as pairs with different LIDs, the first few are
+    shown and the rest are collapsed.
 
-    :param pages: address of what explains a finding, with ``{page}`` for its name
+    :param pages: address of the explanation of a finding, with the placeholder ``{page}`` for the page
     """
     for alike in _group_by_check(found):
         yield from (_render_article(group, pages) for group in alike[:MOST_IN_FULL])
@@ -90,9 +96,9 @@ def _group_by_check(found: typing.Iterable[FindingGroup]) -> list[list[FindingGr
 
 
 class NextStep(typing.NamedTuple):
-    """The next step for one group.
+    """The next action for the user: the remedy of one group of findings.
 
-    :ivar others: groups of the same check, with other words
+    :ivar others: groups of the same check that have other causes and are handled later
     """
 
     stage: str
@@ -103,12 +109,14 @@ class NextStep(typing.NamedTuple):
 def list_steps(
     found: typing.Mapping[str, typing.Sequence[FindingGroup]],
 ) -> tuple[list[list[NextStep]], list[NextStep]]:
-    """Return the steps that open the gates, by stage: those with one remedy together, and then those that follow from
-    them. Of a check with many causes the first is enough here.
+    """Return the steps that the user has to take to open all gates, and the steps that are not necessary until these
+    are done. If a check has several causes, only the first one becomes a step.
 
-    A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes
-    the gate of its stage: it was not tried because of something that is wrong before it. Neither is what leads to
-    another step of its stage, as to its suspect.
+    A step of the second kind belongs to skipped findings, unless nothing else closes the gate of their stage, or to
+    findings whose remedy refers to another step of the stage, such as that of a suspect.
+
+    :param found: groups that close a gate, by stage
+    :returns: steps grouped by remedy; and steps of the second kind
     """
     by_remedy: dict[str, list[NextStep]] = {}
     left: list[NextStep] = []
@@ -125,7 +133,7 @@ def list_steps(
 
 
 def render_next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]], pages: str = PAGES) -> Html:
-    """Render the steps as a numbered list, each entry leading to its stage."""
+    """Render the steps as a numbered list. Each entry links to its stage."""
     together, left = list_steps(found)
     return element(
         "div",
@@ -135,7 +143,9 @@ def render_next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]],
 
 
 def _collect_references(steps: typing.Iterable[NextStep]) -> dict[str, list[set[str]]]:
-    """Return the checks that the remedies of each check refer to: for each step its checks."""
+    """Return, for each check, a list with one set for each of its steps: the checks to which the remedy of this step
+    refers.
+    """
     found: dict[str, list[set[str]]] = {}
     for step in steps:
         found.setdefault(step.group.check, []).append(_list_referred_checks(step))
@@ -143,13 +153,16 @@ def _collect_references(steps: typing.Iterable[NextStep]) -> dict[str, list[set[
 
 
 def _leads_on(step: NextStep, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
-    """Return whether its remedy refers to another one of these, which does not lead back."""
+    """Return whether the remedy of a step refers to another step that does not refer back.
+
+    :param ways: references of each check, as ``_collect_references`` returns them
+    """
     own = step.group.check
     return any(own not in seen for check in _list_referred_checks(step) if check != own for seen in ways.get(check, ()))
 
 
 def _list_referred_checks(step: NextStep) -> set[str]:
-    """Return the checks that its remedy refers to."""
+    """Return the checks that the remedy of a step refers to."""
     return set(_SEE.findall(step.group.remedy))
 
 
@@ -160,7 +173,11 @@ def _list_stage_steps(stage: str, found: typing.Sequence[FindingGroup]) -> typin
 
 
 def _render_step(step: NextStep, same: typing.Sequence[NextStep], pages: str) -> Html:
-    """One remedy, with what asks for it."""
+    """Render one remedy with all findings that need it.
+
+    :param step: first step with this remedy
+    :param same: further steps with the same remedy
+    """
     return element(
         "li",
         *[part for one in (step, *same) for part in _render_step_reasons(one, pages)],
@@ -187,7 +204,11 @@ def _render_step_reasons(step: NextStep, pages: str) -> typing.Iterator[Html]:
 
 
 def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Html]:
-    """Render the findings that follow from those of the steps: not tried, or explained by a suspect."""
+    """Render the findings that need no action of their own: skipped ones, and ones that a suspect explains. Return None
+    if there are none.
+
+    :param left: steps of these findings
+    """
     if not left:
         return None
     count = sum(len(group.findings) for step in left for group in (step.group, *step.others))
@@ -211,9 +232,9 @@ def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Htm
 
 
 def render_passes(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
-    """Render all passes, folded; of each check the first few.
+    """Render the passed findings, collapsed, with the first few of each check. Return None if there are none.
 
-    :param record: where each of them is
+    :param record: path of the record that has all of them
     """
     found: dict[str, list[Finding]] = {}
     for item in judged:

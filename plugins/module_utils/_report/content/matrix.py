@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who measured with whom, as a matrix of clients and servers. A thousand nodes are a million cells: a large matrix is
-folded by leaf, and says its worst."""
+"""The measured pairs as a matrix of clients and servers. A thousand nodes would have a million cells, so a large matrix
+is folded by leaf and shows its worst values.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +21,13 @@ LEVELS = ("fail", "unknown", "waived", "seen", "pass")
 
 
 class Cell(typing.NamedTuple):
-    """One direction between two nodes, or all of those between two groups of nodes.
+    """A cell of a matrix: one direction between two nodes, or all directions between two groups of nodes.
 
-    :ivar level: one of LEVELS; seen: measured, and no finding of its own
-    :ivar value: in the unit of the matrix; of a group the worst; None when not measured
-    :ivar words: what a reader sees on the cell, in lines
-    :ivar directions: how many it stands for
-    :ivar wrong: how many of them fail or are unknown
+    :ivar level: one of LEVELS; ``seen`` for a direction that was measured but has no finding of its own
+    :ivar value: measured value in the unit of the matrix, for groups the worst one; None if not measured
+    :ivar words: tooltip of the cell, one text line for each statement
+    :ivar directions: number of directions that the cell represents
+    :ivar wrong: number of these directions that fail or are unknown
     """
 
     level: str
@@ -38,16 +39,16 @@ class Cell(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Matrix:
-    """All directions of one rail of one fabric.
+    """A matrix of clients and servers: all measured directions of one rail of one fabric.
 
-    :ivar title: 'compute, rail 0'
-    :ivar what: what was measured: 'average'
+    :ivar title: title such as 'compute, rail 0'
+    :ivar what: measured quantity, such as 'average'
     :ivar unit: Gb/s or %
-    :ivar more_is_better: whether the smallest or the largest value is the worst
+    :ivar more_is_better: whether a larger value is better
     :ivar names: nodes or groups of nodes, in the order of rows and columns
-    :ivar cells: by client and server; a pair that nobody asked for is absent
+    :ivar cells: cells by client and server. Pairs that were not to be measured are absent
     :ivar leaves: leaf of each node, as far as it is known
-    :ivar folded: how many nodes are in each group; empty when rows are nodes
+    :ivar folded: number of nodes of each group; empty if rows are nodes
     """
 
     title: str
@@ -65,13 +66,19 @@ class Matrix:
         return (max if self.more_is_better else min)(values, default=None)
 
     def worst(self, values: typing.Iterable[float]) -> typing.Optional[float]:
-        """Return the value of these that accuses most; None of none."""
+        """Return the worst of these values: the smallest if more is better, else the largest. Return None if there are
+        no values.
+        """
         return (min if self.more_is_better else max)(values, default=None)
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeRow:
-    """The summary of all measurements of one node; None where there is none."""
+    """The summary of all measurements of one node. Its values are None if nothing was measured.
+
+    :ivar count: number of directions
+    :ivar wrong: number of directions that fail or are unknown
+    """
 
     name: str
     leaf: typing.Optional[str]
@@ -83,7 +90,7 @@ class NodeRow:
 
 
 def group_by_number(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Sort key: worker-2 before worker-10."""
+    """Return a sort key by which worker-2 precedes worker-10."""
     # only the digits of ASCII: isdigit() is true of more than int() reads
     return tuple(
         (0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part)
@@ -93,8 +100,9 @@ def group_by_number(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def fold(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
-    """Return the matrix itself when it has ``most`` nodes at most; else groups of nodes against each other: by leaf, or
-    by their order."""
+    """Return the matrix unchanged if it has at most ``most`` nodes. Otherwise return a matrix of groups of nodes: by
+    leaf if all leaves are known and not too many, else by the order of the nodes.
+    """
     if len(matrix.names) <= most:
         return matrix
     group_of = _make_groups(matrix, most)
@@ -109,7 +117,9 @@ def fold(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
 
 
 def list_rows_of_nodes(matrix: Matrix) -> tuple[NodeRow, ...]:
-    """Each node with its worst direction and its medians, the most suspicious first."""
+    """Return a row for each measured node with its worst direction and its medians. Nodes with the most failed or
+    unknown directions come first.
+    """
     as_client: dict[str, list[Cell]] = {name: [] for name in matrix.names}
     as_server: dict[str, list[Cell]] = {name: [] for name in matrix.names}
     for (client, server), cell in matrix.cells.items():
@@ -139,7 +149,7 @@ def compute_median(cells: typing.Iterable[Cell]) -> typing.Optional[float]:
 
 
 def number(value: typing.Optional[float]) -> str:
-    """Return a measured value in a few digits; a dash where there is none."""
+    """Return a measured value with three significant digits, from 1000 on without decimals. Return a dash for None."""
     return "\u2013" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 

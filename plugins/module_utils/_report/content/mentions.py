@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which of many names a text has. What it takes grows with the text, whatever the names are: a fabric says what its
-switches are called."""
+"""The search for many names in a text. Its duration depends on the length of the text and not on the names, since
+switches on the fabric choose their own names.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +20,10 @@ _MOST_TEXT = 4096
 
 
 class Mentions:
-    """Finds names in texts.
+    """A search for many names in texts.
 
-    :param names: that are sought. One without a word, with too many, or that is too long is found nowhere
+    :param names: names to find. Names without a letter or digit, and names with too many words or characters, are never
+        found
     """
 
     def __init__(self, names: typing.Iterable[str]) -> None:
@@ -35,7 +37,9 @@ class Mentions:
                 self._words = max(self._words, len(words))
 
     def of(self, text: str) -> set[str]:
-        """Return all names that a text has as a whole."""
+        """Return all names that occur as whole words in the text. Only the first ``_MOST_TEXT`` characters are
+        searched.
+        """
         text = text[:_MOST_TEXT]
         words = [match.span() for match in _WORD.finditer(text)]
         found: set[str] = set()
@@ -51,10 +55,11 @@ class Mentions:
 
 
 def _list_text_spans(text: str, start: int, end: int, before: int, behind: int) -> typing.Iterator[str]:
-    """Yield the text from the first word to the last one, and as much around it as does not touch another word.
+    """Yield the text from the first word to the last one, extended by surrounding characters that do not belong to
+    another word.
 
-    :param before: where the word before it ends, or what would be before the text
-    :param behind: where the word behind it starts, or what would be behind the text
+    :param before: end of the previous word, or -1 if there is none
+    :param behind: start of the next word, or the length of the text plus 1 if there is none
     """
     for first in (start, *range(start - 1, max(before, start - 1 - _MOST_AROUND), -1)):
         for last in (end, *range(end + 1, min(behind, end + 1 + _MOST_AROUND))):

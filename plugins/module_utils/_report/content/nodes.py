@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The nodes of a run: a sheet of each, and who is unlike the others of its group."""
+"""The section of the nodes in a report: a sheet for each node, and the groups of comparable nodes and HCAs with the
+members that differ from the rest of their group.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,11 @@ Rails = typing.Mapping[str, typing.Mapping[str, int]]
 
 @dataclasses.dataclass(frozen=True)
 class Nodes:
-    """:ivar notes: what the sheets and groups leave out, and why"""
+    """The sheets and groups of all nodes of a run.
+
+    :ivar groups: groups of comparable nodes and HCAs
+    :ivar notes: data that the sheets and groups lack, each with the reason
+    """
 
     sheets: tuple[Sheet, ...]
     groups: tuple[ComparedGroup, ...]
@@ -40,9 +46,11 @@ class Nodes:
 
 
 def nodes(records: Records, facts: ReportFacts, known: Charts) -> typing.Optional[Nodes]:
-    """None where stage discover left no facts: then no node is known.
+    """Return the sheets and groups of the nodes. Return None if stage discover left no facts, since no node is known
+    then.
 
-    :param records: of this run, by stage
+    :param records: records of this run, by stage
+    :param known: charts of the InfiniBand fabrics, by name
     :raises Undrawable: the facts of stage discover do not load
     """
     record = records.get("discover")
@@ -90,7 +98,7 @@ def _odd_of(names: typing.Container[str], groups: typing.Iterable[ComparedGroup]
 
 
 def _find_rails(records: Records, facts: ReportFacts, known: Charts) -> typing.Mapping[str, Rails]:
-    """Return the rails by node."""
+    """Return the rails of each HCA, by node, name of the HCA, and fabric."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     for membership in list_memberships(records.get("fabric"), facts, known):
         for node, members in membership.members.items():
@@ -100,8 +108,9 @@ def _find_rails(records: Records, facts: ReportFacts, known: Charts) -> typing.M
 
 
 def _collect_intended_hcas(intent: Intent, hcas: ObservedHcas, rails: Rails) -> tuple[set[str], set[str]]:
-    """Return the names of the HCAs that the intent means, and of those whose interfaces go into pods. Where members of
-    a fabric are missing, any that could be one."""
+    """Return the names of the HCAs that the intent uses, and of those whose interfaces are moved into pods. If a fabric
+    lacks members on the node, all HCAs that could be one are included.
+    """
     value = hcas.value or NodeHcas(())
     wanted, moved = set(), set()
     for fabric in intent.fabrics:
@@ -124,8 +133,9 @@ def _is_infiniband(hca: Hca) -> bool:
 
 
 def _group_by_node(records: Records, names: typing.Container[str]) -> dict[str, list[Judged]]:
-    """Return the findings that did not pass, by the nodes that their subjects name. A pair accuses all that lies
-    between its ends, so it is about neither."""
+    """Return the findings that did not pass, by the nodes that their subjects name. Findings on a pair are left out,
+    since they concern everything between its ends and neither node in particular.
+    """
     found: dict[str, list[Judged]] = {}
     for record in records.values():
         for item in record.judged:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The operators that a run needs as a table: by what, and how each of them stands."""
+"""Renders the table of the operators that a run needs: the reasons for each operator, and its state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from ..markup.tables import render_row, render_table
 
 
 def render_figure(findings: typing.Sequence[Finding]) -> Html:
-    """:param findings: of operators.needed, in the order of the table"""
+    """Render the table.
+
+    :param findings: findings of the check operators.needed, in the order of installation
+    """
     return render_table(
         "Operators that are needed",
         "in the order in which they are installed",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of stage network as a table: what the operator does to the nodes, in how many waves, and what is in the
-way."""
+"""Renders the plan of stage network as a table: the actions of the SR-IOV operator on the nodes, the number of waves,
+and the blockers.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _WORST_FIRST: tuple[Action, ...] = ("unknown", "reboot", "drain", "configure", "
 
 
 def group_fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
-    """Return the nodes with one fate for one reason, the worst first."""
+    """Return the nodes grouped by action, reasons and blockers, the worst action first."""
     alike: dict[tuple[Action, tuple[str, ...], tuple[str, ...]], list[NodePlan]] = {}
     for node in plan.nodes:
         alike.setdefault((node.action, node.reasons, node.blockers), []).append(node)
@@ -26,12 +27,15 @@ def group_fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
 
 
 def describe_action(action: Action, drains: bool) -> str:
-    """Describe the planned action on a node; :param drains: whether the operator drains at all."""
+    """Describe the planned action on a node.
+
+    :param drains: whether the operator drains nodes at all
+    """
     return action if drains or action != "drain" else "changed without a drain"
 
 
 def describe_turns(pool: PoolPlan) -> str:
-    """Describe how the nodes of a pool follow one another."""
+    """Describe the order of the nodes of a pool: how many at once, in how many waves, and the blockers."""
     waves = "never ends" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"
     blockers = f"; in the way: {'; '.join(pool.blockers)}" if pool.blockers else ""
@@ -45,7 +49,7 @@ def label(pool: PoolPlan) -> str:
 
 
 def render_figure(plan: DisruptionPlan) -> Html:
-    """Nodes with one fate for one reason are one row."""
+    """Render the table, with one row for all nodes that share action, reasons and blockers."""
     return render_table(
         "The plan: what the operator does to the nodes",
         "read before anything was applied",

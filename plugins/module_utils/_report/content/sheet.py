@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The sheet of a node: its HCAs and GPUs, where they are on PCI and by which NUMA node, what is in the way, and what
-nobody knows.
+"""The sheet of a node: its HCAs and GPUs in its PCI tree by NUMA node, the problems, and the values that are not known.
 
-What is wrong with a port says the check of stage discover, what a PCIe link could carry ``line_rates``, why a row is
-unread the check of stage tuning.
+The check of stage discover decides whether a port has a problem, ``line_rates`` computes the possible rate of a PCIe
+link, and the check of stage tuning explains why a row could not be read.
 """
 
 from __future__ import annotations
@@ -35,7 +34,9 @@ MOST_GPUS = 256
 
 
 class Statement(typing.NamedTuple):
-    """A few words, and whether they tell of harm, or that nobody knows."""
+    """A short text about an item of the sheet. Its tone is ``bad`` for a problem, ``unknown`` for a value that is not
+    known, and otherwise empty.
+    """
 
     text: str
     tone: Tone = ""
@@ -43,11 +44,11 @@ class Statement(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class SheetItem:
-    """One thing on PCI.
+    """An item of the PCI tree of a node: a bridge, an HCA or a GPU.
 
-    :ivar name: what a reader calls it
-    :ivar said: of it, in words
-    :ivar below: what hangs on it
+    :ivar name: displayed name
+    :ivar said: statements about the item
+    :ivar below: items below it in the PCI tree
     """
 
     kind: Kind
@@ -62,9 +63,9 @@ class SheetItem:
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """A NUMA node.
+    """A NUMA node of a node, with its CPUs and the items of its PCI tree.
 
-    :ivar cpus: as the kernel lists them
+    :ivar cpus: CPUs in the kernel's list format
     """
 
     name: str
@@ -74,9 +75,9 @@ class Block:
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """A row of a table: an HCA's port, or a GPU.
+    """A row of a table of the sheet: a port of an HCA, or a GPU.
 
-    :ivar cells: in the order of the heads of its table
+    :ivar cells: cells in the order of the headings of the table
     """
 
     name: str
@@ -85,13 +86,13 @@ class Device:
 
 @dataclasses.dataclass(frozen=True)
 class Sheet:
-    """All that is known of a node.
+    """The content of the sheet of a node.
 
-    :ivar kind: CPUs, GPUs and HCAs in words; empty where it is not known
-    :ivar wrong: what is in the way, in words
-    :ivar unknown: what nobody knows, in words
-    :ivar odd: what it has otherwise than its like
-    :ivar steps: what to do where it gave no answer
+    :ivar kind: CPUs, GPUs and HCAs in words; empty if not known
+    :ivar wrong: problems, in words
+    :ivar unknown: values that are not known, in words
+    :ivar odd: differences from comparable nodes and HCAs, in words
+    :ivar steps: remedies if the node did not answer
     """
 
     node: str
@@ -106,7 +107,7 @@ class Sheet:
 
     @property
     def rank(self) -> int:
-        """Return the rank; the most important one has the least."""
+        """Return the rank by which sheets are sorted. 0 is the most important one: a node with a problem."""
         return 0 if self.wrong else 1 if self.unknown else 2 if self.odd else 3
 
 
@@ -114,10 +115,12 @@ class Sheet:
 class SheetInputs:
     """The input of a sheet.
 
-    :ivar rails: fabric and rail of each HCA of which they are known, by its name
-    :ivar wanted: names of the HCAs that the intent may mean
-    :ivar moved: names of those whose interface goes into pods, and is down when it comes back
-    :ivar judged: findings about the node that are no pass
+    :ivar rails: fabric and rail in words, by the name of the HCA, as far as they are known
+    :ivar wanted: names of the HCAs that the intent may use
+    :ivar moved: names of the HCAs whose interface is moved into pods, and is down after its return
+    :ivar judged: findings about the node that did not pass
+    :ivar kind: CPUs, GPUs and HCAs in words; empty if not known
+    :ivar odd: differences from comparable nodes and HCAs, in words
     """
 
     node: str
@@ -137,8 +140,9 @@ def find_worst(said: typing.Iterable[Statement]) -> Tone:
 
 
 def make_sheet(seen: SheetInputs) -> Sheet:
-    """Build the sheet of a node from its facts alone: what they do not contain is unknown, and so is all of a node
-    without facts."""
+    """Build the sheet of a node from its facts and findings. Values that the facts do not contain are shown as unknown.
+    Without facts, all values of the node are unknown.
+    """
     findings = [item.finding for item in seen.judged if label(item) in ("fail", "unknown")]
     wrong = [
         f"{finding.check} on {finding.subject}: {finding.measured or finding.why}"
@@ -193,7 +197,9 @@ def _list_marks(block: Block) -> typing.Iterator[tuple[str, Tone]]:
 
 
 class _Tree:
-    """The functions of a node by what is above them."""
+    """The HCAs and GPUs of a node in its PCI tree, with statements about them from the facts of stages discover and
+    tuning.
+    """
 
     def __init__(self, seen: SheetInputs, hcas: typing.Sequence[Hca]) -> None:
         self.seen, self.hcas = seen, hcas
@@ -214,7 +220,7 @@ class _Tree:
         self.between = {bridge for card, (hca, _far) in self.nearest.items() for bridge in self._between(card, hca)}
 
     def _by(self, row: str) -> dict[str, str]:
-        """Value of a row by what shows it."""
+        """Return the values of a tuning row, by the device or other object from which each value was read."""
         return {name: reading.value for reading in self.known.rows.get(row, ()) for name in reading.where}
 
     def _why(self, row: str) -> typing.Optional[str]:
@@ -227,7 +233,7 @@ class _Tree:
 
     @property
     def without_place(self) -> typing.Iterator[tuple[str, Tone]]:
-        """Return the statements about no single thing in the picture."""
+        """The problems and unknown values that do not belong to a single item of the tree, each as text and tone."""
         why = self._why("gpus") or self._why("gpu_model")
         count = next((reading.value for reading in self.known.rows.get("gpus", ())), "0")
         if self.more:
@@ -267,7 +273,11 @@ class _Tree:
         )
 
     def _below(self, items: typing.Sequence[tuple[tuple[str, ...], SheetItem]]) -> tuple[SheetItem, ...]:
-        """Functions by the first bridge of what is left of their ways, in the order of their addresses."""
+        """Return the tree of the given items: first the items without a bridge in their remaining path, then, in the
+        order of addresses, each first bridge with the items below it.
+
+        :param items: pairs of remaining path, which is a sequence of bridge addresses, and item
+        """
         by_bridge: dict[str, list[tuple[tuple[str, ...], SheetItem]]] = {}
         ends = [item for bridges, item in items if not bridges]
         for bridges, item in items:
@@ -353,7 +363,9 @@ class _Tree:
         return self._number(None if hca.pci is None or hca.pci.numa_node is None else str(hca.pci.numa_node))
 
     def _number(self, numa: typing.Optional[str]) -> str:
-        """Of a NUMA node. Some platforms do not say it; where there is one only, it is that."""
+        """Return the number of a NUMA node. Some platforms do not report it. It is then the only NUMA node, or unknown
+        if there are several.
+        """
         if numa is not None and numa != "none":
             return numa
         return next(iter(self.cpus)) if len(self.cpus) == 1 and self._why("numa_cpus") is None else UNKNOWN
@@ -363,7 +375,9 @@ class _Tree:
         return Statement(f"CPUs {known}") if known else Statement("CPUs unknown", "unknown")
 
     def _toned(self, hca: Hca, said: Statement) -> Statement:
-        """Remove the tone of an HCA that the intent does not use."""
+        """Return the statement unchanged if the intent uses the HCA, else without its tone. A problem of an unused HCA
+        is not marked.
+        """
         return said if hca.name in self.seen.wanted else Statement(said.text)
 
     def _state(self, hca: Hca, port: Port) -> Statement:
@@ -383,7 +397,9 @@ class _Tree:
         return Statement(f"port {port.number} ACTIVE, {port.rate_gbps:g} Gb/s")
 
     def _link(self, hca: Hca) -> typing.Iterator[Statement]:
-        """Of the PCIe link; a device of a hypervisor has none."""
+        """Yield the statement about the PCIe link of an HCA. Yield nothing for an HCA without a PCI function and for a
+        virtual device of a hypervisor, which has no link.
+        """
         if hca.pci is None or hca.pci.driver == "virtio-pci":
             return
         link = hca.pci.link
@@ -400,7 +416,7 @@ class _Tree:
             yield Statement(now)
 
     def ports(self) -> tuple[Device, ...]:
-        """Return a row for each port, and one for an HCA without."""
+        """Return a row for each port, and one row for an HCA without ports."""
         found = []
         for hca in self.hcas:
             wanted = hca.name in self.seen.wanted
@@ -436,7 +452,7 @@ def _or_unknown(text: typing.Optional[str]) -> Statement:
 
 
 def _parse_pci_path(value: str) -> typing.Optional[pci_path.Path]:
-    """None of what is no way that PCI has room for."""
+    """Return the parsed PCI path. Return None if it has no function, or more bridges than PCI allows."""
     root, _blank, functions = value.partition(" ")
     found = tuple(functions.split())
     return pci_path.Path(root, found) if 0 < len(found) <= _MOST_BRIDGES else None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a teardown came to, in the form in which the report tells it of a run."""
+"""The result of a teardown, in the same format as the result of a run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ NOT_COMPLETE = "NOT COMPLETE"
 
 
 def make_teardown_stats(gate: Gate, run: str, check_mode: bool, changes: int, path: str) -> dict[str, typing.Any]:
-    """Return the data of a teardown for whatever runs after it. It is never green: that word is for measured fabrics.
+    """Return the result of a teardown as data for later jobs. Its verdict is never green, since only a measured fabric
+    can be green.
 
-    :param run: identity of the teardown's run
-    :param changes: how many objects it removed
-    :param path: of the folder with its facts
+    :param run: id of the teardown's run
+    :param changes: number of removed objects
+    :param path: path of the folder with its facts
     """
     verdict = NOT_COMPLETE if not gate.open else CHECK_MODE if check_mode else COMPLETE
     closing = gate.closing()

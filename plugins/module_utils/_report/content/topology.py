@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A fabric as a drawing would show it: nodes below, their leaves above, then the switches above these; what findings
-accuse is marked, the rest is folded where there is much of it."""
+"""The drawing of a fabric as data: a row of nodes at the bottom, their leaves above them, then the other switches.
+Items with findings are marked, and the items of large rows are combined into groups.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +41,12 @@ _UPWARDS = ("uplinks of ", "uplinks ", "links between ", "leaves ")
 
 @dataclasses.dataclass(frozen=True)
 class TierItem:
-    """Something in a row: a node, a switch, or a group of them that nothing is said about.
+    """An item in a row of the drawing: a node, a switch, or a group of them.
 
-    :ivar key: what it is in ``Drawing.edges``
-    :ivar marks: what findings say about it
-    :ivar size: how many it stands for
-    :ivar rails: of a node: its rails, each with whether a finding accuses the HCA there
+    :ivar key: identifier in ``Drawing.edges``
+    :ivar marks: findings about the item, in words; for a group the number of findings
+    :ivar size: number of nodes or switches that the item represents
+    :ivar rails: rails of a node. The value of each is True if a finding names the HCA of that rail
     """
 
     key: str
@@ -57,9 +58,11 @@ class TierItem:
 
 @dataclasses.dataclass(frozen=True)
 class Edge:
-    """All links between two items.
+    """All links between two items of the drawing.
 
-    :ivar rail: of a node's links; None between switches
+    :ivar rail: rail of the links of a node; None between switches
+    :ivar links: number of links
+    :ivar bad: whether a finding names at least one of them
     """
 
     below: str
@@ -71,10 +74,11 @@ class Edge:
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """Rows from the top (the switches furthest from the nodes) to the bottom (the nodes).
+    """A drawing of a fabric, as rows of items from the top (switches that are farthest from the nodes) to the bottom
+    (nodes).
 
-    :ivar words: how much there is of everything
-    :ivar why_not: why nothing is drawn; empty where it is
+    :ivar words: numbers of nodes, switches and links, in words
+    :ivar why_not: reason why there is no drawing; empty if there is one
     """
 
     name: str
@@ -85,9 +89,10 @@ class Drawing:
 
 
 def make_drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing:
-    """Return the drawing of a fabric, with what the findings accuse.
+    """Return the drawing of a fabric, in which the subjects of findings are marked. A fabric that is too large has no
+    rows, and ``why_not`` has the reason.
 
-    :param judged: of all stages
+    :param judged: findings of all stages
     """
     switches = sum(node.kind == "Switch" for node in chart.topology.nodes)
     if switches > MOST_SWITCHES:
@@ -122,11 +127,12 @@ def _build_empty_drawing(chart: FabricChart, switches: int, why: str) -> Drawing
 
 
 class _Said:
-    """The findings about names, each of which is sought once in each of them.
+    """An index of the findings by the names of nodes, switches and HCAs that they contain. Each finding is searched
+    once for all names.
 
-    :param names: of nodes, switches and HCAs
-    :ivar upwards: names of the switches all of whose links upwards a finding accuses
-    :ivar together: two names that are in one finding
+    :param names: names of nodes, switches and HCAs
+    :ivar upwards: names of the switches for which a finding concerns all links to the next higher tier
+    :ivar together: pairs of names that occur in the same finding
     """
 
     def __init__(self, judged: typing.Iterable[Judged], names: typing.Iterable[str]) -> None:
@@ -151,11 +157,11 @@ class _Said:
                 self.together.update(itertools.product(found, found))
 
     def about(self, name: str) -> int:
-        """Count the findings with a name."""
+        """Return the number of findings that contain a name."""
         return self._counts[name]
 
     def marks(self, name: str) -> tuple[str, ...]:
-        """Return the first few findings that have a name, and how many more there are."""
+        """Return the first findings that contain a name as texts, and the number of the remaining ones."""
         more = self._counts[name] - _MOST_SAID
         return (*self._texts.get(name, ()), *([f"{more} more findings, see the list"] if more > 0 else []))
 
@@ -165,7 +171,9 @@ def _shorten_text(text: str) -> str:
 
 
 class _Link(typing.NamedTuple):
-    """rail and hca: of a node's link; None and empty between switches."""
+    """A link between two tiers of the drawing. Its lower end is a node or a switch, its upper end a switch. ``rail``
+    and ``hca`` are set for the link of a node, and None and empty between switches.
+    """
 
     below: str
     above: str
@@ -174,7 +182,11 @@ class _Link(typing.NamedTuple):
 
 
 class _Graph:
-    """Nodes and switches of a fabric by key, in tiers: 0 nodes, 1 leaves, 2 what is above a leaf."""
+    """The nodes and switches of a fabric in tiers: 0 for nodes, 1 for leaves, 2 and more for the other switches.
+
+    :ivar names: names of nodes and switches by key, which is the name of a node or the GUID of a switch
+    :ivar rails: HCA of each rail, by node
+    """
 
     def __init__(self, chart: FabricChart) -> None:
         switches = {node.guid: node for node in chart.topology.nodes if node.kind == "Switch"}
@@ -209,7 +221,9 @@ class _Graph:
                 self.serves[link.above].add(link.rail)
 
     def _climb(self, between: typing.Sequence[tuple[str, str]], switches: typing.Iterable[str]) -> None:
-        """A switch is one tier above the nearest one to the nodes."""
+        """Set the tier of each switch above the leaves: one more than that of its neighbor nearest to the nodes. A
+        switch without a path to any node gets tier 2.
+        """
         neighbours: dict[str, set[str]] = collections.defaultdict(set)
         for one, other in between:
             neighbours[one].add(other)
@@ -233,8 +247,11 @@ class _Graph:
 
 
 def _is_bad(graph: _Graph, link: _Link, said: _Said, bad_hcas: typing.Container[tuple[str, str]]) -> bool:
-    """Return whether a finding accuses the HCA at its lower end, all links upwards of a switch, or just this one by
-    both ends."""
+    """Return whether a finding concerns a link: it names the HCA at the lower end, both ends, or all links of the lower
+    switch to the next higher tier.
+
+    :param bad_hcas: pairs of node and HCA that findings name
+    """
     if link.rail is not None:
         return (link.below, link.hca) in bad_hcas
     one, other = graph.names[link.below], graph.names[link.above]
@@ -248,7 +265,9 @@ def _get_node_name(node: FabricNode) -> str:
 def _build_tier_row(
     graph: _Graph, keys: typing.Sequence[str], said: _Said, bad_hcas: typing.Container[tuple[str, str]]
 ) -> tuple[tuple[TierItem, ...], dict[str, str]]:
-    """Return the items of a tier, and in which item each of its nodes or switches is."""
+    """Return the items of one row of the drawing, and a mapping from each node or switch to the key of the item that
+    represents it.
+    """
     single = list(keys)
     if len(keys) > MOST_IN_ROW:
         single = [key for key in keys if said.about(graph.names[key])][:MOST_MARKED]
@@ -276,7 +295,9 @@ def _build_tier_row(
 
 
 def _compute_group_key(graph: _Graph, key: str) -> typing.Hashable:
-    """Return what members of a group share: of nodes the rails they have, of switches the rail that they serve."""
+    """Return the key by which a node or switch is combined with similar ones: the rails of a node, or the rails that a
+    switch serves.
+    """
     if key in graph.rails:
         return tuple(sorted(graph.rails[key]))
     return tuple(sorted(graph.serves[key]))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The PCI tree of a node as SVG, a box for each NUMA node. A sign and words say what the colours say; the tables of the
-sheet have all of it as text."""
+"""Renders the PCI tree of a node as SVG, with a box for each NUMA node. Signs and words repeat the meaning of the
+colors, and the tables of the sheet contain the same data as text.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _MOST_BOXES, _MOST_DEPTH = 256, 24
 
 
 class _Row(typing.NamedTuple):
-    """A line of a box: the name of an item, or one of the things said of it."""
+    """A line of text in a box of the drawing: the name of an item, or a statement about it."""
 
     depth: int
     text: str
@@ -35,7 +36,7 @@ class _Row(typing.NamedTuple):
 
 
 def render_picture(sheet: Sheet) -> typing.Optional[Html]:
-    """None of a node of which nothing is known: there is nothing to draw."""
+    """Draw the PCI tree of a node. Return None if the sheet has no NUMA nodes, as for a node without facts."""
     if not sheet.blocks:
         return None
     heights, boxes = [0, 0], []
@@ -64,7 +65,9 @@ def render_picture(sheet: Sheet) -> typing.Optional[Html]:
 
 
 def _limit_rows(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
-    """Return the first rows, and one that counts the others, in the worst of their tones."""
+    """Return at most ``most`` lines. If there are more, add a line with the number of omitted lines and with the worst
+    of their tones.
+    """
     kept: list[_Row] = []
     more, tones = 0, set()
     for row in rows:
@@ -90,7 +93,7 @@ def _list_rows(block: Block) -> typing.Iterator[_Row]:
 
 
 def _tone_of(items: typing.Sequence[SheetItem]) -> Tone:
-    """Return the worst of all that is there and below."""
+    """Return the worst tone of the items and of all items below them in the PCI tree."""
     tones, waiting = [], list(items)
     while waiting:
         item = waiting.pop()
@@ -132,7 +135,7 @@ def _render_box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width
 
 
 def _render_ways(rows: typing.Sequence[_Row]) -> typing.Iterator[Html]:
-    """Lines from each item to what it hangs on."""
+    """Draw the line that connects each item with its parent in the PCI tree."""
     above: dict[int, int] = {}
     for place, row in enumerate(rows):
         if row.kind == "said":
@@ -170,6 +173,6 @@ def _format_css_class(kind: str, tone: Tone) -> str:
 
 
 def _shorten_to_width(text: str, width: int) -> str:
-    """As much as there is room for."""
+    """Return a text, cut to a width in the units of the drawing."""
     text, most = one_line(text), max(3, int(width / _LETTER))
     return text if len(text) <= most else f"{text[: most - 1]}\u2026"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Bandwidth over the runs that are kept, as a small picture for each rail and pair, and for each step of a collective.
-What is drawn is what the check of the stage was held against."""
+"""The trends of bandwidth over the kept runs, with a small chart for each rail and pair, and for each step of a
+collective. The chart shows the figures with which the check of the stage compares.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ _SPAN = 0.05
 
 @dataclasses.dataclass(frozen=True)
 class Trend:
-    """A row.
+    """The figures of one rail, pair or collective step over several runs.
 
-    :ivar figures: the oldest run first, this one last
-    :ivar before: median of the kept runs; None where there are too few to say
-    :ivar unit: of the figures
-    :ivar most_drop: share of the median that it may lose
+    :ivar figures: figures from the oldest run to this one
+    :ivar before: median of the kept runs, without this one; None if there are too few of them
+    :ivar unit: unit of the figures
+    :ivar most_drop: largest accepted drop of the figure, as a share of the median
     """
 
     name: str
@@ -52,9 +53,10 @@ class Trend:
 
 
 def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> tuple[Trend, ...]:
-    """Return the middle of each rail, then the pairs that lost the most. Nothing without a kept run.
+    """Return the median trend of each rail, then the pairs with the largest losses. Return an empty tuple if there is
+    no kept run.
 
-    :param measured: without the pairs whose figure is no measurement
+    :param measured: results of this run, without pairs whose figure is invalid
     """
     now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.is_comparable}
     known, pairs = compute_medians(earlier.pairs), []
@@ -78,7 +80,11 @@ def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> 
 
 
 def _compute_median_trend(name: str, series: typing.Sequence[typing.Sequence[float]]) -> Trend:
-    """Of the pairs that each run has measured, or the picture would show who was there and not how fast."""
+    """Return the median of several pairs in each run as a trend. Pairs with fewer figures than the others are left out,
+    since otherwise the trend would show which pairs were measured instead of their bandwidth.
+
+    :param series: figures of each pair, from the oldest run to this one
+    """
     most = max(map(len, series))
     whole = [figures for figures in series if len(figures) == most]
     figures = tuple(statistics.median(of_run) for of_run in zip(*whole))
@@ -86,7 +92,9 @@ def _compute_median_trend(name: str, series: typing.Sequence[typing.Sequence[flo
 
 
 def list_steps(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -> tuple[Trend, ...]:
-    """Return the steps of collectives that a kept run has proven as well, those that lost the most first."""
+    """Return the trends of the collective steps that are proven in this run and in at least one kept run, those with
+    the largest losses first.
+    """
     known = compute_medians(earlier.steps)
     before = {item.key: item.figures for item in earlier.steps}
     found = [
@@ -104,9 +112,11 @@ def list_steps(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -
 
 
 def render_figure(found: typing.Sequence[Trend], runs: int, what: str = "Bandwidth") -> Html:
-    """Render the table with its pictures, folded unless something has become slower.
+    """Render the table of trends with their charts. It is collapsed if no figure has become worse.
 
-    :param found: one at least, all of one unit
+    :param found: at least one trend; all have the same unit
+    :param runs: number of kept runs
+    :param what: subject of the trends, for the heading
     """
     note = (
         f"over {runs} kept run{'' if runs == 1 else 's'} with the same fabrics and this one; what lost most comes first"
@@ -140,7 +150,7 @@ def _render_row(trend: Trend) -> Html:
 
 
 def render_picture(trend: Trend) -> Html:
-    """Render a line through the figures, with a dot on this run's."""
+    """Draw a line through the figures, with a dot on that of this run."""
     middle = statistics.median(trend.figures)
     low, high = min(*trend.figures, middle * (1 - _SPAN)), max(*trend.figures, middle * (1 + _SPAN))
     step = (_WIDTH - 2 * _EDGE) / max(1, len(trend.figures) - 1)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report of a run, before it has a format: which stage stands where, and the verdict. Formats are in page, data and
-junit."""
+"""The content of a report, independent of its format: the state of each stage, and the verdict. The modules below
+``formats`` render it.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +30,13 @@ UNREADABLE = "unreadable"
 
 @dataclasses.dataclass(frozen=True)
 class StageReport:
-    """One stage in the report.
+    """The result of one stage in the report.
 
-    :ivar state: open, closed or pending; skipped when an earlier gate was closed; missing, stale or unreadable without
-        a record of this run
-    :ivar record: of this run, or None
-    :ivar note: one sentence where there is no record of this run, where it did not run, or where it was kept when the
-        run went on
+    :ivar state: open, closed or pending: the state of its gate, which lets later stages run. skipped if an earlier gate
+        was closed. missing, stale or unreadable if there is no record of this run
+    :ivar record: record of this run, or None
+    :ivar note: sentence about a stage without a record of this run, one that did not run, or one whose record was kept
+        when the run was resumed
     """
 
     name: str
@@ -49,16 +50,16 @@ class StageReport:
 
     @property
     def seconds(self) -> typing.Optional[float]:
-        """Duration; None without a record."""
+        """The duration in seconds; None if there is no record, or if its times are invalid."""
         return None if self.record is None else compute_duration(self.record)
 
 
 @dataclasses.dataclass(frozen=True)
 class UsedWaiver:
-    """A waiver of the intent and what it covered.
+    """A waiver of the intent, with the findings that it covered.
 
-    :ivar idle: of a waiver that covered nothing: the stages whose checks it could cover and that did not run to their
-        end; without any, nobody needs it
+    :ivar idle: for a waiver that covered no finding, the stages that did not run to their end and whose checks it could
+        cover. If there are no such stages, the waiver is not needed
     """
 
     waiver: Waiver
@@ -68,13 +69,13 @@ class UsedWaiver:
 
 @dataclasses.dataclass(frozen=True)
 class Since:
-    """The changes since the run before.
+    """The changes since the previous run.
 
-    :ivar run: the run before
-    :ivar started: when that one began; UTC, ISO 8601
-    :ivar count: of the differences
-    :ivar lines: the first of them
-    :ivar error: why the two can't be compared; empty when they were
+    :ivar run: id of the previous run
+    :ivar started: start of the previous run; UTC, ISO 8601
+    :ivar count: number of differences
+    :ivar lines: first differences, one line each
+    :ivar error: why the two runs cannot be compared; empty if they were compared
     """
 
     run: str
@@ -86,17 +87,18 @@ class Since:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """All that a report says.
+    """The content of a report, independent of its format.
 
-    :ivar verdict: GREEN, with the number of findings that waivers cover if there are any; NOT GREEN; or CHECK MODE
-    :ivar success: whether ansible-playbook should end with 0: GREEN, or a check mode that found nothing wrong
-    :ivar summary: the verdict in one line, without the path of the report
-    :ivar versions: of what made the report, by name
-    :ivar facts: where the figures come from
-    :ivar since: what changed since the run before; None where none is kept
-    :ivar errors: error counters that the kept runs before this one have read
-    :ivar about: what was looked at, in words by what it is: cluster, nodes, fabrics, and who ran it
-    :ivar pages: address of what explains a finding, with ``{page}`` for its name
+    :ivar verdict: GREEN, with the number of waived findings if there are any; NOT GREEN; or CHECK MODE
+    :ivar success: whether ansible-playbook must exit with code 0: GREEN, or check mode in which each stage is open or
+        pending
+    :ivar summary: verdict in one line, without the path of the report
+    :ivar facts: function that reads the facts behind the figures
+    :ivar since: changes since the previous run; None if no earlier run is kept
+    :ivar errors: error counters that the kept runs have read
+    :ivar pages: address of the explanation of a finding, with the placeholder ``{page}`` for the page
+    :ivar versions: versions of the software that created the report, by name
+    :ivar about: subject of the run in words, by label: cluster, nodes, fabrics, and the user who started the run
     """
 
     run: str
@@ -120,7 +122,7 @@ class Report:
 
     @property
     def waived(self) -> int:
-        """Return how many findings waivers cover."""
+        """The number of findings that waivers cover."""
         return self.counts["waived"]
 
     @functools.cached_property
@@ -129,27 +131,30 @@ class Report:
 
     @functools.cached_property
     def seen(self) -> ReportFacts:
-        """Return the facts, which each format shows a part of."""
+        """The facts of the run as typed objects. All report formats use this object, so that each fact is loaded
+        once.
+        """
         return ReportFacts(self.facts)
 
     @property
     def records(self) -> dict[str, Record]:
-        """Of this run, by stage."""
+        """The records of this run, by stage."""
         return {stage.name: stage.record for stage in self.stages if stage.record}
 
     @property
     def asked(self) -> tuple[StageReport, ...]:
-        """Return the stages without those that the intent does not ask for."""
+        """The stages of the report, without those that the intent does not request."""
         return tuple(stage for stage in self.stages if stage.record is None or not stage.record.is_unasked)
 
     @property
     def seconds(self) -> float:
-        """Of all stages together."""
+        """The duration of all stages together, in seconds."""
         return sum(stage.seconds or 0.0 for stage in self.stages)
 
     def head(self) -> dict[str, str]:
-        """Return what the verdict is about, in words by what it is: cluster, nodes, fabrics, who ran it, when, and with
-        which versions."""
+        """Return the header of the report as texts by label: cluster, nodes, fabrics, user, id and start of the run,
+        and versions.
+        """
         started = min((stage.record.started for stage in self.stages if stage.record), default="unknown")
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return {
@@ -172,12 +177,13 @@ def build(
     facts: FactSource = no_facts,
     resumes: typing.Sequence[Resume] = (),
 ) -> Report:
-    """Put the records of one run together and judge the whole.
+    """Build the report of one run from its records, with its verdict.
 
-    :param records: by stage, of whatever run; those of another run are named and never counted
-    :param unreadable: by stage, why its record could not be read
-    :param run: identity of the run; empty for the newest one there is a record of
-    :param resumes: when the run was gone on with, and where
+    :param records: records by stage, of any run. Records of another run are noted and never counted
+    :param unreadable: reason why a record could not be read, by stage
+    :param run: id of the run; empty for the newest run that left a record
+    :param created: time of the report
+    :param resumes: times at which the run was resumed, each with the stage
     """
     run = run or newest(records)
     stages = tuple(
@@ -198,21 +204,21 @@ def build(
 
 
 def newest(records: typing.Mapping[str, Record]) -> str:
-    """Identity of the newest run that left a record; empty when none did."""
+    """Return the id of the newest run that left a record. Return an empty text if there are no records."""
     return max((record.run for record in records.values()), default="")
 
 
 def verdict_line(report: Report, path: str) -> str:
-    """Return the last word of a run, on one line."""
+    """Return the final message of a run: summary and path of the report, on one line."""
     return one_line(f"linerate.rdma: {report.summary} - report: {path}")
 
 
 def make_stats(report: Report, path: str, plan: str = "") -> dict[str, typing.Any]:
-    """Return the data of this run for whatever runs after it, such as a job of a workflow or a notification. Its size
-    does not grow with the fleet.
+    """Return the result of this run as data for later jobs of a workflow or for a notification. Its size does not
+    depend on the number of nodes.
 
-    :param path: of the report
-    :param plan: of a run in check mode, as text
+    :param path: path of the report
+    :param plan: plan of a run in check mode, as text
     """
     return {
         "verdict": report.verdict,
@@ -230,7 +236,10 @@ def make_stats(report: Report, path: str, plan: str = "") -> dict[str, typing.An
 
 
 def find_first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
-    """Return the first of the findings that close a gate, as data; None when there is none."""
+    """Return check, subject, status, reason and remedy of the first finding; None if there are no findings.
+
+    :param findings: findings that close a gate
+    """
     finding = next(iter(findings), None)
     return (
         {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")}
@@ -240,7 +249,9 @@ def find_first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict
 
 
 def list_times(report: Report) -> list[str]:
-    """Return the time of each stage: a line for each stage of this run that was not passed over, and their sum."""
+    """Return a line with the duration of each stage that was not skipped, and a line with the total duration, in
+    seconds.
+    """
     spent = [
         (stage.name, stage.seconds) for stage in report.stages if stage.seconds is not None and stage.state != "skipped"
     ]
@@ -252,7 +263,7 @@ def closing(stage: StageReport) -> tuple[Finding, ...]:
 
 
 def label(judged: Judged) -> str:
-    """Return the label of a finding: its status, or ``waived``."""
+    """Return the label of a finding: its status, or ``waived`` if a waiver covers it."""
     return "waived" if judged.waiver else judged.finding.status
 
 
@@ -275,13 +286,17 @@ def _build_stage_report(
 
 
 def _format_green_verdict(stages: typing.Iterable[StageReport]) -> str:
-    """Green for the gates; what waivers cover is proven by nobody, so a reader must see it before all else."""
+    """Return the verdict of a run whose gates are all open. It includes the number of waived findings, since these are
+    not proven and must be visible.
+    """
     waived = sum(stage.counts["waived"] for stage in stages)
     return f"{GREEN}, {waived} WAIVED" if waived else GREEN
 
 
 def _note_resumed_stage(stage: StageReport, resumes: typing.Sequence[Resume]) -> StageReport:
-    """A stage that was not run again when the run went on says so."""
+    """Return the stage with a note that its record was kept, if it is open and precedes the stage at which the run was
+    last resumed. Otherwise return it unchanged.
+    """
     last = resumes[-1] if resumes else None
     # of a stage that is in no table nothing is known, and nothing is noted
     if (
@@ -316,7 +331,9 @@ def _list_used_waivers(stages: typing.Iterable[StageReport]) -> tuple[UsedWaiver
 
 
 def _has_checked_facts(stage: StageReport) -> bool:
-    """Return whether the stage's check saw facts. In check mode some may not have been made yet."""
+    """Return whether the stage has a gate that was decided on the facts of a valid intent. Records of check mode do not
+    count, since some facts do not exist in it.
+    """
     record = stage.record
     return (
         stage.state in (OPEN, CLOSED)
@@ -353,7 +370,7 @@ def _check_mode_summary(report: Report) -> str:
 
 
 def _first_obstacle(report: Report) -> str:
-    """Return the first obstacle: the first closed gate, else the first stage without an answer."""
+    """Describe the first closed gate. If all gates are open or pending, describe the first stage without a result."""
     for stage in report.stages:
         if stage.state == CLOSED:
             findings = closing(stage)
@@ -372,8 +389,7 @@ def _first_obstacle(report: Report) -> str:
 
 
 def _is_behind(finding: Finding) -> bool:
-    """Return whether a finding is what is behind the others of its stage: a suspect, or an API server that gives no
-    answer, which gives no nodes either."""
+    """Return whether a finding is the cause of other findings: a suspect, or an API server that does not answer."""
     return finding.check.endswith(".suspect") or (finding.check == "validate.api_server" and finding.status != SKIPPED)
 
 

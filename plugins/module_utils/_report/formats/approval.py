@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of a run in check mode as text, for a human who says yes or no to it: which nodes would be disturbed first,
-then what would be made."""
+"""Renders the plan of a run in check mode as text for the person who approves the run: first the disruption of nodes,
+then the objects that would be created.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +25,8 @@ _MOST_REASONS = 10
 
 
 def plan_text(report: Report) -> str:
-    """Return the planned changes, a line each; of a size that does not grow with the fleet. Empty for a run outside of
-    check mode.
-
-    :param report: with the facts of its run
+    """Return the planned changes, one line each. The number of lines is limited and does not depend on the number of
+    nodes. Return an empty text if the run is not in check mode.
     """
     if not report.check_mode:
         return ""
@@ -67,7 +66,7 @@ def _shorten_line(line: str) -> str:
 
 
 def _describe_node_group(action: str, nodes: typing.Sequence[NodePlan]) -> str:
-    """Return one line for all nodes with one fate, without reasons."""
+    """Return one line for all nodes with the same action, without reasons."""
     held = sum(bool(node.blockers) for node in nodes)
     blocked = f", {held} with something IN THE WAY" if held else ""
     names = folded([node.node for node in nodes])
@@ -75,7 +74,7 @@ def _describe_node_group(action: str, nodes: typing.Sequence[NodePlan]) -> str:
 
 
 def _explain_node_action(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
-    """Return the reasons of nodes that share them."""
+    """Return one line with the reasons and blockers of nodes that share them."""
     first = nodes[0]
     blocked = f"IN THE WAY: {'; '.join(first.blockers)}" if first.blockers else ""
     why = "; ".join(filter(None, (*first.reasons, blocked)))

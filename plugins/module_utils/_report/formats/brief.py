@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report in twenty lines of Markdown, for chat and mail: verdict, what was looked at, and the first causes with
-what to do."""
+"""Renders the report in at most twenty lines of Markdown, for chat and mail: the verdict, its subject, and the first
+causes with their remedies.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +58,11 @@ def render_markdown(report: Report) -> str:
 
 
 def _list_cause_lines(number: int, same: typing.Sequence[NextStep]) -> typing.Iterator[str]:
-    """One remedy in two lines: what the first finding says, and what to do."""
+    """Yield two lines for a remedy: the first finding that needs it, and the remedy itself.
+
+    :param number: number of the remedy in the list
+    :param same: steps with this remedy
+    """
     group = same[0].group
     others = len(group.findings) - 1 + sum(len(step.group.findings) for step in same[1:])
     subject = f"{_escape_markdown(group.findings[0].subject)}{f' and {others} more' if others else ''}"
@@ -79,7 +84,9 @@ def _describe_counts(report: Report) -> str:
 
 
 def _describe_stages(report: Report) -> str:
-    """Describe how far the run came."""
+    """Describe the stages in one line: the number of passed stages, the names of the stages with a closed gate, the
+    number of stages that wait for objects which check mode does not create, and the number of stages that did not run.
+    """
     passed = sum(stage.state == "open" for stage in report.stages)
     stopped = [stage.name for stage in report.stages if stage.state == "closed"]
     words = [f"{passed} passed", *([f"stopped at {', '.join(map(_escape_markdown, stopped))}"] if stopped else [])]
@@ -100,10 +107,10 @@ def _describe_remainder(causes: int, following: int) -> str:
 
 
 def _escape_markdown(text: str) -> str:
-    """Text of the world in a line of Markdown: nothing in it is a format, a link or the name of somebody who is called.
+    """Escape untrusted text for one line of Markdown, so that it contains no formatting, link or mention.
 
-    A backslash keeps no reader from addresses, mails and references. What looks like one is code, which all of them
-    leave alone.
+    A backslash does not prevent renderers from linking addresses, mail addresses and references. Text that resembles
+    one is therefore written as code, which no renderer changes.
     """
     cut = one_line(text)
     cut = _CALLS.sub("(at)", cut if len(cut) <= MOST_TEXT else f"{cut[:MOST_TEXT]}\u2026")

@@ -48,7 +48,7 @@ def render_json(report: Report) -> str:
 
 
 def _collect_reported_checks(report: Report) -> set[str]:
-    """Ids of the findings that are told here: all but passes."""
+    """Return the ids of the checks whose findings the JSON lists: all findings that did not pass."""
     return {
         item.finding.check
         for stage in report.stages
@@ -73,7 +73,7 @@ def _render_stage(stage: StageReport) -> dict[str, typing.Any]:
 
 
 def record_path(stage: str) -> str:
-    """Return the path of a stage's record, relative to the report: all findings are there, also each pass."""
+    """Return the path of a stage's record, relative to the report. The record has all findings, including each pass."""
     return f"stages/{stage}.jsonl"
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What differs between two runs, as JSON for programs and as one HTML page for people."""
+"""The differences between two runs, as JSON for programs and as one HTML page for people."""
 
 from __future__ import annotations
 

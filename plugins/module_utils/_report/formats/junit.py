@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report as JUnit XML, for CI systems: a stage is a test suite, a finding is a test case, and so are all passes of
-a check together.
+"""The report as JUnit XML, for CI systems. A stage is a test suite. A finding is a test case, and all passes of a check
+together are one.
 
-``fail`` is a failure, ``unknown`` an error, ``skipped`` and what a waiver covers are skipped (with the reason),
+``fail`` is a failure, ``unknown`` is an error, ``skipped`` and waived findings are skipped (with the reason), and
 ``warn`` passes with a text. A stage without a record of this run is a suite with one error, so that no CI system counts
-it as good. Attributes and elements are those that Jenkins allows, which is the strictest reader [xunit-plugin
+it as passed. Attributes and elements are those that Jenkins allows, which is the strictest consumer [xunit-plugin
 junit-10.xsd].
 """
 
@@ -115,5 +115,5 @@ def _count_cases(cases: typing.Iterable[ElementTree.Element], tag: str) -> int:
 
 
 def _escape_controls(text: str) -> str:
-    """Make control characters visible, among them all that XML 1.0 can't hold, not even escaped."""
+    """Escape control characters visibly, including those that XML 1.0 does not allow even as character references."""
     return plain(text)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report as OpenMetrics text, for whoever scrapes: verdict, gates, findings, and the figures of each rail.
+"""The report as OpenMetrics text, for monitoring systems: verdict, gates, findings, and the figures of each rail.
 
-Nothing here grows with the fleet but by rails: what a node or a pair has is in the report. ``report.prom`` is also what
-the textfile collector of Prometheus' node exporter takes [OpenMetrics 1.0, section 'Text Format'].
+The number of samples grows only with the number of rails, since figures of nodes and pairs are in the report. The
+textfile collector of Prometheus' node exporter can read ``report.prom`` too [OpenMetrics 1.0, section 'Text Format'].
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ Samples = list[tuple[typing.Mapping[str, str], float]]
 
 
 class Family(typing.NamedTuple):
-    """A metric with its samples.
+    """A metric family of OpenMetrics with its samples.
 
-    :ivar name: without the suffix that its type asks for
-    :ivar unit: by which the name ends; empty of a number without one
+    :ivar name: name without the suffix that its type requires
+    :ivar unit: unit, which is also the end of the name; empty for a number without a unit
+    :ivar help: description for the HELP line
     """
 
     name: str
@@ -130,8 +131,9 @@ def _list_metric_families(report: Report) -> typing.Iterator[Family]:
 
 
 def _list_collective_samples(report: Report) -> Samples:
-    """Return the slowest and the fastest group of each step of each collective; nothing where the stage has no facts
-    that load."""
+    """Return the slowest and the fastest group of each step of each collective, in bytes per second. Return an empty
+    list if the stage has no facts that load.
+    """
     try:
         found = list_collective_figures(report.records.get("collectives"), report.seen)
     except (RdmaError, Undrawable):
@@ -163,8 +165,9 @@ def _list_finish_samples(report: Report) -> Samples:
 
 
 def _collect_bandwidth_samples(report: Report) -> tuple[Samples, Samples]:
-    """Return the number of measured pairs, and the figures of each rail; empty where the stage has no valid facts,
-    which the page explains."""
+    """Return the number of measured and unmeasured pairs, and the figures in bits per second, of each rail. Return
+    empty lists if the stage has no facts that load. The HTML page shows the reason.
+    """
     if "bandwidth" not in report.records or not report.records["bandwidth"].facts:
         return [], []
     try:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The section of the nodes: groups with who is odd, what is in the way of whom, and the sheets. Nodes that show the
-same are drawn once."""
+"""Renders the section of the nodes in the HTML report: the groups of comparable nodes and HCAs with their differing
+members, the problems of each node, and the sheets. Nodes with equal sheets are shown once.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ Alike = typing.Mapping[tuple[tuple[str, ...], ...], typing.Sequence[Sheet]]
 
 
 def _group_equal_sheets(sheets: typing.Iterable[Sheet]) -> Alike:
-    """Return the nodes of which the same is said, whatever they are called; what is worst first."""
+    """Group the sheets whose texts are equal apart from the name of the node, the worst first."""
     found: dict[tuple[tuple[str, ...], ...], list[Sheet]] = {}
     for sheet in sorted(sheets, key=lambda sheet: sheet.rank):
         said = tuple(
@@ -67,8 +68,9 @@ def _group_equal_sheets(sheets: typing.Iterable[Sheet]) -> Alike:
 
 
 def _replace_node_name(text: str, node: str) -> str:
-    """Return a text without the name of its node as a whole: node-1 is not in node-10. An expression for each node
-    would be compiled for each."""
+    """Return the text with the node's name replaced, where it is a whole word: node-1 does not match in node-10. All
+    nodes share one regular expression, since one for each node would have to be compiled.
+    """
     return _WORD.sub(lambda word: "this node" if word[0] == node else word[0], text) if node in text else text
 
 

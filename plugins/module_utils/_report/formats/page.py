@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report as one HTML page, for people. It needs nothing from outside and runs nothing; the style sheet alone
-filters its findings."""
+"""The report as one HTML page, for people. It loads nothing and runs no script. The style sheet alone filters the
+findings.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +94,9 @@ def _render_header(report: Report, with_nodes: bool) -> Html:
 
 
 def _render_not_passed(report: Report) -> typing.Optional[Html]:
-    """Render what a green verdict leaves to read: warnings and waivers."""
+    """Render links to the warnings and waivers of a successful run. Return None if there are none, or if the run is not
+    successful.
+    """
     if not report.success:
         return None
     warned = [
@@ -108,7 +111,9 @@ def _render_not_passed(report: Report) -> typing.Optional[Html]:
 
 
 def _describe_scope(report: Report) -> Html:
-    """Render the subject of the verdict: a reader of an archive asks that first."""
+    """Render the header of the report: cluster, nodes, fabrics, user, run and versions. A reader of an archived report
+    needs them first.
+    """
     return element(
         "dl",
         *[element("div", element("dt", name), element("dd", value)) for name, value in report.head().items()],
@@ -117,7 +122,7 @@ def _describe_scope(report: Report) -> Html:
 
 
 def _render_stage_strip(report: Report, with_nodes: bool) -> Html:
-    """Render all stages on one line, and the nodes; each leads to its section."""
+    """Render a navigation bar with all stages and the nodes. Each entry links to its section."""
     chips = []
     for stage in report.stages:
         words = (element("span", stage.name.replace("_", " ")), element("small", _describe_outcome(stage)))
@@ -156,7 +161,7 @@ def _render_main(report: Report, seen: ReportFacts, known: Charts, sheets: typin
 
 
 def _render_nodes(report: Report, seen: ReportFacts, known: Charts) -> typing.Optional[Html]:
-    """Sheets of the nodes, as far as this run has looked at any."""
+    """Render the section of the nodes. Return None if this run has not observed any node."""
     try:
         found = nodes.nodes(report.records, seen, known)
     except Undrawable as error:
@@ -167,7 +172,9 @@ def _render_nodes(report: Report, seen: ReportFacts, known: Charts) -> typing.Op
 
 
 def _render_status_filter(report: Report) -> Html:
-    """Boxes by status; the style sheet hides what is not ticked, so it works without a script."""
+    """Render a checkbox for each status. The style sheet hides the findings of an unchecked status, so that no script
+    is needed.
+    """
     boxes = []
     for name in LABELS:
         count = report.counts[name]
@@ -192,7 +199,9 @@ def _render_attention(report: Report) -> typing.Optional[Html]:
 
 
 def _render_since(report: Report) -> typing.Optional[Html]:
-    """Render the changes since the run before: mostly the first question about any failure."""
+    """Render the changes since the previous run, which is usually the first question after a failure. Return None if no
+    earlier run is kept.
+    """
     since = report.since
     if since is None:
         return None
@@ -230,7 +239,9 @@ def _render_since(report: Report) -> typing.Optional[Html]:
 
 
 def _render_not_proven(report: Report) -> typing.Optional[Html]:
-    """Waivers, check mode, and stages that did not run: what a reader must not take this run for."""
+    """Render the section about results that this run does not prove: waived findings, stages that did not run, and
+    check mode. Return None if there are none.
+    """
     lines = []
     if report.check_mode:
         lines.append(
@@ -372,13 +383,15 @@ def _render_figures(stage: StageReport, report: Report, seen: ReportFacts, known
 
 
 def _render_record(record: Record) -> Html:
-    """Render the link to all findings of the stage."""
+    """Render a link to the record of a stage, which contains all of its findings, including passes."""
     path = record_path(record.stage)
     return element("p", "All findings, also each pass: ", element("a", path, href=path), class_="more")
 
 
 def _render_facts(record: Record) -> typing.Optional[Html]:
-    """Render the number of facts by which the stage was judged, and their folder."""
+    """Render the number of facts by which the stage was judged, with links to their folders. Return None if the record
+    has no facts.
+    """
     if not record.facts:
         return None
     items = []

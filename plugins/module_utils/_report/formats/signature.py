@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What two parties sign of a run: one sheet of A4 with the verdict, the figures of each fabric, what was waived, and
-the checksum of the evidence.
+"""The acceptance sheet that two parties sign: one A4 page with the verdict, the figures of each fabric, the waivers,
+and the checksum of the evidence archive.
 
-The sheet is paper: it is white whatever the reader's system prefers, holds no more than fits, and says where the rest
-is.
+The sheet is meant for paper. It is white even if the reader's system prefers dark colors. Its lists are limited to the
+page, and refer to the report for the rest.
 """
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ code{font:8.5pt/1.3 ui-monospace,Menlo,Consolas,"Liberation Mono",monospace;over
 
 @dataclasses.dataclass(frozen=True)
 class SignedEvidence:
-    """The signed evidence, beside the report itself.
+    """The data of the acceptance sheet that are not part of the report.
 
-    :ivar archive: name of the file
-    :ivar sha256: its checksum
-    :ivar intent: checksum of what was asked for
-    :ivar nodes: how many took part
-    :ivar customer: who accepts; empty, as the next two: a line to fill in by hand
-    :ivar cluster: its name
-    :ivar contractor: who delivers
+    :ivar archive: file name of the evidence archive
+    :ivar sha256: checksum of the archive
+    :ivar intent: checksum of the intent
+    :ivar nodes: number of nodes that took part
+    :ivar customer: party that accepts. If this or one of the next two is empty, the sheet has a line to fill in by hand
+    :ivar cluster: name of the cluster
+    :ivar contractor: party that delivers
     """
 
     archive: str
@@ -88,11 +88,11 @@ class SignedEvidence:
 
 
 class Figures(typing.NamedTuple):
-    """Of the pairs of a fabric, in Gb/s.
+    """The bandwidth of the pairs of one fabric, in Gb/s.
 
-    :ivar figures: averages that were measured
-    :ivar pairs: how many were tried
-    :ivar floors: what each of the figures was held against, as far as that is known
+    :ivar figures: measured averages, one for each pair with a result
+    :ivar pairs: number of pairs that were to be measured
+    :ivar floors: floors (least accepted values) of the figures, as far as they are known
     """
 
     fabric: str
@@ -102,7 +102,7 @@ class Figures(typing.NamedTuple):
 
 
 def render_signature(report: Report, evidence: SignedEvidence) -> str:
-    """Render the sheet as an HTML page that needs nothing from outside."""
+    """Render the acceptance sheet as a self-contained HTML page."""
     return document(
         f"Acceptance of run {report.run}",
         _STYLE,
@@ -123,8 +123,9 @@ def render_signature(report: Report, evidence: SignedEvidence) -> str:
 
 
 def figures(report: Report) -> tuple[Figures, ...]:
-    """Of each fabric that the run measured; nothing where the stage has no facts that load, of which the report says
-    why."""
+    """Return the bandwidth figures of each fabric. Return an empty tuple if stage bandwidth has no facts that load. The
+    report shows the reason.
+    """
     try:
         loaded = read_held(report.records.get("bandwidth"), report.seen)
     except Undrawable:
@@ -168,7 +169,11 @@ def _render_parties(report: Report, evidence: SignedEvidence) -> Html:
 
 
 def _format_period(begun: str, ended: str) -> str:
-    """From when to when, to the minute; both are UTC, ISO 8601."""
+    """Return a period in words, to the minute. Return ``nothing`` if it has no start.
+
+    :param begun: start; UTC, ISO 8601
+    :param ended: end; UTC, ISO 8601
+    """
     if not begun:
         return "nothing"
     until = ended[11:16] if ended[:10] == begun[:10] else ended[:16].replace("T", " ")
@@ -212,8 +217,7 @@ def _render_figure(item: Figures) -> Html:
 
 
 def _render_collectives(report: Report) -> typing.Iterator[Html]:
-    """Return the proven figures of each step of each collective; nothing where none was asked for, or none is
-    proven."""
+    """Yield the table of the proven figures for each step of each collective. Yield nothing if no figure is proven."""
     try:
         found = list_collective_figures(report.records.get("collectives"), report.seen)
     except Undrawable:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""HTML and SVG as a tree of calls, up to a whole page. All text is made harmless on its way in, so no caller can forget
-it: secrets, invisible signs, markup, length.
+"""HTML and SVG as a tree of function calls, up to a whole page. All text is escaped when it is added, so that no caller
+can forget it: secrets, invisible characters and markup are neutralized, and the length is limited.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .text import short
 
 
 class Html(str):
-    """Text that is HTML already. Only this module and constants of the page make one."""
+    """A text that is already HTML and is not escaped again. Only this module and constants of the page create it."""
 
 
 Content = typing.Union[str, "Html", None]
@@ -25,10 +25,11 @@ _VOID = {"input", "meta"}
 
 
 def element(name: str, *content: Content, **attributes: typing.Union[str, int, bool, None]) -> Html:
-    """Render an element; plain text in ``content`` and in attributes becomes harmless.
+    """Render an HTML element. Plain text in ``content`` and in attributes is escaped.
 
-    :param attributes: ``class_`` is ``class``, ``aria_label`` is ``aria-label``; True is an attribute without a value;
-        False and None leave it out
+    :param name: tag of the element
+    :param attributes: ``class_`` is ``class``, ``aria_label`` is ``aria-label``. True is an attribute without a value.
+        False and None omit the attribute, and so does an ``href`` that is not a safe link
     """
     parts = [name]
     for key, value in attributes.items():
@@ -44,7 +45,7 @@ def element(name: str, *content: Content, **attributes: typing.Union[str, int, b
 
 
 def join(*content: Content) -> Html:
-    """Content beside each other."""
+    """Concatenate content. Plain text is escaped, and None is omitted."""
     return Html(
         "".join(
             item if isinstance(item, Html) else html.escape(short(item), quote=False)
@@ -55,11 +56,11 @@ def join(*content: Content) -> Html:
 
 
 def document(title: str, style: str, *body: Content, dark: bool = True) -> str:
-    """Return a page that needs nothing from outside: nothing may be loaded or run, and no other style may count,
-    whatever a tool's output holds.
+    """Return a self-contained HTML page. Its content security policy forbids to load or run anything and to use any
+    other style, even if the output of a tool contains markup.
 
-    :param style: a style sheet; it is a constant of the code, and not made harmless
-    :param dark: whether it follows a system that is dark
+    :param style: style sheet. It is a constant of the code and is not escaped
+    :param dark: whether the page follows a system that prefers dark colors
     """
     digest = base64.b64encode(hashlib.sha256(style.encode("utf-8")).digest()).decode("ascii")
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Style sheet of the HTML report. Dark where the reader's system is. On paper what is folded stays so, but for what is
-waived or follows from what is wrong."""
+"""The style sheet of the HTML report. The page is dark if the reader's system prefers dark colors. In print, collapsed
+sections stay collapsed, except for waived findings and findings that follow from others.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The figure of a stage that is a table."""
+"""The HTML table for the figures of a stage."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ _MOST_ROWS = 40
 def render_table(
     title: str, note: str, heads: typing.Sequence[str], rows: typing.Sequence[Html], *after: Content, of: str = ""
 ) -> Html:
-    """:param rows: ``row``s; what is too many is counted
-    :param after: what stands below the table
-    :param of: whose it is, where a page has several of this title
+    """Render a table as a figure. Rows beyond a limit are not shown, and a line below the table has their number.
+
+    :param note: text beside the title
+    :param heads: headings of the columns
+    :param rows: results of ``render_row``
+    :param after: content below the table
+    :param of: subject of the table for its label, if a page has several tables with this title
     """
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in heads]))
     label = f"{title} of {of}" if of else title
@@ -46,5 +50,5 @@ def render_table(
 
 
 def render_row(first: Content, *cells: Content) -> Html:
-    """Render a row; the first cell is its heading."""
+    """Render a row. Its first cell is the row heading."""
     return element("tr", element("th", first, scope="row"), *[element("td", cell or NONE) for cell in cells])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Text of the world on its way into a report: names and output of tools, which may hold anything."""
+"""The escaping of untrusted text for a report: names and output of tools, which may contain anything."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ MOST = 2000
 
 
 def plain(text: str) -> str:
-    """``text`` without secrets, and with a visible escape for what a reader would not see: ``\\u202e``. Its lines
-    stay."""
+    r"""Return ``text`` without secrets, and with visible escapes for invisible characters: ``\u202e``. Line breaks
+    stay.
+    """
     return escape.xml(redact_text(text))
 
 
 def short(text: str, most: int = MOST) -> str:
-    """``plain`` text, cut after ``most`` characters with a word on how much there is."""
+    """Return the ``plain`` text. If it is longer than ``most`` characters, cut it there and append its length."""
     text = plain(text)
     return text if len(text) <= most else f"{text[:most]}\u2026 ({len(text)} characters; the records have them all)"
 
 
 def one_line(text: str) -> str:
-    """``short`` text with its line breaks made visible, for what must be one line."""
+    """Return the ``short`` text with visible escapes for line breaks and a blank for each tab, so that it is one
+    line.
+    """
     return short(text).replace("\n", "\\n").replace("\t", " ")

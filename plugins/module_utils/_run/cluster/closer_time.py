@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Asks a node for its time by the shortest way, where the first answer was long on its way.
+"""Reads the clock of a node again if the first answer was slow.
 
-A look at a node takes its time to get there and to start, up to a minute on a busy node or controller, and how far two
-clocks are apart is known no better.
+Reading the facts of a node can take up to a minute on a busy node or controller. The offset between two clocks is known
+only as precisely as this delay.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ ATTEMPTS = 5
 
 
 class Moment(typing.NamedTuple):
-    """The time of a node, and between which moments of the controller's clock it was read. Seconds since 1970-01-01
-    UTC."""
+    """A reading of a node's clock, and the times of the controller before (``asked``) and after (``answered``) the
+    reading, in seconds since 1970-01-01 UTC.
+    """
 
     seconds: float
     asked: float
@@ -29,11 +30,12 @@ class Moment(typing.NamedTuple):
 
 
 def ask_closer(asked: float, answered: float, date: typing.Callable[[], str]) -> typing.Optional[Moment]:
-    """Return the moment with the shortest way of at most five; None where the first answer was fast enough, or none was
-    faster.
+    """Read the clock of a node again, up to ``ATTEMPTS`` times, and return the reading with the shortest round trip.
+    Return None if the first answer was fast enough, or if no later one was faster.
 
-    :param asked: for the first answer, by the controller's clock
-    :param date: asks the node for ``date +%s.%N``, and returns what it says
+    :param asked: time of the controller before the first reading
+    :param answered: time of the controller after the first reading
+    :param date: runs ``date +%s.%N`` on the node, and returns its output
     """
     best, shortest = None, answered - asked
     for _attempt in range(ATTEMPTS):

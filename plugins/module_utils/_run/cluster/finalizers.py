@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Frees a namespace of the collection that is being deleted from what a kubelet holds it up with.
+"""Removes two obstacles to the deletion of a namespace of the collection: finalizers of kubelets, and mirror pods.
 
-The collection gives its pods no finalizer. The kubelet of their node may write one, and would hold up the namespace,
-and with it each later run. A pod that runs still is not ended by that: its object goes when its kubelet says that it
-has ended. The same holds for a mirror pod, which any kubelet may put into the namespace.
+The collection gives its pods no finalizer. The kubelet of a node may add one, which would block the deletion of the
+namespace and every later run. Removing a finalizer does not end a running pod: its object disappears when the kubelet
+reports that the pod has ended. The same holds for a mirror pod, which any kubelet can create in the namespace.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ LOOK_AT_FINALIZERS = 30.0
 def take_off(
     cluster: Cluster, namespace: str, selector: str, made: typing.Callable[[Resource], bool]
 ) -> tuple[str, ...]:
-    """Take them off the pods of ours that are being deleted, and return the uid of these pods.
+    """Remove the finalizers from those pods of the collection that are being deleted, and return the uids of these
+    pods.
 
-    A pod may change meanwhile: its kubelet, which writes its status as often as it likes, must not be able to keep a
-    finalizer by that. No finalizer is added to an object that is being deleted (the API server refuses it), so that
-    none is taken off that was not seen here. What is refused, or of another pod by now, stays: whoever waits for the
-    pod names what keeps it.
+    The removal does not depend on the resourceVersion, so that a kubelet cannot prevent it by frequent status updates.
+    This is safe because the API server refuses new finalizers on an object that is being deleted. A pod whose patch is
+    refused, or that was replaced meanwhile, is skipped: the code that waits for the pod reports what blocks it.
 
-    :param namespace: of the collection, in which nobody else makes pods
-    :param made: whether the collection has made a pod, beside that it has the labels
+    :param namespace: namespace of the collection, in which no other client creates pods
+    :param made: returns whether the collection has created a pod, in addition to its labels
     """
     done: list[str] = []
     with contextlib.suppress(ApiError):
@@ -52,10 +52,11 @@ def take_off(
 
 
 def end_mirror_pods(cluster: Cluster, namespace: str) -> tuple[str, ...]:
-    """Delete the objects of mirror pods that are being deleted, and return their names. Any kubelet may put one into
-    any namespace, and alone ends it: the namespace would stay, and with it each later run would wait in vain.
+    """Delete the objects of those mirror pods that are being deleted, and return their names. Any kubelet can create a
+    mirror pod in any namespace, and only that kubelet confirms its end. Without this function the namespace would
+    remain, and each later run would wait for its deletion in vain.
 
-    :param namespace: of the collection, which is being deleted, so that no pod comes into it any more
+    :param namespace: namespace of the collection that is being deleted, so that no new pod can be created in it
     """
     done: list[str] = []
     with contextlib.suppress(ApiError):
@@ -71,9 +72,10 @@ def end_mirror_pods(cluster: Cluster, namespace: str) -> tuple[str, ...]:
 
 
 class FinalizerSweep:
-    """Frees what is awaited from what holds it up, every ``LOOK_AT_FINALIZERS`` seconds.
+    """A periodic task that removes finalizers and mirror pods while a deletion is awaited, every ``LOOK_AT_FINALIZERS``
+    seconds.
 
-    :ivar works: call :func:`take_off` and :func:`end_mirror_pods` with their arguments
+    :ivar works: functions that call :func:`take_off` and :func:`end_mirror_pods` with their arguments
     """
 
     def __init__(self, clock: Clock, *works: typing.Callable[[], object]) -> None:
@@ -81,7 +83,7 @@ class FinalizerSweep:
         self._next = clock() + LOOK_AT_FINALIZERS
 
     def look(self) -> None:
-        """Do the works if it is time."""
+        """Call the functions if the interval has passed."""
         if self._clock() >= self._next:
             self._next = self._clock() + LOOK_AT_FINALIZERS
             for work in self.works:
@@ -89,5 +91,5 @@ class FinalizerSweep:
 
 
 def is_bare(item: Resource) -> bool:
-    """Return whether a pod has no owner, as those that measure have none."""
+    """Return whether a pod has no owner reference, like the measuring pods."""
     return not item["metadata"].get("ownerReferences")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Takes the Lease of the run that changes the cluster, renews it while a module works, and gives it back. What it may
-do is decided in _model/run/lease.py.
+"""Takes the Lease of the run that changes the cluster, renews it while a module works, and releases it.
+_model/run/lease.py decides what is allowed.
 
-Nobody is asked twice and nothing is locked: each write names the resourceVersion that was read, so that of two who want
-the Lease the API server takes one.
+No lock is needed: each write contains the resourceVersion that was read, so that the API server accepts only one of two
+competing runs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ _AGAIN = 1.0
 
 
 def clock() -> float:
-    """Return the seconds that also count while the machine sleeps: the Lease runs out meanwhile."""
+    """Return a monotonic time in seconds that, where the system supports it, also advances while the machine is
+    suspended: the Lease expires meanwhile.
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -61,7 +63,7 @@ def _end_this_process() -> None:
 
 
 class Keeper:
-    """The hold of one module on one cluster."""
+    """A client that takes, verifies, renews and releases the Lease of one cluster for one module."""
 
     def __init__(
         self,
@@ -73,9 +75,12 @@ class Keeper:
         end: typing.Callable[[], None] = _end_this_process,
         pause: typing.Callable[[float], object] = time.sleep,
     ) -> None:
-        """:param doing: name of the module
-        :param end: ends this process, whose ansible-playbook is gone
-        :param pause: sleeps so many seconds, while the server is away
+        """:param me: identity of this run
+        :param doing: name of the module
+        :param now: returns monotonic seconds
+        :param alive: returns whether a process is alive; None if unknown
+        :param end: ends this process after its ansible-playbook has ended
+        :param pause: sleeps for a number of seconds while the API server is unreachable
         """
         self._cluster = cluster
         self._me = me
@@ -89,14 +94,15 @@ class Keeper:
         self._lost: typing.Optional[LeaseLost] = None
 
     def take(self, continues: bool, pause: typing.Callable[[float], None], say: Say, wait: float) -> None:
-        """Take the Lease, or wait a while for the one who has it.
+        """Take the Lease, and wait for another holder if necessary.
 
-        :param continues: whether this run held it before and has not given it back. Then nobody may have had it in
-            between: what the run saw would be old
-        :param wait: seconds, at most
-        :raises LeaseHeld: another run has it
-        :raises LeaseLost: the run held it, and another one had it since
-        :raises ApiError: the server refuses, or cannot be reached
+        :param continues: whether this run took the Lease before and has not released it. Then no other run may have
+            held it meanwhile, because the facts of this run would be outdated
+        :param say: called once with a message when the wait begins
+        :param wait: longest wait in seconds
+        :raises LeaseHeld: another run still holds the Lease
+        :raises LeaseLost: this run held the Lease before, and no longer does
+        :raises ApiError: the API server refuses, or cannot be reached
         """
         begin = self._clock()
         seen, since, told, failures = "", begin, False, 0
@@ -129,13 +135,14 @@ class Keeper:
             return
 
     def ask(self) -> float:
-        """Before anything is written: to the cluster, where it may reboot, drain or delete, and where no API server
-        watches. Always looks at the server: the Lease may have been deleted, and another run have it. A server that is
-        away for a moment is asked again, for as long as nobody else can take it.
+        """Verify that this run still holds the Lease. Call it before each write to the cluster or to a node.
 
-        :returns: seconds for which nobody else can take it, from now on
-        :raises LeaseLost: the run does not hold the Lease any more
-        :raises ApiError: whether it does is not known
+        Always reads the API server: the Lease may have been deleted and taken by another run. If the API server is
+        temporarily unreachable, retry every second for as long as no other run can take the Lease.
+
+        :returns: seconds from now during which no other run can take the Lease
+        :raises LeaseLost: this run no longer holds the Lease
+        :raises ApiError: it is unknown whether this run holds the Lease
         """
         while True:
             try:
@@ -147,7 +154,7 @@ class Keeper:
             self._pause(_AGAIN)
 
     def _left(self) -> float:
-        """Return the seconds for which nobody else can take the Lease."""
+        """Return the seconds from now in which no other run can take the Lease, counted from the last renewal."""
         return WORKING - (self._clock() - self._renewed)
 
     def _look_or_renew(self) -> None:
@@ -163,14 +170,14 @@ class Keeper:
                 raise self._lost
 
     def assure(self, continues: bool, seconds: float) -> None:
-        """Before something is written on a node, for as long as that may take. Renews the Lease only where it would not
-        last, so that many nodes ask at once.
+        """Verify before a write on a node that this run holds the Lease for the duration of that write. Renew the Lease
+        only if it would expire earlier, so that many nodes can check at once.
 
-        :param continues: whether this run has taken it
-        :param seconds: that it has to last
-        :raises LeaseHeld: another run has it
-        :raises LeaseLost: this run had it
-        :raises ApiError: the server refuses, or cannot be reached
+        :param continues: whether this run has taken the Lease before
+        :param seconds: seconds that the Lease must last
+        :raises LeaseHeld: another run holds the Lease
+        :raises LeaseLost: this run held the Lease before, or no run holds it
+        :raises ApiError: the API server refuses, or cannot be reached
         """
         for left in reversed(range(_TRIES)):
             lease, now = self._look()
@@ -190,8 +197,11 @@ class Keeper:
                     raise
 
     def renew(self, seconds: int) -> None:
-        """:raises LeaseLost: somebody else has the Lease, or nobody
-        :raises ApiError: the server refuses, or cannot be reached
+        """Renew the Lease.
+
+        :param seconds: new duration of the Lease
+        :raises LeaseLost: another run holds the Lease, or no run does
+        :raises ApiError: the API server refuses, or cannot be reached
         """
         with self._lock:
             for left in reversed(range(_TRIES)):
@@ -210,9 +220,10 @@ class Keeper:
                 return
 
     def release(self) -> bool:
-        """Give the Lease back; False where this run did not have it.
+        """Delete the Lease. Return False if this run does not hold it, or if the API server refused the deletion
+        because the Lease was changed at the same time.
 
-        :raises ApiError: the server refuses, or cannot be reached
+        :raises ApiError: the API server refuses, or cannot be reached
         """
         with self._lock:
             for _number in range(_TRIES):
@@ -227,13 +238,12 @@ class Keeper:
 
     @contextlib.contextmanager
     def working(self, stays: bool) -> typing.Iterator[None]:
-        """Renew the Lease while the body runs, and leave it to the run then, or give it back.
+        """Renew the Lease in a thread while the body runs. Afterwards keep it for the rest of the run, or release it.
 
-        A body that was interrupted is the end of its run: the Lease is given back at once, so that the next run need
-        not wait.
+        If the body is interrupted, the run ends: the Lease is released at once, so that the next run need not wait.
 
-        :param stays: whether the run goes on
-        :raises LeaseLost: it was lost meanwhile. Whatever the body says of it is but the consequence
+        :param stays: whether the run continues after the body
+        :raises LeaseLost: the Lease was lost meanwhile. It replaces the error of the body, which is only a consequence
         """
         over = threading.Event()
         threading.Thread(target=self.keep, args=(over.wait,), daemon=True).start()
@@ -259,7 +269,9 @@ class Keeper:
             self.release()
 
     def keep(self, wait: typing.Callable[[float], bool]) -> None:
-        """Renew the Lease in a thread, until ``wait`` ends it, or the Lease is lost."""
+        """Renew the Lease every ``RENEWAL`` seconds until ``wait`` returns true or the Lease is lost. End this process
+        if its ansible-playbook is gone. Runs in a thread.
+        """
         while not wait(RENEWAL):
             if self._me.process and self._alive(self._me.process) is False:
                 # nobody reads what this module finds, and its pods are in the next run's way
@@ -284,5 +296,7 @@ class Keeper:
 
 
 def _came_second(error: ApiError) -> bool:
-    """Return whether another holder wrote or deleted the Lease since it was read."""
+    """Return whether the API server refused a write because another client had created, changed or deleted the Lease
+    since it was read.
+    """
     return error.reason in ("AlreadyExists", "Conflict", "NotFound")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Looks at many nodes through their observers: one command in each, some at a time, and what each one shows as soon as
-it is there."""
+"""Reads facts of many nodes through their observers, with one command in each observer and a limited number at a time.
+Results are yielded as they arrive.
+"""
 
 from __future__ import annotations
 
@@ -38,16 +39,16 @@ _MOST_ASKED, _MOST_LISTENERS = 64, 512
 
 @dataclasses.dataclass(frozen=True)
 class ObserveRequest:
-    """What each node is asked.
+    """A request for facts of nodes, with the settings of the command that reads them in an observer.
 
-    :ivar kinds: of _observe/node/look.py
-    :ivar sysfs: roots, as the observer sees them
-    :ivar netdevs: interfaces that are wanted although they are of no HCA
-    :ivar python: path in the image
-    :ivar seconds: that a look may take
+    :ivar kinds: kinds of facts of _observe/node/look.py
+    :ivar sysfs: roots of sysfs, as the observer sees them
+    :ivar netdevs: names of further interfaces to read, which belong to no HCA
+    :ivar python: path of the interpreter in the image
+    :ivar seconds: time limit of the command
     :ivar host: folder in which the observer has the files of its node
-    :ivar kernel_arguments: that are asked for
-    :ivar beside_infiniband: Ethernet NICs of nodes with InfiniBand listen for switches as well
+    :ivar kernel_arguments: kernel arguments that the intent requires
+    :ivar beside_infiniband: whether to read LLDP frames of switches also on the Ethernet NICs of nodes with InfiniBand
     """
 
     kinds: tuple[str, ...]
@@ -61,8 +62,9 @@ class ObserveRequest:
 
 
 class _Timed(typing.NamedTuple):
-    """An answer, the controller's clock before and after it, and the time of the node where that was read on a shorter
-    way."""
+    """The answer of an observer with the controller's clock before and after it, and a reading of the node's clock with
+    a shorter round trip, if there was one.
+    """
 
     answer: Answer
     asked: float
@@ -71,7 +73,7 @@ class _Timed(typing.NamedTuple):
 
 
 def count_parallel(kinds: typing.Iterable[str]) -> int:
-    """Return how many nodes are asked for these kinds of facts at the same time."""
+    """Return the number of nodes from which these kinds of facts are read at the same time."""
     return _MOST_LISTENERS if not set(list_kinds_at(SWITCHES)).isdisjoint(kinds) else _MOST_ASKED
 
 
@@ -82,11 +84,12 @@ def look(
     asked: ObserveRequest,
     parallel: int = PARALLEL,
 ) -> typing.Iterator[tuple[str, dict[str, ObserverReply]]]:
-    """By node what it shows, kind by kind; a node that could not be asked has an error for each.
+    """Yield each node with its replies by kind of fact. If a node could not be read, each of its replies is the error.
 
-    :param observers: of the nodes; one that is not ready is an error with its reason
-    :param parallel: connections at once
-    :raises RdmaError: the archive can't be made
+    :param observers: observers of the nodes. One that is not ready yields an error with the reason
+    :param asked: facts to read
+    :param parallel: maximum number of connections at the same time
+    :raises RdmaError: the archive of the code cannot be created
     """
     nodes: dict[Container, str] = {}
     for observer in observers:
@@ -128,8 +131,11 @@ def look(
 
 
 def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
-    """The answer of a node. What nobody foresaw in it is an error of this node: the others are still to be looked
-    at."""
+    """Return the replies of a node. An unexpected exception becomes the error of this node, so that the other nodes are
+    still read.
+
+    :param timed: answer of the observer, with times
+    """
     try:
         return _shown(asked, timed)
     except Exception as error:
@@ -137,7 +143,11 @@ def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverRep
 
 
 def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
-    """The answer of a node, its clock with the times between which it was asked."""
+    """Return the replies of a node, parsed from the answer of its observer. The fact ``clock`` also gets the
+    controller's times before and after the reading.
+
+    :param timed: answer of the observer, with times
+    """
     answer = timed.answer
     if answer.rc != 0:
         # of the end alone: as a list of words, all of it would take many times its memory
@@ -158,7 +168,7 @@ def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
 
 
 def _read_date(cluster: Cluster, container: Container, over: threading.Event) -> str:
-    """What ``date`` says in an observer; nothing where it does not run there."""
+    """Return the output of ``date`` in an observer; empty if the command fails."""
     try:
         answer = run(cluster, container, COMMAND, limits=Limits(run=_DATE_SECONDS, output=_DATE_BYTES), over=over)
     except RdmaError:

@@ -33,15 +33,18 @@ MOST_EVENTS, MOST_OF_OBJECT = 20_000, 2_000
 
 
 def is_about_observers(event: Resource) -> bool:
-    """Return whether an Event may be about the DaemonSet or its pods: its name begins with theirs [client-go
-    tools/record/event.go, makeEvent]. Other Events are not kept, since a kubelet can write any number of them."""
+    """Return whether an Event may be about the DaemonSet or its pods: the name of the Event begins with theirs
+    [client-go tools/record/event.go, makeEvent]. Other Events are not kept, because a kubelet can write any number of
+    them.
+    """
     return name_of(event).startswith(DAEMON_SET)
 
 
 def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
-    """Read the state of the observers once, without a watch.
+    """Read the state of the observers once, without a watch. If the API server refuses to list a kind, record the error
+    for this kind.
 
-    :raises ApiError: the server cannot be reached
+    :raises ApiError: the API server cannot be reached
     """
     view = ObserverView(namespace)
     for kind in KINDS:
@@ -58,10 +61,10 @@ def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
 
 
 def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
-    """Find the observer of a node: a ready pod that the DaemonSet controls. A tenant or a kubelet may have given
-    another pod its labels.
+    """Return the observer of a node: a ready pod that the DaemonSet controls. Labels are not sufficient, because a
+    tenant or a kubelet may have given them to another pod.
 
-    :raises RdmaError: the node has no observer; the error has the reason
+    :raises RdmaError: the node has no observer; the error contains the reason
     """
     daemons = map(parse.observer_set, cluster.list("DaemonSet", namespace, fields=f"metadata.name={DAEMON_SET}").items)
     daemon = next((daemon for daemon in daemons if daemon.name == DAEMON_SET), None)
@@ -85,7 +88,7 @@ def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
 
 
 class ObserverView:
-    """The latest state of each object, each of which is parsed once."""
+    """The latest state of all objects that concern the observers. Each object is parsed once."""
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
@@ -102,7 +105,7 @@ class ObserverView:
 
     @property
     def complete(self) -> bool:
-        """Return whether each kind was read, or cannot be read."""
+        """Return whether, for each kind, the objects or an error were received."""
         return set(self._parsed) | set(self._errors) >= set(KINDS)
 
     def replace(self, kind: str, items: typing.Iterable[Resource]) -> None:
@@ -125,8 +128,9 @@ class ObserverView:
             self.dropped += len(known) - len(self._parsed[kind])
 
     def _select_events(self, events: typing.Mapping[str, ClusterEvent]) -> dict[str, ClusterEvent]:
-        """Select at most half of the Events: those of the observers and their DaemonSet before all others, of each
-        object at most ``MOST_OF_OBJECT``, and the newest."""
+        """Select at most half of ``MOST_EVENTS`` Events, the newest first and those of the observers and their
+        DaemonSet before all others, with at most ``MOST_OF_OBJECT`` of each object.
+        """
         seen, kept = self.seen(), typing.cast(dict[str, ClusterEvent], {})
         ours = {pod.uid for pod in seen.pods} | ({seen.daemon.uid} if seen.daemon is not None else set())
         numbers: collections.Counter[str] = collections.Counter()
@@ -137,12 +141,15 @@ class ObserverView:
         return kept
 
     def fail(self, kind: str, error: str) -> None:
-        """Record that a kind cannot be read. Its last state remains, since an API server that is away for a moment has
-        changed nothing."""
+        """Record that a kind cannot be read. Its last state is kept, because nothing has changed while an API server is
+        temporarily unreachable.
+        """
         self._errors[kind] = error
 
     def seen(self) -> ObserversSeen:
-        """Return the state, with the kinds that could not be read."""
+        """Return the current state of the observers, with the errors of those kinds that were never read. Unreadable
+        Events are no error, because they serve for explanations only.
+        """
         return ObserversSeen(
             self._namespace,
             self._parsed.get("DaemonSet", {}).get(DAEMON_SET),

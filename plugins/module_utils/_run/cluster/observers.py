@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Observers come and go: leftovers are swept, the objects applied, and each node awaited until it has one or cannot
-have one."""
+"""Creates and removes the observers: remove leftovers, apply the objects, and wait until each node has an observer or
+cannot get one.
+"""
 
 from __future__ import annotations
 
@@ -44,10 +45,10 @@ SETTLE = 0.2
 
 
 class Observers:
-    """Makes and removes the observers of one cluster, in their namespace alone.
+    """The observers of one cluster, created and removed in their namespace alone.
 
-    The caller holds the Lease of the cluster (_ansible/lease.py). So no other run is active, and observers of another
-    run are left over from it.
+    The caller holds the Lease of the cluster (_ansible/lease.py). Therefore no other run is active, and observers of
+    another run are leftovers.
     """
 
     def __init__(
@@ -59,7 +60,11 @@ class Observers:
         pause: typing.Callable[[float], None],
         say: Say,
     ) -> None:
-        """:param limit: seconds, of each wait"""
+        """:param limit: maximum duration of each wait, in seconds
+        :param clock: returns monotonic seconds
+        :param pause: sleeps for a number of seconds
+        :param say: reports a line of progress
+        """
         self._cluster = cluster
         self._namespace = namespace
         self._limit = limit
@@ -81,12 +86,13 @@ class Observers:
         check_mode: bool,
         feed: typing.Optional[Feed] = None,
     ) -> tuple[tuple[Outcome, ...], ObserversFacts]:
-        """Remove the observers of a run that ended early, apply the new ones, and wait for them. A call that is refused
-        or interrupted removes what it has made.
+        """Remove leftover observers of an earlier run, apply the new ones, and wait for them. A call that is refused or
+        interrupted removes the objects that it has created.
 
-        :param mine: identity of this run; empty for a module that belongs to no run
-        :param nodes: that shall have an observer
-        :param feed: of a test
+        :param mine: id of this run; empty for a module that belongs to no run
+        :param nodes: nodes that need an observer
+        :param feed: source of changes; None: a watch of the API server
+        :returns: the changes of objects, and the observers by node
         :raises RdmaError: the API server or a webhook refuses an object, the namespace is not for the observers, or the
             old observers cannot be removed
         """
@@ -121,12 +127,12 @@ class Observers:
         return (*swept, *applied), facts
 
     def _why_sweep(self, resources: ObserverResources, mine: str, definitions: typing.Sequence[Resource]) -> str:
-        """Return the reason for removing the namespace before anything is made; empty where it does not exist, or is
-        used as it is.
+        """Return the reason for removing the namespace before any object is created. Empty if the namespace does not
+        exist or can be used as it is.
 
-        Labels are no proof: any client that makes a namespace chooses them. A namespace of the collection is used
-        again if the new definitions add nothing to it, and no other user has rights in it. Else it is removed, and made
-        again.
+        Labels prove nothing, because any client that creates a namespace chooses them. A namespace of the collection is
+        reused if the new definitions add nothing to it and no other user has rights in it. Otherwise it is removed and
+        created again.
         """
         if resources.going:
             return "it is being deleted"
@@ -155,9 +161,9 @@ class Observers:
     def _apply_all(
         self, definitions: typing.Sequence[Resource], resources: ObserverResources, check_mode: bool
     ) -> tuple[Outcome, ...]:
-        """Apply all definitions, and the DaemonSet last, only in the namespace that this call has made or claimed.
+        """Apply all definitions, the DaemonSet last and only in the namespace that this call has created or claimed.
 
-        :raises TakenNamespace: the namespace is another one now
+        :raises TakenNamespace: the namespace was replaced by another one of this name
         """
         if check_mode and resources.namespace is None:
             return self._apply_definitions(definitions, check_mode)
@@ -175,9 +181,9 @@ class Observers:
         return (*around, *made, *self._apply_definitions(inside[-1:], check_mode))
 
     def _claim_namespace(self, definition: Resource, resources: ObserverResources, check_mode: bool) -> Outcome:
-        """Make the namespace, or write the run that owns it into the label of the existing one.
+        """Create the namespace, or write the owning run into the label of the existing one.
 
-        :raises TakenNamespace: another client made the namespace, or made it again
+        :raises TakenNamespace: another client created or replaced the namespace
         """
         try:
             if resources.namespace is None:
@@ -208,7 +214,10 @@ class Observers:
             ) from error
 
     def _apply_definitions(self, definitions: typing.Iterable[Resource], check_mode: bool) -> tuple[Outcome, ...]:
-        """:raises RdmaError: the API server refuses one"""
+        """Apply the definitions.
+
+        :raises RdmaError: the API server refuses one of them
+        """
         applied = apply_all(self._cluster, [("", item) for item in definitions], check_mode, self._clock, self._pause)
         refused = [item.applied for item in applied if item.applied.action == "refused"]
         if refused:
@@ -221,7 +230,7 @@ class Observers:
         return applied
 
     def _undo(self) -> None:
-        """Begin the deletion of what this call has made. It does not wait, since the run ends."""
+        """Begin the deletion of the objects that this call has created. Do not wait, because the run ends."""
         with contextlib.suppress(RdmaError):
             resources = self._read_resources()
             if resources.namespace is None or resources.namespace["metadata"].get("uid") != self._uid:
@@ -237,7 +246,7 @@ class Observers:
         return ObserversFacts(wanted.namespace, wanted.image, found)
 
     def absent(self, check_mode: bool) -> tuple[Outcome, ...]:
-        """Remove the observers, whichever run made them, and wait until they are removed.
+        """Remove the observers of any run, and wait until they are removed.
 
         :raises RdmaError: the namespace is not for the observers, or is not removed in time
         """
@@ -292,7 +301,7 @@ class Observers:
 
 
 def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:
-    """Return the nodes that are wanted by name, else all that the selector matches.
+    """Return the nodes that are given by name, else all nodes that the selector matches.
 
     :raises RdmaError: the selector matches no node, or the nodes cannot be read
     """
@@ -307,10 +316,11 @@ def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:
 
 
 def own_image(cluster: Cluster, openshift: bool) -> str:
-    """Return the cluster's own image of tools, with its digest. Every release of OpenShift, and every mirror of one,
-    has it.
+    """Return the tools image of an OpenShift cluster, with its digest. Every release of OpenShift contains this image,
+    and so does every mirror of a release.
 
-    :raises RdmaError: the image does not exist, or cannot be read
+    :param openshift: whether the cluster is OpenShift
+    :raises RdmaError: the cluster is not OpenShift, or the image cannot be read
     """
     remedy = (
         "Build the image of docs/observers.md, and name it with its digest: -e"
@@ -329,8 +339,9 @@ def own_image(cluster: Cluster, openshift: bool) -> str:
 
 
 def summarize_observers(observers: typing.Sequence[Observer]) -> str:
-    """Summarize the observers in a line: the number of nodes with an observer, and for each reason the number without
-    one, with the detail of the first."""
+    """Summarize the observers in a line: the number of nodes with an observer, and for each reason the number of nodes
+    without one, with the detail of the first.
+    """
     reasons = collections.Counter(item.reason for item in observers if item.phase != "ready")
     words = {item.reason: " ".join(item.detail.split()) for item in reversed(observers)}
     ready = sum(item.phase == "ready" for item in observers)
@@ -339,7 +350,9 @@ def summarize_observers(observers: typing.Sequence[Observer]) -> str:
 
 
 def _judge_unseen(nodes: typing.Iterable[str], view: ObserverView) -> tuple[Observer, ...]:
-    """Judge the nodes after a wait that ended before all kinds were read."""
+    """Return the observers of the nodes after a wait that ended before the API server had answered for all kinds. A
+    node without a ready observer gets the missing answer as the reason.
+    """
     return judge(
         nodes, dataclasses.replace(view.seen(), unread=view.seen().unread or ("the API server gave no answer",))
     )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The namespace of the observers: whose it is, and the objects of the collection that are in it."""
+"""The namespace of the observers: its owner, and the objects of the collection in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RIGHTS = (
 
 
 class ForeignNamespace(RdmaError):
-    """A namespace of this name exists, and is not for the observers."""
+    """The error that a namespace of this name exists and is not for the observers."""
 
     def __init__(self, namespace: str) -> None:
         seen = (
@@ -38,7 +38,7 @@ class ForeignNamespace(RdmaError):
 
 
 class TakenNamespace(RdmaError):
-    """Another client made the namespace of the observers during the run."""
+    """The error that another client created the namespace of the observers during the run."""
 
     def __init__(self, namespace: str) -> None:
         seen = (
@@ -54,12 +54,13 @@ class TakenNamespace(RdmaError):
 
 @dataclasses.dataclass(frozen=True)
 class ObserverResources:
-    """The namespace and the DaemonSet before anything is changed.
+    """The namespace and the DaemonSet of the observers as they were before any change.
 
-    :ivar namespace: None when it does not exist
-    :ivar whose: owner of the namespace: the collection, or an admin who prepared it; ``none`` when it does not exist
-    :ivar run: the run that owns the observers; empty when no run owns them
-    :ivar daemon: the DaemonSet; None when it does not exist
+    :ivar namespace: None if it does not exist
+    :ivar whose: owner of the namespace: ``own`` for the collection, ``prepared`` for an admin who prepared it, ``none``
+        if it does not exist
+    :ivar run: id of the run that owns the observers; empty if no run owns them
+    :ivar daemon: the DaemonSet; None if it does not exist
     """
 
     namespace: typing.Optional[Resource]
@@ -74,7 +75,9 @@ class ObserverResources:
 
 
 class NamespaceStays(RdmaError):
-    """The namespace of the observers cannot be deleted: others have objects in it, or it could not be listed."""
+    """The error that the namespace of the observers cannot be deleted: it contains objects of other users, or its
+    contents could not be listed.
+    """
 
     def __init__(self, namespace: str, kept: Kept) -> None:
         right = (
@@ -85,10 +88,10 @@ class NamespaceStays(RdmaError):
 
 
 def find_object(cluster: Cluster, kind: str, namespace: str, name: str) -> typing.Optional[Resource]:
-    """Read an object with its kind; None when the server does not have it.
+    """Read an object, and add its kind; None if the object does not exist.
 
-    :param namespace: empty for an object without one
-    :raises ApiError: the server cannot be reached, or refuses to show it
+    :param namespace: empty for a cluster-scoped object
+    :raises ApiError: the API server cannot be reached, or refuses to show the object
     """
     try:
         return {"kind": kind, **cluster.get(kind, namespace, name)}
@@ -102,7 +105,7 @@ def read_resources(cluster: Cluster, name: str) -> ObserverResources:
     """Read the namespace of the observers, and their DaemonSet in it.
 
     :raises ForeignNamespace: the namespace is not for the observers
-    :raises ApiError: the server cannot be reached, or refuses to show it
+    :raises ApiError: the API server cannot be reached, or refuses to show an object
     """
     namespace = find_object(cluster, "Namespace", "", name)
     if namespace is None:

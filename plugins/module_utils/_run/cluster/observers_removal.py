@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Remove the observers: their namespace, or their objects in a namespace that an admin prepared."""
+"""Removes the observers: their namespace, or only their objects in a namespace that an admin prepared."""
 
 from __future__ import annotations
 
@@ -28,12 +28,15 @@ LOOK = 1.0
 
 
 class ObserversRemoval:
-    """Removes the observers of one cluster, whichever run made them, in their namespace alone."""
+    """A client that removes the observers of one cluster, whichever run created them, in their namespace alone."""
 
     def __init__(
         self, cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
     ) -> None:
-        """:param limit: seconds, of each wait"""
+        """:param limit: maximum duration of each wait, in seconds
+        :param clock: returns monotonic seconds
+        :param pause: sleeps for a number of seconds
+        """
         self._cluster = cluster
         self._namespace = namespace
         self._limit = limit
@@ -43,7 +46,7 @@ class ObserversRemoval:
     def remove(self, resources: ObserverResources, check_mode: bool) -> list[Outcome]:
         """Delete the observers, and wait until the API server has removed them.
 
-        :raises NamespaceStays: others have objects in the namespace. The observers are removed nevertheless
+        :raises NamespaceStays: the namespace contains objects of other users. The observers are removed nevertheless
         :raises RdmaError: an object was not removed in time
         """
         outcomes = []
@@ -61,22 +64,24 @@ class ObserversRemoval:
         return outcomes
 
     def begin_deletion(self, resources: ObserverResources) -> None:
-        """Ask for the deletion of the observers, and do not wait for it."""
+        """Request the deletion of the observers, and do not wait for it."""
         if self._find_kept(resources, 0.0) is not None:
             resources = dataclasses.replace(resources, whose="prepared")
         for kind, namespace, found in self._list_removable(resources):
             self._cluster.delete(kind, namespace, name_of(found), only={"uid": found["metadata"]["uid"]})
 
     def _find_kept(self, resources: ObserverResources, limit: float) -> typing.Optional[Kept]:
-        """Find the objects of others in a namespace of the collection; None where there are none, and where the
-        namespace is being deleted."""
+        """Find objects of other users in the collection's namespace, because of which the namespace must remain. Return
+        None if there are none, if the namespace is being deleted, or if the collection does not own it.
+        """
         if resources.namespace is None or resources.whose != "own" or resources.going:
             return None
         return objects_of_others(self._cluster, self._namespace, limit, self._clock, self._pause)
 
     def _list_removable(self, resources: ObserverResources) -> typing.Iterator[tuple[str, str, Resource]]:
-        """List the objects to delete, each with its kind and namespace: the namespace with its content, or the
-        collection's objects in a namespace that an admin prepared."""
+        """Yield the objects to delete, each with its kind and namespace: the whole namespace, or the collection's
+        objects in a namespace that an admin prepared.
+        """
         if resources.namespace is not None and resources.whose == "own":
             yield "Namespace", "", resources.namespace
         elif resources.namespace is not None:
@@ -88,7 +93,7 @@ class ObserversRemoval:
     def _await_gone(self, resources: ObserverResources) -> None:
         """Wait until the objects are removed, and remove finalizers that prevent it.
 
-        :raises RdmaError: an object is still there after the limit
+        :raises RdmaError: an object still exists after the limit
         """
         daemon = resources.daemon["metadata"].get("uid") if resources.daemon is not None else None
 
@@ -115,7 +120,7 @@ class ObserversRemoval:
             self._pause(LOOK)
 
     def _find_remaining(self, resources: ObserverResources) -> typing.Optional[tuple[str, str]]:
-        """Return the object that is still there, and the command that shows it; None when all are removed."""
+        """Return an object that still exists, and the command that shows it; None if all are removed."""
         if resources.namespace is not None and resources.whose == "own":
             found = find_object(self._cluster, "Namespace", "", self._namespace)
             # a namespace with another uid was made after the deletion
@@ -136,10 +141,10 @@ class ObserversRemoval:
 
 
 def describe_object(item: Resource, action: typing.Any, kind: str = "") -> AppliedObject:
-    """Describe what was done with an object.
+    """Return an entry for the list of changed objects.
 
-    :param action: as of ``AppliedObject``
-    :param kind: where the object has none
+    :param action: as in ``AppliedObject``
+    :param kind: kind of the object if ``item`` does not contain it
     """
     metadata = item["metadata"]
     return AppliedObject(kind or item["kind"], metadata["name"], metadata.get("namespace", ""), action=action)

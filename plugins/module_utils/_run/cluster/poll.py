@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A wait that asks again and again, for what is spread over too many kinds to watch."""
+"""A wait that reads the cluster repeatedly. It is used for states that depend on too many kinds of objects to watch all
+of them.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,16 @@ def poll(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> T:
-    """Poll until nothing is missing or the time is over, and return the last state.
+    """Read the cluster repeatedly until ``lacking`` returns nothing or the time is over, and return the last state.
 
-    :param look: reads the cluster
-    :param lacking: what of it is not as it has to be, in words; each change of it is said
-    :param well: said once nothing lacks
-    :param limit: of the wait, in seconds; ``every``: so many seconds lie between two looks
-    :param pause: sleeps; given in, so that a test needs no time
+    :param look: reads the state of the cluster
+    :param lacking: returns the conditions that a state does not fulfill yet, as lines of text. Each change of these
+        lines is reported
+    :param well: message if all conditions are fulfilled
+    :param limit: maximum duration of the wait, in seconds
+    :param every: seconds between two reads
+    :param pause: sleeps for a number of seconds
+    :param say: reports a line of progress
     """
     start, told = clock(), typing.cast(tuple[str, ...], ())
     while True:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait for the network: what the feed brings, judged at every change (see _analysis/readiness/sriov.py)."""
+"""The wait until the fabric networks of the nodes are ready. It evaluates changes of objects as they arrive from a feed
+(see _analysis/readiness/sriov.py).
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ LOOK_SECONDS = 30.0
 
 
 def list_kinds(targets: typing.Iterable[Target]) -> tuple[str, ...]:
-    """Return the kinds that must be watched for these targets."""
+    """Return the kinds of objects that must be watched for these targets. A target is a fabric with its nodes and
+    objects.
+    """
     targets = tuple(targets)
     reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}
     plain = bool(targets) and not any(target.functions for target in targets)
@@ -72,8 +76,9 @@ def list_kinds(targets: typing.Iterable[Target]) -> tuple[str, ...]:
 
 
 def only_of(targets: typing.Iterable[Target]) -> typing.Mapping[str, Choice]:
-    """Return the relevant objects of kinds that tenants and kubelets make too, in any number and size: the attachments
-    of the targets, and pods that no kubelet made."""
+    """Return a filter for each kind of objects that tenants and kubelets create too, in any number and size. The
+    filters keep the NetworkAttachmentDefinitions of the targets, and pods that are not mirror pods.
+    """
     names = {target.attachment for target in targets}
     kind = "NetworkAttachmentDefinition"
     return {kind: lambda item: _compute_object_key(kind, item) in names, "Pod": is_made_pod}
@@ -92,9 +97,10 @@ _PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
 
 
 def take(world: ClusterState, change: KindUpdate) -> ClusterState:
-    """Return the world after a change.
+    """Return the state of the cluster, updated with a change.
 
-    :raises ResourceError: an object that is none of its kind
+    :param world: state of the cluster before the change
+    :raises ResourceError: an object does not have the form of its kind
     """
     kind = change.kind
     if change.action == "error":
@@ -118,8 +124,9 @@ def take(world: ClusterState, change: KindUpdate) -> ClusterState:
 
 
 def gathered(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
-    """Yield the same news in fewer changes: each copies what is known of its kind. Two of one object stay two, since
-    its history counts both."""
+    """Yield the changes, with consecutive changes of one kind merged, because each update copies the state of the kind.
+    Two changes of the same object stay separate, because the history of a node counts both.
+    """
     waiting: dict[str, Resource] = {}
     kind = ""
     for change in news:
@@ -137,13 +144,17 @@ def gathered(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
 
 
 def _get_known_state(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
-    """Return what was known of a kind; a kind that is not in _FIELDS reports its own progress."""
+    """Return the known objects of a kind, parsed. Kinds that are not in ``_FIELDS`` are those that report their own
+    progress.
+    """
     known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
     return known or {}
 
 
 def _mark_unreadable_kind(world: ClusterState, kind: str, error: str) -> ClusterState:
-    """A kind that was read once is still known as it was; the watch goes on by itself."""
+    """Return the state of the cluster with an error of one kind. A kind that was read before keeps its last state,
+    because the watch retries by itself.
+    """
     if kind in world.unread and kind in REQUIRED:
         return dataclasses.replace(world, unread={**world.unread, kind: error})
     if kind not in REQUIRED and not _get_known_state(world, kind):
@@ -164,7 +175,11 @@ def _compute_object_key(kind: str, item: Resource) -> str:
 def _collect_histories(
     world: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]
 ) -> typing.Mapping[str, NodeHistory]:
-    """Return the histories of the nodes, with the news of one kind."""
+    """Return the histories of the nodes, updated with changes of one kind. A history counts how often a node has booted
+    and how often it became NotReady.
+
+    :param news: changed objects of the kind, by name
+    """
     if kind not in ("Node", "SriovNetworkNodeState"):
         return world.histories
     histories = dict(world.histories)
@@ -196,16 +211,19 @@ def wait(
     steady: float = STEADY_SECONDS,
     rolled: bool = False,
 ) -> SyncFacts:
-    """Wait until each node of each target is ready or has failed, at most ``limit`` seconds.
+    """Wait until each node of each target is ready or has failed, at most ``limit`` seconds, and return the final
+    state.
 
-    :param clock: monotonic seconds
-    :param say: takes a line for the reader whenever a node's state changes
-    :param release: wait for the way back instead
-    :param grace: see Patience
-    :param settle: seconds for which news is gathered before it is judged
+    :param targets: fabrics with their nodes and objects
+    :param clock: returns monotonic seconds
+    :param say: reports a line whenever the state of a node changes
+    :param release: wait for the removal of the network instead
+    :param grace: seconds for which a suspect state may last before it counts as a failure, by the name of the state;
+        replaces values of GRACE
+    :param settle: seconds for which changes are collected before they are evaluated
     :param steady: seconds for which a node with virtual functions must stay ready, unless it was ready from the
         beginning
-    :param rolled: nodes booted a moment ago, so that what they show at the beginning proves nothing
+    :param rolled: whether the nodes have just booted, so that their first reports may be outdated
     """
     start = clock()
     world = ClusterState(unread=dict.fromkeys(list_kinds(targets), "no answer yet"))
@@ -250,10 +268,12 @@ def wait(
 
 
 def _gather(feed: Feed, news: list[KindUpdate], waiting: set[str], clock: Clock, settle: float, end: float) -> None:
-    """Add to the news what comes soon after its first. As long as there is a node that waits and has no news this can't
-    be the end of the wait, so that more is worth the time: the last node's news is judged as soon as ever.
+    """Append to ``news`` the changes that follow the first one within ``settle`` seconds. As long as none of the
+    changes concerns a waiting node, the wait cannot end, so changes are collected for longer. As soon as each waiting
+    node has a change, stop.
 
-    :param end: when something else is due
+    :param waiting: names of the nodes that wait
+    :param end: moment at which the caller has other work to do
     """
     late, looked = min(clock() + PATIENT * settle, end), 0
     while True:
@@ -267,11 +287,12 @@ def _gather(feed: Feed, news: list[KindUpdate], waiting: set[str], clock: Clock,
 
 
 class SteadyTimer:
-    """A timer of how long nodes have been ready."""
+    """A timer that measures for how long nodes have been ready without interruption."""
 
     def __init__(self, fabrics: typing.Container[str], steady: float, before: float) -> None:
-        """:param fabrics: whose nodes must stay ready for ``steady`` seconds
-        :param before: seconds for which those have been so that are ready at the first look
+        """:param fabrics: fabrics whose nodes must stay ready for ``steady`` seconds
+        :param before: for nodes that are ready at the first call, the seconds for which they are assumed to have been
+            ready
         """
         self._fabrics = fabrics
         self._steady = steady
@@ -279,8 +300,9 @@ class SteadyTimer:
         self._since: typing.Optional[dict[tuple[str, str], float]] = None
 
     def left(self, nodes: typing.Iterable[SyncNode], now: float) -> float:
-        """Return the seconds until all that are ready have been so for long enough; what is ready at the first call was
-        so ``before``."""
+        """Return the seconds until all ready nodes have been ready for long enough. Nodes that are ready at the first
+        call count as ready for ``before`` seconds already.
+        """
         ready = {(node.fabric, node.node) for node in nodes if node.phase == "ready" and node.fabric in self._fabrics}
         start = now - self._before if self._since is None else now
         self._since = {key: (self._since or {}).get(key, start) for key in ready}
@@ -288,8 +310,9 @@ class SteadyTimer:
 
 
 class Diagnostics:
-    """Reads what explains a node that takes long, each at most once in LOOK_SECONDS: pods of a drain or of NVIDIA's
-    operator, the log of a config daemon."""
+    """A reader of details that explain why a node is not ready yet: the pods that a drain waits for, the pods of
+    NVIDIA's operator, and the log of a config daemon. Each detail is read at most once in ``LOOK_SECONDS``.
+    """
 
     #: what may pass by itself before its log says anything
     _LATER = ("sync_stuck", "sync_failing")
@@ -300,13 +323,19 @@ class Diagnostics:
     }
 
     def __init__(self, feed: Feed, prefixes: typing.Iterable[str] = ()) -> None:
-        """:param prefixes: of the resources that targets are about"""
+        """:param prefixes: prefixes of the resource names of the targets"""
         self._feed, self._prefixes = feed, frozenset(prefixes)
         #: (node, what): when it became suspect, or was looked at last
         self._since: dict[tuple[str, str], float] = {}
 
     def at(self, judgements: typing.Iterable[Judgement], world: ClusterState, now: float) -> ClusterState:
-        """Return the world with what is due. What is suspect for the first time is given the same time to pass."""
+        """Return the state of the cluster, completed with the details that are due. Pods, and the log of a sync that
+        has failed, are read at once. The log of a sync that is stuck or failing is read after ``LOOK_SECONDS``, because
+        the sync may recover by itself.
+
+        :param judgements: current state of the nodes
+        :param now: monotonic time in seconds
+        """
         suspect = {
             (item.node.node, self._SOURCES[item.suspect]): item.suspect
             for item in judgements
@@ -335,16 +364,16 @@ class Diagnostics:
         return dataclasses.replace(world, pods=pods, logs=logs, parts=parts)
 
     def wake(self, now: float) -> typing.Optional[float]:
-        """Return the seconds until something is due; None when nothing is."""
+        """Return the seconds until the next detail is due; None if there is none."""
         return max(0.0, min(self._since.values()) + LOOK_SECONDS - now) if self._since else None
 
 
 def look(
     cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing.Sequence[Target], release: bool = False
 ) -> SyncFacts:
-    """One look, without a wait. A kind that the server does not know yet has no objects.
+    """Judge the targets once, without a wait. A kind that the API server does not serve yet has no objects.
 
-    :raises ApiError: a kind cannot be read
+    :raises ApiError: a required kind cannot be read
     """
     world, only = ClusterState(), only_of(targets)
     for kind in list_kinds(targets):
@@ -361,7 +390,9 @@ def look(
 
 
 def _add_stale_details(nodes: tuple[SyncNode, ...], world: ClusterState) -> tuple[SyncNode, ...]:
-    """Return the nodes at the end of the time, those that still wait with what keeps the news from us."""
+    """Return the nodes at the end of the wait. If the watch of a kind is broken, the nodes that still wait get its
+    error as an explanation.
+    """
     if not world.stale:
         return nodes
     away = (

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""News of objects: one list and one watch a kind, each in a thread of its own, through which an API server may come and
-go."""
+"""Reports changes of objects by one list and one watch for each kind, each kind in its own thread. Watches are resumed
+after outages of the API server.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +40,10 @@ LOG_SECONDS = 120
 
 @dataclasses.dataclass(frozen=True)
 class KindUpdate:
-    """The change of one kind of objects that a watch reports.
+    """A change of the objects of one kind, or an error of its watch.
 
-    :ivar items: all objects (``replace``), or the one that is new or changed (``put``) or gone (``drop``)
-    :ivar error: why the kind cannot be read just now; what was known stays
+    :ivar items: all objects (``replace``), or the objects that are new or changed (``put``) or deleted (``drop``)
+    :ivar error: reason why the kind cannot be read at present; the known state remains valid
     """
 
     kind: str
@@ -56,32 +57,33 @@ Parts = tuple[tuple[str, PodState], ...]
 
 
 class Feed(typing.Protocol):
-    """A source of changes."""
+    """An interface that returns changes of Kubernetes objects as they arrive, and reads details of nodes on request."""
 
     def get(self, timeout: float) -> typing.Optional[KindUpdate]:
-        """Return the next change, None when none came within ``timeout`` seconds."""
+        """Return the next change; None if none arrived within ``timeout`` seconds."""
 
     def gather(self, seconds: float) -> list[KindUpdate]:
-        """Return all changes that have come when ``seconds`` are over."""
+        """Wait ``seconds``, and return all changes that have arrived by then."""
 
     def pods(
         self, nodes: typing.Sequence[str], budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]
     ) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
-        """Return the pods of these nodes that a drain takes, as they are now, as far as these budgets, and resources
-        with these prefixes, are about them."""
+        """Return the current pods of these nodes that a drain would evict. Each pod keeps only the labels that these
+        budgets name, and its requests of resources with these prefixes. Empty if the pods cannot be read.
+        """
 
     def daemon_error(self, pod: str) -> str:
-        """Return the last error in the log of a config daemon; empty when it has none, or cannot be read."""
+        """Return the last error in the log of a config daemon; empty if the log contains none or cannot be read."""
 
     def parts(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, Parts]:
-        """Return the pods that NVIDIA's network operator has on these nodes, as they are now."""
+        """Return the current pods of NVIDIA's network operator on these nodes, by node."""
 
 
 class _Waiting(typing.NamedTuple):
-    """A change that waits.
+    """A change in the queue. A newer change of the same object can replace it.
 
-    :ivar of: kind, namespace and name of its object; of other changes the kind alone
-    :ivar change: in a list, so that a newer one of its object can take its place
+    :ivar of: kind, namespace and name of its object; the kind alone for a change of several objects
+    :ivar change: list of exactly one change
     """
 
     of: tuple[str, ...]
@@ -89,8 +91,9 @@ class _Waiting(typing.NamedTuple):
 
 
 class _Changes:
-    """Changes in the order in which they came. They are bounded: of an object that has many the newest takes the place
-    of the one before it, and of a kind that has many none are kept, so that it must be listed again."""
+    """A bounded queue of changes in order of arrival. If one object has many changes, the newest replaces the previous
+    one. If a kind has too many, all its changes are dropped, and the kind must be listed again.
+    """
 
     def __init__(self) -> None:
         self._waiting: collections.deque[_Waiting] = collections.deque()
@@ -99,7 +102,7 @@ class _Changes:
         self._news = threading.Condition()
 
     def put(self, change: KindUpdate) -> bool:
-        """Add a change; False where its kind has too many."""
+        """Add a change. Return False if its kind has too many; then all its queued changes are dropped too."""
         with self._news:
             kind, single = change.kind, change.action in ("put", "drop") and len(change.items) == 1
             metadata = change.items[0].get("metadata", {}) if single else {}
@@ -120,7 +123,7 @@ class _Changes:
             return True
 
     def get(self, timeout: float) -> typing.Optional[KindUpdate]:
-        """Take the first one, None when none came within ``timeout`` seconds."""
+        """Remove and return the first change; None if none arrived within ``timeout`` seconds."""
         with self._news:
             if not self._news.wait_for(lambda: self._waiting, timeout=max(0.0, timeout)):
                 return None
@@ -133,7 +136,7 @@ class _Changes:
 
 
 class WatchFeed:
-    """Lists and watches each kind in a thread of its own; survives an API server that goes away and comes back."""
+    """A feed that lists and watches each kind in its own thread, and resumes after outages of the API server."""
 
     def __init__(
         self,
@@ -146,12 +149,13 @@ class WatchFeed:
         only: typing.Optional[typing.Mapping[str, Choice]] = None,
         most: typing.Optional[typing.Mapping[str, int]] = None,
     ) -> None:
-        """:param namespaces: of each kind; a kind that is not named is read in all namespaces
+        """:param namespaces: namespace of each kind; a kind that is missing is read in all namespaces
         :param selector: label selector for all kinds
-        :param selectors: of a kind, instead of ``selector``
-        :param needed: kinds that the server must know, sooner or later; of others that it does not know there are none
-        :param only: of a kind, takes an object by its metadata; there is no news of the others
-        :param most: of a kind, objects that are listed
+        :param selectors: label selectors by kind, which replace ``selector``
+        :param needed: kinds that are requested until the API server serves them; any other kind that it does not serve
+            counts as empty
+        :param only: filters on the metadata of objects by kind; other objects are not reported
+        :param most: largest number of objects to list, by kind
         """
         self._cluster = cluster
         self._namespaces = namespaces
@@ -254,7 +258,10 @@ class WatchFeed:
                 self._stop.wait(min(first * 2 ** min(failures - 1, 10), most) if passing else refused)
 
     def _list(self, kind: str) -> str:
-        """Hand on all objects of a kind; the version from which its watch goes on."""
+        """Report all objects of a kind, and return the version from which to watch it.
+
+        :raises ApiError: the kind cannot be listed, or the list has no resourceVersion
+        """
         where = (kind, self._namespaces.get(kind, ""), self._selectors[kind])
         listing = self._cluster.list(*where, most=self._most.get(kind, 0), only=self._only.get(kind))
         if not listing.version:
@@ -265,10 +272,10 @@ class WatchFeed:
         return listing.version
 
     def _take(self, kind: str, event: Resource, version: str) -> str:
-        """Hand on an event of a watch; the version from which it would go on.
+        """Report an event of a watch, and return the version from which the watch would continue.
 
-        :raises ApiError: more wait than are kept. Its status is that of a version that is too old: a list has the
-            newest state of all
+        :raises ApiError: the queue is full. The error has the status 410 (version too old), so that the kind is listed
+            again
         """
         item, only = event.get("object", {}), self._only.get(kind)
         if event.get("type") != "BOOKMARK" and (only is None or only(item)):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Has the pods that measure admitted while they are made: by an account of theirs, on OpenShift with constraints; and
-takes back what that needed."""
+"""Lets the API server admit the measuring pods, through a ServiceAccount and, on OpenShift, SecurityContextConstraints.
+Removes these objects afterwards.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +30,21 @@ _LAST = ("ServiceAccount", "SecurityContextConstraints")
 def admitted(
     cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str, own: bool = True, former: typing.Iterable[str] = ()
 ) -> typing.Iterator[tuple[Fabric, ...]]:
-    """Yield the fabrics, with an account in ``pods.service_account`` whose pods are admitted.
+    """Yield the fabrics with a ServiceAccount in ``pods.service_account`` whose pods are admitted.
 
-    The account is in the namespace of the measurement alone, and on OpenShift the constraints are bound to it there. A
-    fabric that names an account keeps it, and what an admin has prepared (docs/rbac/measuring-openshift.yml) is left as
-    it is. What is made here is gone afterwards: admission looks at pods when they are made, and these use no token.
+    The account exists in the namespace of the measurement only. On OpenShift the constraints are bound to it there. A
+    fabric with an account of its own keeps it, and objects that an admin has prepared
+    (docs/rbac/measuring-openshift.yml) are not changed. The created objects are removed afterwards: admission examines
+    pods only at their creation, and these pods use no token.
 
-    :param run: that owns what is made
-    :param own: whether the namespace of the measurement is the collection's own. Its account ``default`` comes a moment
-        later, so that pods take ours
-    :param former: namespaces of the jobs, in which earlier releases bound the constraints; what a killed run left there
-        is removed first
-    :raises ApiError: the server cannot be reached, or the user may not make it; then nothing of it stays
-    :raises RdmaError: on OpenShift, the namespace is prepared, and its account is not
+    :param run: id of the run that owns the objects
+    :param own: whether the collection created the namespace. Its account ``default`` appears with a delay, so pods use
+        an account of the collection
+    :param former: namespaces of the jobs, in which earlier releases bound the constraints; leftovers of a killed run
+        are removed there first
+    :raises ApiError: the API server cannot be reached, or the user may not create the objects; then none of them
+        remains
+    :raises RdmaError: on OpenShift, an admin prepared the namespace without the account
     """
     openshift = cluster.serves(OPENSHIFT_GROUP)
     if openshift:
@@ -69,10 +72,10 @@ def admitted(
 def _render_admission_objects(
     cluster: Cluster, bare: typing.Sequence[Fabric], run: str, openshift: bool, own: bool
 ) -> tuple[Resource, ...]:
-    """Return the objects that let the pods be admitted, without those that an admin has prepared.
+    """Render the objects by which the pods are admitted, without those that an admin has prepared.
 
-    :raises RdmaError: an admin has to prepare it. Who made a namespace that is there is not known, and whoever has
-        rights in it would have those of the pods
+    :raises RdmaError: an admin must prepare the account. In a namespace of unknown origin, any user with rights in it
+        would gain those of the pods
     """
     if _of_others(cluster, {"kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}):
         return ()
@@ -94,9 +97,9 @@ def _render_admission_objects(
 
 
 def _remove_stale(cluster: Cluster, namespaces: typing.Iterable[str]) -> None:
-    """Remove what a killed run has left. A user who may not look for it measures all the same.
+    """Remove the leftovers of a killed run. If the user lacks the right to search for them, continue without.
 
-    :raises ApiError: the server cannot be reached
+    :raises ApiError: the API server cannot be reached
     """
     try:
         take_back(cluster, namespaces, False)
@@ -106,14 +109,15 @@ def _remove_stale(cluster: Cluster, namespaces: typing.Iterable[str]) -> None:
 
 
 def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> tuple[Outcome, ...]:
-    """Remove what a killed run has left; what an admin has prepared stays.
+    """Remove the ServiceAccounts, constraints and bindings that a killed run has left on OpenShift. Objects that an
+    admin has prepared remain.
 
-    The constraints and the accounts are what any user may look for. The rest goes before them, so that without them
-    nothing of it is there.
+    Any user may read the constraints and the accounts, but not the bindings. Constraints and accounts are therefore
+    removed last: if none of them exists, no other leftover exists either.
 
-    :param namespaces: of the jobs, where earlier releases measured; the namespace of the measurement is looked at as
-        well
-    :raises ApiError: the server cannot be reached, or does not tell
+    :param namespaces: namespaces of the jobs, in which earlier releases measured, in addition to the namespace of the
+        measurement
+    :raises ApiError: the API server cannot be reached, or refuses a request
     """
     if not cluster.serves(OPENSHIFT_GROUP):
         return ()
@@ -136,7 +140,7 @@ def _add_account(fabric: Fabric) -> Fabric:
 
 
 def _of_others(cluster: Cluster, definition: Resource) -> bool:
-    """Return whether an object of this kind and name is there, and not from a run of ours."""
+    """Return whether an object of this kind and name exists that is not managed by linerate.rdma."""
     found = read_existing(cluster, definition)
     return found is not None and not ours(found)
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A server in one container and its client in another: started, awaited, and how both ended. A server that is left
-behind ends by its own limit, or when its container gets its next command."""
+"""Runs a server in one container and its client in another, waits for both, and returns the result of the client and
+the failure of either side. A server that is left behind ends by its own time limit, or when its container gets the next
+command.
+"""
 
 from __future__ import annotations
 
@@ -34,17 +36,17 @@ Left = typing.Callable[[], float]
 
 
 def endless() -> float:
-    """Tell the seconds that are left where each command has its own limit alone."""
+    """Return infinity. This is the remaining time of commands that are limited by their own time limits only."""
     return math.inf
 
 
 def find_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Return the failure of a command that ran in a pod, None when it exited with 0."""
+    """Return the failure of a command that ran in a pod; None if it exited with 0."""
     return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
 
 
 def line_of(result: CommandResult) -> str:
-    """For the report: the command, how it ended and how long it took."""
+    """Return a line for the report about a command that ran: the command, its exit code and its duration."""
     return (
         f"{result.command} -> {'no exit code' if result.exit_code is None else result.exit_code} in"
         f" {result.seconds:.1f} s"
@@ -61,14 +63,18 @@ def run_pair(
     lost: Lost = str,
     left: Left = endless,
 ) -> Outcome:
-    """Run a server, and its client once the server is up. What the client did, and the failure of either.
+    """Run a server, and its client as soon as the server listens. Return the result of the client, and the failure of
+    client or server; each is None if there is none.
 
-    :param up: text by which the server shows that it is about to listen
-    :param limit: seconds that the client has inside of its container
-    :param judge_server: whether the server's exit code counts; rping's does not (it fails on success)
-    :param judge: of what the client did; its exit code, unless something else is given
-    :param lost: for a container that is gone says no more that it is
-    :param left: when it is spent, nothing is waited for and nothing is tried again
+    :param there: connection and command of the server
+    :param here: connection and command of the client
+    :param up: text in the output of the server after which it listens
+    :param limit: time limit of the client inside its container, in seconds
+    :param judge_server: whether the exit code of the server counts. That of rping does not, because it is nonzero on
+        success
+    :param judge: returns the failure from the client's result; by default from its exit code
+    :param lost: returns the reason why a container is lost, which ends the wait; empty as long as both exist
+    :param left: returns the remaining seconds of this pair of nodes; at 0 no wait continues and nothing is retried
     """
     if left() <= 0:
         return None, Failure("hang", "the time of this pair was spent before")
@@ -113,8 +119,9 @@ def _run_client(
 
 
 def _find_server_failure(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
-    """Return how the server ended, where that explains more than the client's message: it was killed, and not by its
-    limit, or it left the client."""
+    """Return the failure of the server if it explains more than that of the client: the server was killed before its
+    time limit, failed by itself, or disconnected the client. Return None otherwise.
+    """
     server.wait_for(NEVER, SETTLE)
     if server.running:
         return None

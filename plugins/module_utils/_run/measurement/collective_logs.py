@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The logs that NCCL writes in the pods of a collective: read, removed, and limited in size and CPU time."""
+"""Reads and removes the logs that NCCL writes in the pods of a collective, within limits of size and CPU time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _AT_ONCE = 16
 
 
 class LogReader:
-    """Reads the logs of NCCL in the pods of a run."""
+    """A reader of the logs of NCCL in the pods of a run."""
 
     def __init__(
         self, open_shell: typing.Callable[[RdmaPod], Shell], gpus_per_node: int, clock: Clock, say: Say
@@ -39,8 +39,11 @@ class LogReader:
         self._open_shell, self._gpus_per_node, self._clock, self._say = open_shell, gpus_per_node, clock, say
 
     def read_logs(self, run: CollectiveRun, places: typing.Sequence[CollectivePlace]) -> KeptLog:
-        """Read the logs of all ranks, and remove them. A log that cannot be read, names too much or takes too long is
-        left out, so the ranks of its pod are not proven."""
+        """Read the logs of all ranks, and remove them in the pods. A log that cannot be read, is implausibly large or
+        takes too long is left out. The devices and channels of the ranks in its pod are then not proven.
+
+        :param places: pods of the run
+        """
         end = self._clock() + LOGS
         with workers(min(_AT_ONCE, len(places))) as pool:
             texts = pool.map(lambda place: self._read_log(run, place, end), places)
@@ -75,7 +78,9 @@ class LogReader:
         self._say(f"{run.name}: the log of node {place.pod.node} is left out, and nothing of it is proven: {why}")
 
     def _read_log(self, run: CollectiveRun, place: CollectivePlace, end: float) -> str:
-        """Read the logs in a pod, as far as it gives them until ``end``."""
+        """Read the logs in a pod, and remove them. After an error, or at the moment ``end``, return the part that was
+        read.
+        """
         pieces: list[str] = []
         try:
             shell = self._open_shell(place.pod)
@@ -98,13 +103,13 @@ class LogReader:
 
 
 class _TooSlow(Exception):
-    """Lines took more CPU time than they may."""
+    """The exception that parsing the lines of a log took too much CPU time."""
 
 
 def limit_cpu(lines: typing.Iterable[str], seconds: float) -> typing.Iterator[str]:
     """Yield the lines until this thread has used too much CPU time for them.
 
-    :param seconds: CPU time of this thread alone
+    :param seconds: limit of the CPU time of this thread
     :raises _TooSlow: the thread has used more
     """
     end = time.thread_time() + seconds
@@ -115,5 +120,5 @@ def limit_cpu(lines: typing.Iterable[str], seconds: float) -> typing.Iterator[st
 
 
 def lines_of(text: str) -> typing.Iterator[str]:
-    """Return the lines of a text one by one: a list of them would take many times the memory of the text."""
+    """Return an iterator over the lines of a text. A list of them would take many times the memory of the text."""
     return iter(io.StringIO(text))

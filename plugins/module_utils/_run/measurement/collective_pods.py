@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pods of a collective, each of which takes a whole node: started, and the HCAs that each of them got."""
+"""The pods of a collective, each of which takes a whole node: start them, and read which HCAs each of them got."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ SHORT, LOOK = 30.0, 60.0
 
 @dataclasses.dataclass(frozen=True)
 class CollectivePlace:
-    """A pod that can be used.
+    """A usable pod.
 
-    :ivar host: name of its host as NCCL writes it
-    :ivar devices: RDMA devices that it got
+    :ivar host: host name of the pod as NCCL writes it
+    :ivar devices: RDMA devices of the pod
     """
 
     pod: RdmaPod
@@ -44,15 +44,15 @@ class CollectivePlace:
 
 
 class CollectivePods:
-    """Starts the pods of a collective, and opens connections to them.
+    """The pods of a collective, and connections to them.
 
-    :ivar places: the pods that can be used, by node
+    :ivar places: the usable pods, by node
     """
 
     def __init__(
         self, cluster: Cluster, plan: Plan, wanted: Collectives, clock: Clock, say: Say, pods: MeasuringPods
     ) -> None:
-        """:param plan: with the one fabric over which collectives run"""
+        """:param plan: plan with exactly one fabric, over which the collectives run"""
         (self._fabric,) = plan.fabrics
         self._cluster, self._plan, self._wanted, self._clock, self._say = cluster, plan, wanted, clock, say
         self._pods = pods
@@ -86,7 +86,7 @@ class CollectivePods:
             return CollectivePod(item.node, item.name, error=text, cause="look")
 
     def _examine(self, item: RdmaPod, found: Resource) -> CollectivePod:
-        """Read the HCAs that a pod got, and the name of its host."""
+        """Read the HCAs and the host name of a pod."""
         if item.error:
             return CollectivePod(item.node, item.name, error=item.error, cause=item.cause)
         try:
@@ -108,7 +108,9 @@ class CollectivePods:
         return CollectivePod(item.node, item.name, host, hcas, wrong, "rail" if wrong else "")
 
     def _find_hcas(self, node: str, probe: pod_probe.Probe) -> tuple[tuple[CollectiveHca, ...], str]:
-        """Return the HCAs that a pod got, each with its rail, and the reason for which a collective cannot use them."""
+        """Return the HCAs of a pod, each with its rail, and the reason why a collective cannot use them; empty if it
+        can.
+        """
         fabric, rails = self._fabric, self._plan.rails.get(self._fabric.name, {}).get(node, {})
         wanted = fabric_rails(fabric)
         found: list[CollectiveHca] = []
@@ -136,7 +138,7 @@ class CollectivePods:
     def open_shell(self, item: RdmaPod, addresses: str = "") -> Shell:
         """Open a connection to a pod.
 
-        :param addresses: PCI addresses whose RDMA devices it shall name, separated by blanks
+        :param addresses: PCI addresses whose RDMA devices the shell reports, separated by spaces
         :raises ApiError: the pod does not exist or does not run
         """
         return self._cluster.shell(
@@ -147,9 +149,9 @@ class CollectivePods:
 def run_short(
     shell: Shell, command: typing.Sequence[str], clock: Clock, end: float, limit: float = SHORT
 ) -> CommandResult:
-    """Run a command that takes at most ``limit`` seconds.
+    """Run a command for at most ``limit`` seconds, and not beyond ``end``.
 
-    :param end: moment at which its time is over
+    :param end: moment at which all time is spent
     """
     if not shell.open:
         return CommandResult("", None, error="the connection was closed before")

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs of nccl-tests in pods that take whole nodes, round by round along the course of each collective.
+"""Runs nccl-tests in pods that take whole nodes, round by round for each collective.
 
 mpirun runs in the pod of the first node of a group, and this module starts its daemons in the other pods (see
-_render/measurement/collectives.py). Each group of a round has connections of its own, since trials of two rails may use
+_render/measurement/collectives.py). Each group of a round has its own connections, because tests of two rails may use
 the same pods at the same time.
 """
 
@@ -70,7 +70,7 @@ _MOST_REASON = 600
 
 
 class CollectivesBench:
-    """Runs stage collectives, and removes its pods in any case."""
+    """The run of the stage collectives. It removes its pods in all cases."""
 
     def __init__(
         self,
@@ -82,8 +82,9 @@ class CollectivesBench:
         say: Say,
         seen: Facts,
     ) -> None:
-        """:param plan: with the one fabric over which collectives run
-        :param seen: rates of the rails and places of the nodes, from which floors and groups are made
+        """:param plan: plan with exactly one fabric, over which the collectives run
+        :param seen: facts with the rates of the rails and the topology of the nodes, from which floors and groups are
+            computed
         """
         (self._fabric,) = plan.fabrics
         self._cluster, self._plan, self._wanted, self._clock, self._pause, self._say, self._seen = (
@@ -103,9 +104,9 @@ class CollectivesBench:
         self._slowest = self._hung = 0.0
 
     def run(self) -> CollectivesFacts:
-        """Start the pods, run the course of each collective, and remove the pods.
+        """Start the pods, run the tests of each collective, and remove the pods.
 
-        :raises ApiError: the server cannot be reached before a pod was made
+        :raises ApiError: the API server cannot be reached before a pod was created
         """
         fabric = self._fabric
         leftovers = self._pods.remove()
@@ -142,7 +143,7 @@ class CollectivesBench:
         return CollectivesFacts(fabric.name, pods, tuple(runs), announced, ended, leftovers, remaining, image)
 
     def _run_course(self, pool: concurrent.futures.Executor, course: Course, runs: list[RanTest]) -> str:
-        """Run the tests of a course; return the reason for which it ended early, empty where it did not."""
+        """Run the tests of a collective. Return the reason if it ended early; empty otherwise."""
         self._slowest = self._hung = 0.0
         hung: tuple[str, ...] = ()
         while True:
@@ -178,8 +179,7 @@ class CollectivesBench:
                 )
 
     def _run_test(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
-        """Run a test, and repeat it once where the API server or a connection was lost, which is not a fault of the
-        test."""
+        """Run a test. Repeat it once if the API server or a connection was lost, which is not a fault of the test."""
         start = self._clock()
         result = self._try_test(course, test, run)
         # a soak is not made again, for which the pods do not live long enough
@@ -196,7 +196,9 @@ class CollectivesBench:
         return dataclasses.replace(result, seconds=round(self._clock() - start, 1))
 
     def _try_test(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
-        """Run a test. An unforeseen error in its output becomes a failure of this test, and the other tests follow."""
+        """Run a test. An unforeseen error in its output becomes a failure of this test, so that the other tests still
+        run.
+        """
         wanted = self._wanted
         if self._hung and isinstance(test, RailTrial):
             seconds = max(LEAST_SECONDS, math.ceil(TIMES_SLOWEST * self._slowest))
@@ -219,7 +221,7 @@ class CollectivesBench:
             )
 
     def _soak(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
-        """Run a test for long, and read the error counters of its HCAs before and after it."""
+        """Run a test for a long time, and read the error counters of its HCAs before and after it."""
         places = [self._whole_pods.places[node] for node in run.nodes]
         before, start = self._read_counters(places), self._clock()
         wanted = dataclasses.replace(self._wanted, seconds=render.compute_soak_seconds(self._wanted))
@@ -233,7 +235,7 @@ class CollectivesBench:
         return dataclasses.replace(result, errors=tuple(errors))
 
     def _read_counters(self, places: typing.Sequence[CollectivePlace]) -> dict[str, typing.Optional[Readings]]:
-        """Return the counters of the RDMA devices in each pod, by node; None where the pod did not answer."""
+        """Return the counters of the RDMA devices in each pod, by node; None for a pod that did not answer."""
         end = self._clock() + COUNTERS
 
         def read(place: CollectivePlace) -> typing.Optional[Readings]:
@@ -322,12 +324,13 @@ class CollectivesBench:
         end: float,
         seconds: int,
     ) -> None:
-        """Answer the requests of mpirun until each other pod has its daemon, mpirun has ended, or its time is over.
+        """Answer the requests of mpirun until each other pod has its daemon, mpirun has ended, or the time is over.
 
-        A daemon goes into the background by itself, or its command puts it there and ends after some seconds.
+        A daemon goes into the background by itself, or its command leaves it there and ends after some seconds.
 
+        :param asks: connection to the first pod, through which the requests are read
         :param end: moment at which the time is over
-        :param seconds: limit of the run
+        :param seconds: time limit of the run
         """
         left, told = len(places) - 1, False
         while left > 0 and self._clock() < end:
@@ -359,8 +362,9 @@ class CollectivesBench:
         end: float,
         seconds: int,
     ) -> int:
-        """Start a daemon in the pod of its host, and return its exit code. Only pods of the group get a daemon, since
-        the request comes from a pod."""
+        """Start a daemon in the pod of the requested host, and return its exit code. Only pods of the group get a
+        daemon, because the request comes from a pod.
+        """
         place = places.get(request.host)
         if place is None or self._clock() >= end:
             return 1
@@ -373,7 +377,7 @@ class CollectivesBench:
     ) -> CommandResult:
         """Wait for mpirun, and report its progress each minute.
 
-        :param seconds: its limit
+        :param seconds: time limit of mpirun
         """
         pods = [place.pod for place in places]
         start = self._clock()
@@ -392,7 +396,7 @@ class CollectivesBench:
 
 
 def unstarted(plan: Plan, reason: str) -> CollectivesFacts:
-    """Return the facts of a run that starts no pod."""
+    """Return the facts of a run that starts no pod, with the reason."""
     (fabric,) = plan.fabrics
     return CollectivesFacts(fabric.name, tuple(CollectivePod(node, error=reason) for node in plan.nodes))
 
@@ -403,7 +407,7 @@ def _tell_unforeseen(course: Course, error: Exception) -> str:
 
 
 def _describe_run(run: CollectiveRun, ended: CommandResult) -> str:
-    """Describe for the report the test that ran, its end and its duration, without the script around it."""
+    """Describe the test that ran, its exit code and its duration for the report, without the script around it."""
     words = f"{run.test}_perf on {folded(run.nodes, 4)}"
     return line_of(dataclasses.replace(ended, command=words))
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pods that take a virtual function of each HCA and keep it, while somebody looks at what the CNI plugin has set for
-it."""
+"""Pods that take and hold a virtual function of each HCA while its settings by the CNI plugin are examined."""
 
 from __future__ import annotations
 
@@ -11,10 +10,10 @@ from .pods import MeasuringPods
 
 
 def hold(pods: MeasuringPods, plan: Plan) -> tuple[RdmaPod, ...]:
-    """Return a pod for each rail of each node and fabric, or why there is none. They stay; a run that is stopped
-    meanwhile leaves none.
+    """Start a pod for each rail of each node and fabric, and return each pod or the reason why it does not run. The
+    pods remain. If the run is stopped meanwhile, they are removed.
 
-    :raises ApiError: the server cannot be reached
+    :raises ApiError: the API server cannot be reached
     """
     try:
         with workers(plan.parallel) as pool:

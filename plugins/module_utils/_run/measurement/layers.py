@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The same pair from the cable up: between the physical functions of its HCAs and between free virtual ones, in the
-observers of both nodes, and then in its pods. Whatever keeps a step from a figure is its reason, and no error. Nothing
-of it is judged here."""
+"""Measures a pair layer by layer: between the physical functions of its HCAs and between free virtual functions, in the
+observers of both nodes, and then in its pods. If a layer has no figure, the result contains the reason. Judges no
+result.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ Usable = typing.Mapping[tuple[int, str], RdmaPod]
 
 @dataclasses.dataclass(frozen=True)
 class _OnHost:
-    """An end of a pair on its host.
+    """One end of a pair on its host.
 
     :ivar pf: PCI address of the physical function
     """
@@ -52,7 +53,7 @@ class _OnHost:
 
 
 class _NoStep(RdmaError):
-    """An error with the reason why a step is not measured."""
+    """The error that a layer is not measured, with the reason."""
 
     def __init__(self, why: str, absent: bool = False) -> None:
         super().__init__(why)
@@ -60,7 +61,7 @@ class _NoStep(RdmaError):
 
 
 class LayerTests:
-    """The layers of the pairs of one fabric, whose pods still run."""
+    """The layer measurements of the pairs of one fabric, whose pods still run."""
 
     def __init__(
         self,
@@ -73,9 +74,9 @@ class LayerTests:
         clock: Clock,
         say: Say,
     ) -> None:
-        """:param observers: of the run; None: it has none
-        :param pods: that can be used
-        :param shells: the connections to them
+        """:param observers: observers of the run; None if it has none
+        :param pods: usable pods by rail and node
+        :param shells: connections to the pods
         """
         self._cluster, self._plan, self._fabric = cluster, plan, fabric
         self._observers, self._pods, self._in_pods = observers, pods, shells
@@ -87,19 +88,23 @@ class LayerTests:
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, Resource]:
-        """Return the nodes as the API server lists them. Who measures may list nodes, and need not be let to get
-        one."""
+        """Return the nodes by name from a list of the API server. The user may have the right to list nodes but not to
+        get one.
+        """
         return {name_of(item): item for item in self._cluster.list("Node").items}
 
     def close(self) -> None:
-        """Leave the observers. What still runs there ends with its connection, and by its own limit."""
+        """Close the connections to the observers. Commands that still run there end with their connection or by their
+        own time limit.
+        """
         for shell in self._shells.values():
             shell.close()
 
     def measure(self, pair: PairResult, suspect: bool, number: int) -> PairLayers:
-        """Return all steps of a pair.
+        """Measure all layers of a pair.
 
-        :param number: how many were looked at before
+        :param suspect: whether the pair was chosen as a suspect
+        :param number: how many pairs were measured before
         """
         result = PairLayers(pair.fabric, pair.client, pair.server, pair.rail, suspect, server_rail=pair.server_rail)
         ends = [self._pods.get(end) for end in (pair.client_end, pair.server_end)]
@@ -137,8 +142,10 @@ class LayerTests:
         return dataclasses.replace(result, steps=tuple(steps), more_than=(pair.queue_pairs or 1) if more else None)
 
     def _measured_as(self, pair: PairResult) -> Fabric:
-        """Return the fabric with what the pair is to send: as much as when it was measured once more, lest a layer lose
-        for want of queue pairs."""
+        """Return the fabric with the queue pairs and message size of the pair's second measurement, so that no layer is
+        slow only for lack of queue pairs. Return the fabric unchanged if there was no second measurement, or if it ran
+        without a figure.
+        """
         found, amount = pair.wider, wider(self._fabric, pair.queue_pairs)
         # with commands and no figure, that many do not work here
         if found is None or amount is None or (found.average_gbps is None and found.commands):
@@ -148,7 +155,7 @@ class LayerTests:
     # on the host
 
     def _function(self, pod: RdmaPod) -> str:
-        """PCI address of the HCA behind a pod."""
+        """Return the PCI address of the HCA of a pod."""
         if pod.physical_function:
             return pod.physical_function
         rails = self._plan.rails.get(self._fabric.name, {}).get(pod.node, {})
@@ -158,7 +165,7 @@ class LayerTests:
         return found
 
     def _host(self, pod: RdmaPod) -> _OnHost:
-        """Return the node of a pod as its observer shows it, with a connection to it."""
+        """Return the state of a pod's node from its observer, and open a connection to the observer."""
         pf = self._function(pod)
         key = (pod.node, pf)
         if key in self._hosts and self._shells[key].open:
@@ -225,15 +232,17 @@ class LayerTests:
         return self._run(step, (opened[1], there), (opened[0], here), (devices[0], pairs))
 
     def _queue_pairs(self, fabric: Fabric, *nodes: str) -> int:
-        """Return the same in each layer, by the ports of the pods on these nodes."""
+        """Return the number of queue pairs, which is equal in all layers, from the port rates of the pods on these
+        nodes.
+        """
         return count_queue_pairs(
             fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
         )
 
     def _meet(self, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str], connection: str) -> str:
-        """Return the address at which the client finds the server. Over TCP, that is the node's own: the two ends name
-        their devices, so that the data takes no other way. rdma_cm takes the device that leads to the address, which
-        must be this one.
+        """Return the address at which the client connects to the server. Over TCP it is the InternalIP of the node:
+        both ends name their devices, so the data takes no other path. rdma_cm chooses the device by the route to the
+        address, so this route must lead over the device under test.
         """
         node = ends[1].node
         if connection == "tcp":
@@ -287,7 +296,7 @@ class LayerTests:
         return dataclasses.replace(step, client=ends[0], server=ends[1])
 
     def _pod_end(self, pod: RdmaPod, before: typing.Optional[int]) -> LayerEnd:
-        """Return what is known of a pod, with its virtual function as its host shows it."""
+        """Return the end of a pair in a pod, with the settings of its virtual function as the host shows them."""
         now = self._throttled(pod)
         held_back = None if now is None or before is None else max(0, now - before)
         # bound to CPUs of the HCA's NUMA node, or it says that it has none of them
@@ -303,7 +312,7 @@ class LayerTests:
         return parse_throttled(self._ask(pod, commands.CPU_STAT))
 
     def _ask(self, pod: RdmaPod, command: commands.Command) -> str:
-        """Return the output of a command in a pod; empty where it does not run."""
+        """Return the output of a command in a pod; empty if it cannot be run."""
         try:
             shell = self._in_pods.shell(pod)
             shell.start(command)

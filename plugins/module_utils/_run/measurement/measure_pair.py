@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Measure one pair of pods: rping, then ib_write_bw, then its sweep; or iperf3 where they have no RDMA device.
+"""Measures one pair of pods: rping, then ib_write_bw, then its sweep; or iperf3 if the pods have no RDMA device.
 
-A failure is kept with its kind and the line that shows it. Nothing is judged here.
+A failure is stored with its kind and the line of output that shows it. Nothing is judged here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
 
 
 class PairMeasurement:
-    """Measures pairs of pods that run, several at the same time."""
+    """The measurement of pairs of running pods, several pairs at the same time."""
 
     def __init__(self, pods: MeasuringPods, clock: Clock, say: Say) -> None:
         self._pods = pods
@@ -60,11 +60,11 @@ class PairMeasurement:
         self._labelled: frozenset[str] = frozenset()
 
     def measure(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
-        """Measure a pair, up to ATTEMPTS times where a measurement gets lost on the way although the pods live.
+        """Measure a pair. Retry up to ``ATTEMPTS`` times if the measurement is lost although the pods run.
 
-        :param flow: number of the pair's flow, where both ends can give packets a flow label
+        :param flow: number of the pair's flow, from which its flow label is computed if both ends support flow labels
         :raises ApiError: the API server is away
-        :raises LeaseLost: another run has the cluster
+        :raises LeaseLost: another run holds the Lease
         """
         start = self._clock()
         client_rail = f" rail {task.rail}" if task.between_rails else ""
@@ -108,11 +108,11 @@ class PairMeasurement:
     def measure_wider(
         self, fabric: Fabric, pair: PairResult, client: RdmaPod, server: RdmaPod, amount: Amount
     ) -> PairResult:
-        """Measure a pair once more with more queue pairs: the pair with that figure, or with the reason why there is
+        """Measure a pair again with more queue pairs. Return the pair with that figure, or with the reason why there is
         none.
 
         :raises ApiError: the API server is away
-        :raises LeaseLost: another run has the cluster
+        :raises LeaseLost: another run holds the Lease
         """
         found, wide = Wider(amount.queue_pairs, amount.message_bytes), widened(fabric, amount)
         # all attempts together have the time that the plan counts for a second figure
@@ -160,10 +160,10 @@ class PairMeasurement:
         return dataclasses.replace(pair, wider=found)
 
     def measure_latency(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod) -> PairLatency:
-        """Run ib_write_lat on a pair, once.
+        """Run ib_write_lat on a pair once.
 
         :raises ApiError: the API server is away
-        :raises LeaseLost: another run has the cluster
+        :raises LeaseLost: another run holds the Lease
         """
         result = PairLatency(fabric.name, client.node, server.node, task.rail, server_rail=task.server_rail)
         port, address = self._take_ports(), server.address or ""
@@ -202,10 +202,10 @@ class PairMeasurement:
     def find_labelled(
         self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Iterable[RdmaPod]
     ) -> frozenset[str]:
-        """Find the pods whose perftest can give packets a flow label, and give them one from here on. rdma_cm takes one
-        of its own.
+        """Find the pods whose perftest can set the flow label of packets. Later measurements between such pods set it.
+        rdma_cm chooses flow labels itself, so no pod is found with it.
 
-        :returns: their names
+        :returns: names of the pods
         """
 
         def can(pod: RdmaPod) -> bool:
@@ -221,14 +221,15 @@ class PairMeasurement:
         return self._labelled
 
     def _take_ports(self) -> int:
-        """Take the next PORTS ports, and return the first of them."""
+        """Reserve the next ``PORTS`` ports, and return the first of them."""
         return FIRST_PORT + PORTS * (next(self._blocks) % PORT_BLOCKS)
 
     def _guard_attempt(
         self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int, end: float
     ) -> PairResult:
-        """Make an attempt, and turn an unforeseen error into a failure of this pair, so that the others are still
-        measured."""
+        """Make one attempt. An unforeseen error becomes a failure of this pair, so that the other pairs are still
+        measured.
+        """
         try:
             return self._attempt(fabric, task, client, server, self._take_ports(), flow, end)
         except (ApiError, LeaseLost):
@@ -243,8 +244,9 @@ class PairMeasurement:
     def _attempt(
         self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int, flow: int, end: float
     ) -> PairResult:
-        """Run rping, then ib_write_bw, then the sweep where the intent has one; each only after the one before it
-        worked. Without RDMA devices, run iperf3 alone."""
+        """Run rping, then ib_write_bw, then the sweep if the intent asks for it, each only after the previous one
+        succeeded. Without RDMA devices, run only iperf3.
+        """
         result = PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail)
         if client.device is None or server.device is None:
             return self._measure_tcp(
@@ -336,7 +338,7 @@ class PairMeasurement:
     def _measure_bandwidth(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool, until: float
     ) -> tuple[typing.Optional[perftest.PerftestReport], PairResult, typing.Optional[Failure]]:
-        """Run ib_write_bw, and return its report, the result with its command, and the failure if there is one."""
+        """Run ib_write_bw. Return its report, the result with its command line, and the failure if there is one."""
         result = dataclasses.replace(
             result, queue_pairs=count_queue_pairs(fabric, (client.rate_gbps, server.rate_gbps))
         )
@@ -373,10 +375,10 @@ class PairMeasurement:
         until: float,
         judge: typing.Optional[Judge] = None,
     ) -> tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        """Run client and server, and return the client's result, and the failure of either end, or of its pod; see
-        client_server.
+        """Run client and server. Return the client's result, and the failure of either end or of its pod (see
+        client_server).
 
-        :param until: time by the clock at which the pair has spent its time
+        :param until: moment at which the time of the pair is spent
         """
         ends = (there[0], here[0])
         server, client = (functools.partial(self._pods.shell, end) for end in ends)
@@ -401,12 +403,12 @@ class PairMeasurement:
 
 
 def _find_ping_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Find why rping failed. Its client exits with 0 also where its server left it before a round trip was made."""
+    """Return the failure of rping. Its client exits with 0 even if the server left before a round trip was made."""
     return find_failure(result) or rping.short(result.output, commands.PINGS)
 
 
 def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Find why iperf3 failed. It exits with 0 also where its JSON has an error."""
+    """Return the failure of iperf3. It may exit with 0 although its JSON contains an error."""
     failure, error = find_failure(result), iperf3.error(result.output)
     return (
         classify(result.exit_code or 1, result.timed_out, error)
@@ -416,7 +418,7 @@ def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
 
 
 def fail_pair(fabric: Fabric, task: Task, failure: str, evidence: str) -> PairResult:
-    """Return the result of a measurement that gave no figure."""
+    """Return the result of a measurement without a figure."""
     return PairResult(
         fabric.name,
         task.client,

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Measurements between pods: rping and ib_write_bw between each two of them, or iperf3 where they have no RDMA device.
+"""Measures between pods: rping and ib_write_bw for each scheduled pair, or iperf3 if they have no RDMA device.
 
-Nothing of it is judged here but who is worth a second look; a failure is kept with its kind and the line that shows it.
+Results are judged only to choose pairs that are measured again. A failure is stored with its kind and the line of
+output that shows it.
 """
 
 from __future__ import annotations
@@ -80,9 +81,9 @@ OTHER_FLOWS = 32
 
 
 def plan_rounds(plan: Plan, seen: Facts = NOTHING) -> tuple[RoundPlan, ...]:
-    """Plan the rounds that are measured on each fabric, and their time.
+    """Plan the rounds of each fabric, and compute their durations.
 
-    :param seen: by which the ways between nodes are known
+    :param seen: facts from which the paths between nodes are known
     """
     return tuple(_plan_rounds_of(plan, fabric, seen) for fabric in plan.fabrics)
 
@@ -97,7 +98,7 @@ def _plan_rounds_of(plan: Plan, fabric: Fabric, seen: Facts) -> RoundPlan:
 
 
 class BandwidthRun:
-    """One run: no pod outlives it, whatever happens in between."""
+    """One run of the stage bandwidth. It removes its pods in all cases."""
 
     def __init__(
         self,
@@ -112,7 +113,7 @@ class BandwidthRun:
         """Prepare a run.
 
         :param seen: facts about the links of the HCAs, from which suspects are found
-        :param observers: of the run, by which hosts are measured
+        :param observers: observers of the run, through which hosts are measured
         """
         self._cluster = cluster
         self._observers = observers
@@ -129,10 +130,10 @@ class BandwidthRun:
         self._lost = LostPairs()
 
     def run(self) -> BandwidthFacts:
-        """Pods, measurements, removal: fabric after fabric, since all pods at the same time may ask for more than the
-        nodes have.
+        """Start the pods, measure and remove the pods, one fabric after the other, because the pods of all fabrics
+        together may ask for more than the nodes have.
 
-        :raises ApiError: the server cannot be reached before anything was made
+        :raises ApiError: the API server cannot be reached before a pod was created
         """
         leftovers = self._pods.remove()
         if leftovers:
@@ -204,14 +205,16 @@ class BandwidthRun:
         return results + self._retest(pool, fabric, usable, results, False)
 
     def _list_latency_steps(self, fabric: Fabric, rails: typing.Mapping[int, typing.Sequence[str]]) -> list[Step]:
-        """Rounds of pairs in which each port is once at least: one, or two of an odd number of nodes."""
+        """Return rounds of pairs in which each port occurs at least once: one round, or two for an odd number of nodes.
+        Empty if latency is not measured.
+        """
         if not fabric.bandwidth.latency or not carries_rdma(fabric):
             return []
         odd = any(len(nodes) % 2 for nodes in rails.values())
         return [step for step in steps(rails, fabric.bandwidth, 2 if odd else 1) if step]
 
     def _compute_latency_seconds(self, fabric: Fabric) -> float:
-        """Return the longest time that the latencies take, in seconds."""
+        """Return the longest duration of the latency measurements in seconds."""
         rails = dict.fromkeys(fabric_rails(fabric), self._plan.nodes)
         waves = sum(-(-len(step) // self._plan.parallel) for step in self._list_latency_steps(fabric, rails))
         return float(waves * (fabric.pods.limit_seconds + SERVER_LIMIT + SLACK))
@@ -219,8 +222,9 @@ class BandwidthRun:
     def _measure_latency(
         self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod]
     ) -> list[PairLatency]:
-        """Measure the latency of small messages once all rounds are over, so that no bandwidth is measured meanwhile.
-        Pairs with an end that is left out are not measured."""
+        """Measure the latency of small messages after all rounds, so that no bandwidth is measured at the same time.
+        Pairs with an excluded end are not measured.
+        """
         usable = {(item.rail, item.node): item for item in pods if not item.error and item.device is not None}
         rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
         found: list[PairLatency] = []
@@ -233,7 +237,7 @@ class BandwidthRun:
         return found
 
     def _compute_counted_seconds(self, fabric: Fabric, planned: RoundPlan) -> float:
-        """Return the longest time to measure with counters, in seconds."""
+        """Return the longest duration of the measurements with counters in seconds."""
         if planned.cover is None or self._observers is None:
             return 0.0
         return float((MOST_TESTS + PROBES) * (compute_most_seconds_of_a_pair(fabric) + 2 * (COUNTERS_LIMIT + SLACK)))
@@ -241,8 +245,9 @@ class BandwidthRun:
     def _measure_with_counters(
         self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult], planned: RoundPlan
     ) -> list[CountedPair]:
-        """Measure with counters where the figures name no link, and to see how the switches route: one test after the
-        other, since the data of others would be counted as well."""
+        """Measure with port counters, where the figures alone identify no link, and to find how the switches route. The
+        tests run one after the other, because the counters would include the data of another test.
+        """
         usable = {(item.rail, item.node): item for item in pods if not item.error}
         ways = find_paths_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
         if ways is None:
@@ -287,12 +292,13 @@ class BandwidthRun:
         return results
 
     def _choose_layers(self, fabric: Fabric) -> str:
-        """Return which pairs are measured layer by layer: without a value in the intent, suspects, where that starts
-        nothing that the run does not have."""
+        """Return which pairs are measured layer by layer. If the intent sets no value, these are the suspects, provided
+        that the run has observers.
+        """
         return fabric.bandwidth.layers or ("suspects" if self._observers is not None else "none")
 
     def _compute_layers_seconds(self, fabric: Fabric) -> float:
-        """Return the longest time that the layers take, in seconds: the pods live as long."""
+        """Return the longest duration of the layer measurements in seconds. The pods must live that long."""
         wanted, nodes = self._choose_layers(fabric), len(self._plan.nodes)
         number = {"none": 0, "suspects": MOST_PAIRS}.get(wanted, nodes * (nodes - 1) * len(fabric_rails(fabric)))
         return float(number * STEPS * (fabric.pods.limit_seconds + SERVER_LIMIT + 2 * SLACK))
@@ -300,7 +306,9 @@ class BandwidthRun:
     def _measure_layers(
         self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult]
     ) -> list[PairLayers]:
-        """One pair after the other, since two of them would share what each is to fill."""
+        """Measure pairs layer by layer, one after the other, because two pairs would share the links that each of them
+        must fill.
+        """
         wanted = self._choose_layers(fabric)
         if wanted == "none":
             # the suspects are not needed, and to find them takes time
@@ -321,8 +329,9 @@ class BandwidthRun:
     def _measure_by_links(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, ways: PathTable
     ) -> list[PairResult]:
-        """Rounds that use each link in both directions; then what is slow, over ways that are otherwise good, as long
-        as that tells more."""
+        """Measure rounds that use each link in both directions. Then measure slow tests again over paths whose other
+        links are good, as long as that narrows the cause.
+        """
         one_way = dataclasses.replace(fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one"))
         results: list[PairResult] = []
 
@@ -354,8 +363,9 @@ class BandwidthRun:
         ways: PathTable,
         measured: typing.Sequence[PairResult],
     ) -> list[PairResult]:
-        """Flows that are slow between leaves, once more as other flows of the same ends: these go over other links, as
-        the hash of the switches has it."""
+        """Measure slow flows between leaves again with other flow labels. The hash of the switches sends these over
+        other links.
+        """
         if not self._labelled:
             return []
         slow = collect_evidence(fabric, ways, tuple(usable.values()), measured, self._seen).slow
@@ -387,9 +397,10 @@ class BandwidthRun:
         measured: typing.Sequence[PairResult],
         with_figure_passes: bool,
     ) -> list[PairResult]:
-        """Return the ends that failed and never passed, with partners that passed.
+        """Measure ends that failed and never passed again, with partners that passed, and return these results.
 
-        :param with_figure_passes: a figure that is too low accuses a link, which has a finding already, and not an end
+        :param with_figure_passes: whether a pair with a figure counts as passed even if the figure is too low. A low
+            figure indicates a link, which has its own finding, and not an end
         """
         results = list(measured)
         for look in range(1, LOOKS + 1):
@@ -414,10 +425,10 @@ class BandwidthRun:
     def _measure_step(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step, flow: int = 0
     ) -> list[PairResult]:
-        """Measure pairs that share no end at the same time, and then those of them that are too slow once more. Those
-        with an end that is left out fail.
+        """Measure pairs that share no end at the same time, and then those that are too slow again. Pairs with an
+        excluded end fail.
 
-        :param flow: number of the flow of each pair, where its ends can choose one
+        :param flow: number of the flow of each pair, from which a flow label is computed if its ends support that
         """
 
         def both(task: Task) -> list[PairResult]:
@@ -442,7 +453,7 @@ class BandwidthRun:
         return f"{end[1]} rail {end[0]} is left out, since its pairs with {folded(self._lost.out[end], 4)} were lost"
 
     def _fail_left_out(self, fabric: Fabric, task: Task) -> PairResult:
-        """Return the result of a pair with an end that is left out."""
+        """Return the failed result of a pair with an excluded end."""
         client = task.client_end in self._lost.out
         kind, why = LEFT_OUT[0 if client else 1], self._explain_left_out(task.client_end if client else task.server_end)
         return fail_pair(fabric, task, kind, why)
@@ -450,8 +461,9 @@ class BandwidthRun:
     def _measure_wider(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult]
     ) -> list[PairResult]:
-        """Return the results of a step, with those of a second measurement where a pair is too slow. The orders of a
-        pair run one after the other."""
+        """Return the results of a step. Pairs that are too slow are measured a second time with more queue pairs. Both
+        directions of a pair run one after the other.
+        """
         if self._too_slow is None:
             return list(measured)
         found = self._too_slow.choose(measured)

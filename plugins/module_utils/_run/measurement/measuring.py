@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The namespace in which pods measure comes and goes with a measurement, with a NetworkPolicy and a copy of each
-network that is measured.
+"""Creates and removes the namespace of the measuring pods, with a NetworkPolicy and a copy of each measured network.
 
-Whoever works here holds the Lease of the cluster (_ansible/lease.py). So no other run is alive, and a namespace that is
-there is that of a dead one, or prepared.
+The caller holds the Lease of the cluster (_ansible/lease.py). Therefore no other run is active, and an existing
+namespace is a leftover or was prepared by an admin.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _OURS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
 
 
 class ForeignMeasuringNamespace(RdmaError):
-    """A namespace of that name is somebody else's."""
+    """The error that a namespace of this name exists and is not for the measurement."""
 
     def __init__(self) -> None:
         seen = (
@@ -52,9 +51,9 @@ class ForeignMeasuringNamespace(RdmaError):
 
 @dataclasses.dataclass(frozen=True)
 class Seats:
-    """Where pods measure.
+    """The fabrics on which pods measure.
 
-    :ivar fabrics: as the pods see them: in the namespace of the measurement
+    :ivar fabrics: fabrics with their networks in the namespace of the measurement
     :ivar refused: fabrics on which no pod may measure, by name
     """
 
@@ -68,7 +67,7 @@ class MeasuringNamespace:
     def __init__(
         self, cluster: Cluster, run: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
     ) -> None:
-        """:param limit: seconds that the removal of what is left of an earlier measurement may take"""
+        """:param limit: longest duration in seconds of the removal of a leftover namespace"""
         self._cluster = cluster
         self._run = run
         self._limit = limit
@@ -76,13 +75,13 @@ class MeasuringNamespace:
         self._pause = pause
 
     def take(self) -> bool:
-        """Make the namespace, or take the one that an admin has prepared: whether it is the collection's own.
+        """Create the namespace, or use the one that an admin has prepared. Return whether the collection created it.
 
-        An own one that is there is deleted and made anew, whatever is in it.
+        A leftover namespace of the collection is deleted with all its contents and created again.
 
-        :raises ForeignNamespace: it is somebody else's
-        :raises RdmaError: what is left of an earlier measurement does not go
-        :raises ApiError: the server cannot be reached, or the user may not make it
+        :raises ForeignMeasuringNamespace: the namespace is not for the measurement
+        :raises RdmaError: the leftover namespace is not removed in time
+        :raises ApiError: the API server cannot be reached, or the user may not create the namespace
         """
         if self._clear() == "prepared":
             return False
@@ -98,7 +97,9 @@ class MeasuringNamespace:
         return True
 
     def _clear(self) -> str:
-        """Remove what is left of an earlier measurement: whose the namespace was."""
+        """Remove the leftovers of an earlier measurement. Return the owner that the namespace had; ``none`` if it did
+        not exist.
+        """
         found = self._find()
         if found is None:
             return "none"
@@ -115,11 +116,11 @@ class MeasuringNamespace:
         return whose
 
     def leave(self) -> None:
-        """Ask for the removal of the namespace with all that is in it, and wait for nothing; of a prepared one the
-        networks and the NetworkPolicy go.
+        """Request the deletion of the namespace with all its contents, and do not wait. In a prepared namespace, delete
+        only the networks and the NetworkPolicy.
 
-        An API server that is away must not hide what was measured: the next measurement and a teardown remove what
-        stays.
+        Errors of the API server are ignored, so that they do not hide the results. The next measurement or a teardown
+        removes the remaining objects.
         """
         with contextlib.suppress(RdmaError):
             found = self._find()
@@ -132,10 +133,12 @@ class MeasuringNamespace:
                 self._remove_own()
 
     def restrict(self) -> None:
-        """Have the pods of this run alone connect to those that measure, before any of them is made.
+        """Create the NetworkPolicy that admits connections from pods of this run only, before any measuring pod is
+        created.
 
-        :raises ApiError: the server cannot be reached, or the user may not make the NetworkPolicy
-        :raises RdmaError: one of this name is not the collection's, or the server made another one of ours
+        :raises ApiError: the API server cannot be reached, or the user may not create the NetworkPolicy
+        :raises RdmaError: a NetworkPolicy of this name is not managed by linerate.rdma, or a webhook changed the new
+            one
         """
         wanted = render_policy(self._run)
         title, found = f"NetworkPolicy {NAMESPACE}/{POLICY}", read_existing(self._cluster, wanted)
@@ -158,7 +161,7 @@ class MeasuringNamespace:
             raise RdmaError(seen, f"See what changes it: kubectl get networkpolicy -n {NAMESPACE} {POLICY} -o yaml")
 
     def _remove_own(self) -> None:
-        """Remove what runs make in a prepared namespace beside pods."""
+        """Remove the objects that runs create in a prepared namespace, except pods."""
         self._remove_copies()
         found = read_existing(self._cluster, render_policy(self._run))
         if found is not None and ours(found):
@@ -214,12 +217,12 @@ def measuring(
     run: str,
     stays: bool = False,
 ) -> typing.Iterator[Seats]:
-    """The namespace with the networks and an account whose pods are admitted, while pods are made and measure. No other
-    pods connect to them, where the cluster's network obeys a NetworkPolicy.
+    """Yield the namespace with its networks and an account whose pods are admitted, while the body creates pods and
+    measures. Other pods cannot connect to them if the network of the cluster enforces NetworkPolicies.
 
-    :param shared: what all fabrics share
-    :param stays: the namespace stays afterwards, with the pods in it, unless something fails
-    :raises RdmaError: see Place.take and Place.restrict
+    :param shared: settings of the cluster that all fabrics share
+    :param stays: whether the namespace and its pods remain afterwards; after an error they are removed
+    :raises RdmaError: as in MeasuringNamespace.take and MeasuringNamespace.restrict
     """
     try:
         own = place.take()
@@ -247,8 +250,9 @@ def _prepare_fabrics(
 
 
 def _find_missing_prerequisite(fabric: Fabric, own: bool) -> typing.Optional[Refusal]:
-    """What the intent names and an own namespace has not: it is made empty, and no secret is read to be copied into
-    it."""
+    """Return a refusal if the intent names secrets or an account that a namespace of the collection does not contain.
+    It is created empty, and no secret is read to copy it. None otherwise.
+    """
     named = (
         [f"pods.image_pull_secrets: {', '.join(fabric.pods.image_pull_secrets)}"]
         if fabric.pods.image_pull_secrets
@@ -259,7 +263,11 @@ def _find_missing_prerequisite(fabric: Fabric, own: bool) -> typing.Optional[Ref
 
 
 def _copy_network(cluster: Cluster, fabric: Fabric, shared: ClusterIntent, run: str) -> typing.Optional[Refusal]:
-    """Make the copy of a fabric's network, or say why there is none."""
+    """Copy the network of a fabric into the namespace of the measurement. Return the reason if that is refused; None
+    otherwise.
+
+    :raises ApiError: the API server cannot be reached
+    """
     if not attachment_kind(fabric):
         return None
     wanted = fabric.network

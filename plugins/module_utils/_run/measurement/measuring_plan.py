@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of a measurement between pods, and the pods of a run that starts none."""
+"""The plan of a measurement between pods, and placeholders for the pods of a run that starts none."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ class Plan:
     """A plan of measurements between pods.
 
     :ivar nodes: names of the nodes
-    :ivar rails: which HCA is on which rail. A node that is missing has one rail, of whatever HCA
-    :ivar parallel: pairs that are measured at once, at most
-    :ivar pod_seconds: limit of the wait for the pods. Their removal takes as long at most, and ``GONE_SECONDS``
-    :ivar run: who owns the pods
+    :ivar rails: rail of each HCA by fabric and node. A node that is missing has one rail on any HCA
+    :ivar parallel: largest number of pairs that are measured at once
+    :ivar pod_seconds: limit in seconds of the wait for the pods. Their removal may take as long, at most
+        ``GONE_SECONDS``
+    :ivar run: id of the run that owns the pods
     :ivar refused: fabrics on which no pod may measure, by name
     """
 
@@ -53,19 +54,20 @@ class Plan:
 
     @property
     def draw_seconds(self) -> float:
-        """Limit of the pods of one node, over all rounds in which its rails are looked for."""
+        """Limit in seconds of the pods of one node, over all rounds that search for its rails."""
         return _DRAWS * self.pod_seconds
 
     @property
     def removal_seconds(self) -> float:
-        """Limit of the removal of pods. A long wait for images is no reason to wait as long for a node that doesn't end
-        its pod."""
+        """Limit in seconds of the removal of pods. A long wait for images does not extend the wait for a node that does
+        not end its pod.
+        """
         return min(self.pod_seconds, GONE_SECONDS)
 
 
 @contextlib.contextmanager
 def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
-    """Give threads for work on so many pods at once."""
+    """Yield a pool with this many threads. If the body fails, do not wait for running tasks."""
     pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel))
     try:
         yield pool
@@ -77,7 +79,7 @@ def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecu
 
 
 def explain_lacking(resource: str, node: str, known: typing.Mapping[str, ClusterNode]) -> str:
-    """Explain why a node can have no pod that asks for a resource."""
+    """Explain why a node cannot run a pod that asks for a resource."""
     if node not in known:
         return "the cluster knows no such node"
     why = known[node].not_ready
@@ -85,17 +87,19 @@ def explain_lacking(resource: str, node: str, known: typing.Mapping[str, Cluster
 
 
 def list_all_unstarted(plan: Plan, reason: str) -> tuple[RdmaPod, ...]:
-    """Return the pods of a run that starts none, each with the reason."""
+    """Return placeholders for the pods of a run that starts none, each with the reason."""
     return tuple(item for fabric in plan.fabrics for item in list_unstarted(plan, fabric, reason))
 
 
 def list_unstarted(plan: Plan, fabric: Fabric, reason: str, cause: str = "") -> typing.Iterator[RdmaPod]:
-    """Yield a pod for each node and rail of a fabric that starts none, each with the reason."""
+    """Yield a placeholder for the pod of each node and rail of a fabric on which no pod is started, each with the
+    reason.
+    """
     for node in plan.nodes:
         for rail in fabric_rails(fabric):
             yield RdmaPod(fabric.name, node, "", NAMESPACE, error=reason, rail=rail, cause=cause)
 
 
 def may_return(error: ApiError) -> bool:
-    """Return whether the API server may be back in a moment."""
+    """Return whether an error of the API server may be temporary."""
     return error.status == 0 or error.passing

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs the pods that prove how much memory a container may lock, one a node and fabric, and reads what they found. They
-are removed in any case."""
+"""Runs the pods that prove how much memory a container may lock, one for each node and fabric, and reads their results.
+The pods are removed in all cases.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +35,11 @@ PARALLEL = 32
 
 @dataclasses.dataclass(frozen=True)
 class MemlockTask:
-    """:ivar limit: seconds until all pods must have ended
-    :ivar run: who owns the pods
-    :ivar refused: fabrics on which no pod may be made, by name
+    """The proofs to run.
+
+    :ivar limit: seconds within which all pods must end
+    :ivar run: id of the run that owns the pods
+    :ivar refused: fabrics on which no pod may be created, by name
     """
 
     fabrics: tuple[Fabric, ...]
@@ -49,7 +52,7 @@ class MemlockTask:
 
 
 class Prover:
-    """One run."""
+    """One run of the proofs."""
 
     def __init__(
         self, cluster: Cluster, task: MemlockTask, clock: Clock, pause: typing.Callable[[float], None]
@@ -63,9 +66,9 @@ class Prover:
         self._uids: dict[tuple[str, str], str] = {}
 
     def run(self) -> tuple[MemlockProof, ...]:
-        """Return a proof, or why there is none, of each RDMA fabric on each node.
+        """Return a proof, or the reason why there is none, for each fabric on each node.
 
-        :raises ApiError: the server cannot be reached
+        :raises ApiError: the API server cannot be reached
         """
         known = {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
         proofs: dict[tuple[str, str], MemlockProof] = {}
@@ -92,8 +95,9 @@ class Prover:
         return tuple(proofs[fabric.name, name] for fabric in self._task.fabrics for name in self._task.nodes)
 
     def _create(self, made: Resource) -> str:
-        """Create the pod, and return why it was refused. One that a stopped run has left is removed first: its result
-        is of another time."""
+        """Create the pod. Return the reason if the API server refuses it; empty otherwise. A leftover pod of the same
+        name is removed first, because its result is outdated.
+        """
         self._remove([made])
         try:
             metadata = self._cluster.create(made)["metadata"]
@@ -127,7 +131,10 @@ class Prover:
                 self._pause(LOOK)
 
     def _look(self, fabric: str, node: str, namespace: str, name: str, over: bool) -> typing.Optional[MemlockProof]:
-        """None while the pod still has time."""
+        """Return the proof of a pod, or its failure; None while the pod still has time.
+
+        :param over: whether the time of all pods is over
+        """
         subject = f"{namespace}/{name}"
         try:
             found = self._cluster.get("Pod", namespace, name)
@@ -150,7 +157,9 @@ class Prover:
         return None
 
     def _remove(self, pods: typing.Iterable[Resource]) -> None:
-        """A pod that stays holds a virtual function, so its end is waited for; what was proven is told all the same."""
+        """Delete the pods, and wait up to ``REMOVAL`` seconds until they are gone, because a remaining pod holds a
+        virtual function. Errors of the API server are ignored, so that the proofs are returned.
+        """
         names = [(made["metadata"]["namespace"], made["metadata"]["name"]) for made in pods]
         with contextlib.suppress(ApiError):
             left = [
@@ -163,7 +172,9 @@ class Prover:
                     self._pause(LOOK)
 
     def _only(self, item: tuple[str, str]) -> typing.Optional[dict[str, str]]:
-        """Return the pod that this run made; whatever has the name, before it made one."""
+        """Return the uid of the pod that this run created, as the precondition of a deletion. None, which matches any
+        pod of the name, before this run created one.
+        """
         return {"uid": self._uids[item]} if item in self._uids else None
 
     def _there(self, namespace: str, name: str) -> bool:

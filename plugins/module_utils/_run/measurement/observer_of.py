@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The observer of a node, through which a stage measures on its host."""
+"""Finds the observer of a node, through which a stage measures on the host."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ..._model.kubernetes.observers import Observer, ObserversFacts
 
 
 def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[str, Observer]:
-    """Return its namespace, and itself.
+    """Return the namespace of the observers, and the observer of a node.
 
-    :param observers: of the run; None: it has none
-    :raises RdmaError: there is none that is ready
+    :param observers: observers of the run; None if it has none
+    :raises RdmaError: the node has no ready observer
     """
     if observers is None:
         raise RdmaError("this run has no observers, through which alone a host is measured")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Inspect a pod: find the RDMA device of its virtual function, its address, its rail and its rates."""
+"""Inspects a pod: finds the RDMA device of its virtual function, its address, its rail and its rates."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LOOKS = 3
 
 
 class PodInspector:
-    """Inspects pods of one run that are ready."""
+    """The inspection of the ready pods of one run."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class PodInspector:
     ) -> None:
         """Prepare the inspections of a run.
 
-        :param open_shell: opens a shell in a pod, given the PCI address of its function, as far as it is known
+        :param open_shell: opens a shell in a pod, given the PCI address of its function, or an empty text if unknown
         :param await_api: waits until the API server answers
         :param find_fate: returns the failure of a pod that is gone
         """
@@ -58,9 +58,9 @@ class PodInspector:
         self._find_fate = find_fate
 
     def inspect(self, fabric: Fabric, item: RdmaPod, found: Resource) -> tuple[RdmaPod, float]:
-        """Inspect a pod. An unforeseen error is an error of this pod.
+        """Inspect a pod. An unforeseen error becomes the error of this pod.
 
-        :returns: the pod with what was found, and the seconds that it took
+        :returns: the pod with the results, and the duration of the inspection in seconds
         """
         begun = self._clock()
         try:
@@ -130,9 +130,9 @@ class PodInspector:
         )
 
     def _read_greeting(self, item: RdmaPod, pci: str) -> CommandResult:
-        """Read the first output of the pod's shell. If the API server went away meanwhile, wait for it and ask anew.
+        """Read the first output of the pod's shell. If the connection is lost, wait for the API server and try again.
 
-        :raises ApiError: the pod is not there or does not run
+        :raises ApiError: the pod does not exist or does not run
         """
         for left in reversed(range(_LOOKS)):
             try:
@@ -148,12 +148,13 @@ class PodInspector:
 
     @property
     def _look_seconds(self) -> float:
-        """Limit of the look into a pod."""
+        """Limit of the inspection of a pod in seconds."""
         return max(PROBE_LIMIT, _LOOK_PART * self._plan.pod_seconds)
 
     def _find_shared_function(self, fabric: Fabric, node: str) -> typing.Optional[str]:
-        """Find the PCI address of the one function whose RDMA device all pods of a node share; the interface in the pod
-        has none of its own."""
+        """Find the PCI address of the function whose RDMA device all pods of a node share, because the interface in the
+        pod has no PCI address. None for other profiles.
+        """
         return (
             next(iter(self._plan.rails.get(fabric.name, {}).get(node, {})), None)
             if fabric.profile == "rdma_shared"
@@ -161,8 +162,9 @@ class PodInspector:
         )
 
     def _put_on_rail(self, fabric: Fabric, item: RdmaPod) -> RdmaPod:
-        """Return the pod with the rail of its HCA. Where nodes have one HCA it needs no name, but if both are known
-        they must agree."""
+        """Return the pod with the rail of its HCA, or with an error if its HCA is not on a rail of the fabric. If nodes
+        have one HCA, the HCA need not be known, but if it is, it must match.
+        """
         rails = self._plan.rails.get(fabric.name, {}).get(item.node, {})
         # a function that a pod gets as a whole is the HCA itself
         function = item.physical_function or (item.pci if fabric_rails(fabric).stop > 1 or moves(fabric) else None)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Wait until pods are ready, or find why one is not."""
+"""Waits until pods are ready, or finds out why a pod is not."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _EVENTS = 200
 
 
 def explain_unready(stand: PodState) -> str:
-    """Explain why a pod that was ready is ready no more; empty where it still is."""
+    """Explain why a pod that was ready is no longer ready; empty if it still is."""
     if stand.phase == "ready":
         return ""
     return "it is ready no more, as when its node is lost" if stand.phase == "waiting" else stand.detail
@@ -46,7 +46,7 @@ def find_node(item: Resource) -> str:
 
 
 def _note_leaving(leaving: dict[str, str], change: KindUpdate) -> None:
-    """Keep the nodes of pods that were deleted and have not ended yet, by their uid."""
+    """Update the nodes of pods that are deleted but have not ended yet, by the uid of the pod."""
     for item in change.items:
         uid = str(item["metadata"].get("uid"))
         if change.action != "drop" and item["metadata"].get("deletionTimestamp"):
@@ -56,8 +56,9 @@ def _note_leaving(leaving: dict[str, str], change: KindUpdate) -> None:
 
 
 def _find_host(event: Resource) -> str:
-    """Return the node of the writer of an Event; empty where it names none, as those of the scheduler and of multus. A
-    writer chooses all fields."""
+    """Return the node of the component that wrote an Event. Empty if the Event names none, as those of the scheduler
+    and of multus. The writer of an Event can set all these fields.
+    """
     source = event.get("source")
     host = source.get("host") if isinstance(source, dict) else ""
     if not host and event.get("reportingComponent") == "kubelet":
@@ -66,7 +67,7 @@ def _find_host(event: Resource) -> str:
 
 
 class ReadinessWait:
-    """Waits for pods of one run."""
+    """The wait for the pods of one run."""
 
     def __init__(
         self,
@@ -79,8 +80,8 @@ class ReadinessWait:
     ) -> None:
         """Prepare the waits of a run.
 
-        :param open_feed: gives news of pods
-        :param is_ours: returns whether a pod is of this run
+        :param open_feed: returns a feed of changes of pods
+        :param is_ours: returns whether this run created a pod
         """
         self._cluster = cluster
         self._plan = plan
@@ -95,10 +96,12 @@ class ReadinessWait:
         spent: typing.Optional[dict[str, float]] = None,
         together: bool = False,
     ) -> dict[str, PodOfNode]:
-        """Return each pod with its resource once it is ready, or with the error that kept it from there.
+        """Wait for pods. Return each pod by name, with its resource if it became ready, or with the error that
+        prevented it.
 
-        :param spent: seconds that the pods of each node took before; what they take now is added
-        :param together: once most are ready, the others have little more time: one kubelet holds all up otherwise
+        :param spent: seconds that the pods of each node took before; the duration of this wait is added
+        :param together: whether to shorten the wait for the remaining pods once most are ready, so that one kubelet
+            does not delay all others
         """
         done: dict[str, PodOfNode] = {}
         if not pods:
@@ -156,7 +159,9 @@ class ReadinessWait:
         return done
 
     def _guard_judge(self, item: RdmaPod, *state: typing.Any) -> typing.Optional[PodOfNode]:
-        """Judge a pod, and turn an unforeseen error into one of this pod: the kubelet of one node wrote its status."""
+        """Judge a pod. An unforeseen error becomes the error of this pod, because the kubelet of one node wrote its
+        status.
+        """
         try:
             return self._judge_pod(item, *state)
         except Exception as error:
@@ -171,11 +176,12 @@ class ReadinessWait:
         now: float,
         over: bool,
     ) -> typing.Optional[PodOfNode]:
-        """Return a pod with its resource if it is ready, or with its error if it will not be; None while it may be.
+        """Return a pod with its resource if it is ready, or with its error if it cannot become ready. None while it
+        still may.
 
-        :param since: suspect of each pod, and the time since when; it is changed
-        :param leaving: nodes with pods that were deleted and have not ended
-        :param over: the time of the pod is over
+        :param since: suspect state of each pod and when it began, by name of the pod; updated by this method
+        :param leaving: nodes with pods that are deleted but have not ended
+        :param over: whether the time of the pod is over
         """
         if found is None:
             return (dataclasses.replace(item, error="the API server does not show the pod"), {}) if over else None
@@ -204,7 +210,9 @@ class ReadinessWait:
         return dataclasses.replace(item, error=error, cause=cause), found
 
     def _find_last_warning(self, item: RdmaPod) -> str:
-        """Find the last warning of the kubelet about a pod: a failing CNI shows only in events."""
+        """Return the last warning Event of the node about a pod, because errors of a CNI appear only in Events; empty
+        if there is none.
+        """
         try:
             fields = f"involvedObject.kind=Pod,involvedObject.name={item.name},type=Warning"
             events = self._cluster.list("Event", item.namespace, fields=fields, most=_EVENTS).items

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Remove the pods of measurements."""
+"""Removes the pods of measurements."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ def name_with_namespace(item: Resource) -> str:
 
 
 def _explain_finalizers(item: Resource) -> str:
-    """Name the finalizers that keep the object of a pod of ours, and the command against them: this collection gives
-    pods no finalizer, and the kubelet of its node may have."""
+    """Return a text that names the finalizers which block the deletion of a measuring pod, and the command that removes
+    them; empty if there are none. The collection gives pods no finalizer, but the kubelet of a node may.
+    """
     found = item["metadata"].get("finalizers")
     if not isinstance(found, list) or not found:
         return ""
@@ -46,7 +47,7 @@ def _explain_finalizers(item: Resource) -> str:
 
 
 class PodRemoval:
-    """Removes the pods of all measurements."""
+    """The removal of the pods of all measurements."""
 
     def __init__(
         self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say
@@ -60,20 +61,20 @@ class PodRemoval:
         self.forced: list[str] = []
 
     def list_pods(self) -> tuple[Resource, ...]:
-        """List all pods of measurements. Pods of other namespaces that have their labels are those of tenants, or of an
-        earlier release: a teardown finds these.
+        """Return the pods of all measurements in the namespace of the measurement. Pods with the same labels in other
+        namespaces belong to tenants or to an earlier release, whose pods a teardown finds.
 
-        Mirror pods are what a kubelet shows, and makes anew whenever they are deleted.
+        Mirror pods are left out, because their kubelet creates them again after each deletion.
         """
         return self._cluster.list("Pod", NAMESPACE, SELECTOR, only=is_made_pod).items
 
     def remove(self) -> tuple[str, ...]:
-        """Delete all pods of this run, and of runs that were interrupted, and wait until they are gone.
+        """Delete all pods of this run and of interrupted runs, and wait until they are gone.
 
-        A pod that does not go in time is deleted without the word of its node, so that no node ends the measurement of
-        all others.
+        A pod that does not end in time is deleted without a confirmation of its node, so that no node blocks the
+        measurement of all others.
 
-        :returns: the names of those that were there
+        :returns: names of the pods that existed
         """
         found = self.list_pods()
         for item in found:
@@ -94,7 +95,9 @@ class PodRemoval:
         return tuple(sorted(forced.get(item["metadata"]["uid"]) or name_with_namespace(item) for item in found))
 
     def _force(self, item: Resource) -> str:
-        """Delete the object of a pod that does not go, whatever its node says, and return a sentence about it."""
+        """Delete the object of a pod that does not end, without a confirmation of its node. Report and return a
+        sentence about it.
+        """
         metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
         self._cluster.delete(
             "Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]}
@@ -114,8 +117,9 @@ class PodRemoval:
         return sentence
 
     def _delete_of_lost_nodes(self, left: typing.Iterable[Resource]) -> None:
-        """Delete the objects of pods whose nodes are lost: no kubelet reports that they ended, and a kubelet that comes
-        back ends the containers of pods that have no object."""
+        """Delete the objects of pods whose nodes are not ready. No kubelet reports the end of these pods, and a kubelet
+        that returns ends containers of pods that have no object.
+        """
         living = {node.name for node in map(kubernetes.node, self._cluster.list("Node").items) if node.ready}
         for item in left:
             metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
@@ -129,11 +133,11 @@ class PodRemoval:
 def remove_pods(
     cluster: Cluster, seconds: float, clock: Clock, pause: typing.Callable[[float], None], say: Say = lambda line: None
 ) -> tuple[str, ...]:
-    """Remove the pods of an earlier run before its namespace: a namespace does not go before its pods, and their nodes
-    may be lost.
+    """Remove the pods of an earlier run before its namespace, whose deletion waits for its pods, even if their nodes
+    are lost.
 
-    :param seconds: that their removal may take
-    :returns: namespace and name of those that were there
-    :raises ApiError: the server cannot be reached
+    :param seconds: longest duration of the removal
+    :returns: namespace and name of the pods that existed
+    :raises ApiError: the API server cannot be reached
     """
     return PodRemoval(cluster, Plan((), ClusterIntent(), (), pod_seconds=seconds), clock, pause, say).remove()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The whole life of the pods that measure: started, awaited, looked into, told apart by rail, and removed."""
+"""The lifecycle of the measuring pods: start, wait, inspect, assign to rails, and remove."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _DELETED = "was deleted"
 
 
 def _explain_loss(item: Resource, dropped: bool) -> str:
-    """Explain why a pod that was ready is lost; empty where it is not."""
+    """Explain why a pod that was ready is lost; empty if it is not."""
     try:
         return _DELETED if dropped else explain_unready(state_of_pod(item))
     except Exception as error:
@@ -60,10 +60,10 @@ def _make_failure(item: RdmaPod, detail: str) -> Failure:
 
 
 class MeasuringPods:
-    """The pods of one run.
+    """The measuring pods of one run.
 
-    The run holds the Lease of the cluster (_ansible/lease.py). So no other run is alive, and the pods of others are
-    left over.
+    The run holds the Lease of the cluster (_ansible/lease.py). Therefore no other run is active, and pods of other runs
+    are leftovers.
     """
 
     def __init__(
@@ -94,14 +94,14 @@ class MeasuringPods:
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
-        """The cluster's nodes by name, read once for all fabrics."""
+        """Nodes of the cluster by name, read once for all fabrics."""
         return {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
 
     def start(self, pool: concurrent.futures.Executor, fabric: Fabric, seconds: float = 0.0) -> tuple[RdmaPod, ...]:
-        """Start one pod a node and rail of the fabric.
+        """Start one pod for each node and rail of the fabric, and wait until they are ready.
 
-        :param seconds: the longest time of their work
-        :returns: each pod, or the reason why there is none
+        :param seconds: longest duration of the measurements in the pods
+        :returns: each pod, with the reason as its error if it cannot be used
         """
         refusal = self._plan.refused.get(fabric.name)
         if refusal is not None:
@@ -128,24 +128,27 @@ class MeasuringPods:
         return tuple(pods)
 
     def _listen(self) -> None:
-        """Start the thread that learns which pods are lost, once."""
+        """Start the thread that detects lost pods, if it does not run yet."""
         if self._heard is None:
             self._heard = self._open_feed()
             self._heard.start()
             threading.Thread(target=self._hear, args=(self._heard,), daemon=True).start()
 
     def _open_feed(self) -> WatchFeed:
-        """Open a feed of the changes of our pods. In other namespaces tenants give names and labels as they like."""
+        """Open a feed of changes of the measuring pods. It covers only their namespace, because tenants choose names
+        and labels freely in others.
+        """
         return WatchFeed(self._cluster, {"Pod": NAMESPACE}, ("Pod",), SELECTOR, only={"Pod": is_made_pod})
 
     def _is_ours(self, found: Resource) -> bool:
-        """Return whether this run has made a pod, and not another run one of that name."""
+        """Return whether this run created a pod, rather than another run one of the same name."""
         uid = found["metadata"].get("uid")
         return uid is not None and uid == self._uids.get(name_of(found))
 
     def _hear(self, feed: WatchFeed) -> None:
-        """Keep the pods that are lost during the measurement. A node that dies ends no connection, and each command
-        there would be awaited to the end of its time."""
+        """Record the pods that are lost during the measurement. A node that dies closes no connection, so each command
+        there would be awaited until its time limit. Runs in a thread.
+        """
         while not self._over:
             change = feed.get(1.0)
             for item in change.items if change is not None and change.action in ("replace", "put", "drop") else ():
@@ -159,13 +162,16 @@ class MeasuringPods:
         feed.stop()
 
     def gone(self, *pods: RdmaPod) -> typing.Optional[Failure]:
-        """Return the failure of the first of these pods that was ready and is so no more, as far as that is known."""
+        """Return the failure of the first of these pods that was ready and no longer is, from the watch; None if all
+        still are.
+        """
         found = next(((item, self._gone[item.name]) for item in pods if item.name in self._gone), None)
         return _make_failure(*found) if found is not None else None
 
     def discard(self, pool: concurrent.futures.Executor, pods: typing.Iterable[RdmaPod]) -> None:
-        """Delete pods that are of no more use, and wait for none of them. What cannot be deleted now is deleted with
-        the others at the end."""
+        """Delete pods that are no longer needed, and do not wait. Pods that cannot be deleted now are deleted with the
+        others at the end.
+        """
         list(pool.map(self._discard, [item for item in pods if item.name]))
 
     def _draw(
@@ -173,9 +179,9 @@ class MeasuringPods:
     ) -> list[RdmaPod]:
         """Start pods until each rail of each node has one.
 
-        The device plugin chooses the virtual function of a pod. So as many pods are started as a node has HCAs,
-        and again as many, until each rail has one: with V functions on each of H HCAs, (H - 1) x V + 1 pods have them
-        all. Those that are too many go at once.
+        The device plugin chooses the virtual function of a pod. So many pods are started as a node has HCAs, and as
+        many again, until each rail has one. With V functions on each of H HCAs, (H - 1) x V + 1 pods cover all HCAs.
+        Surplus pods are deleted at once.
         """
         hcas = fabric_rails(fabric).stop
         most = {
@@ -223,7 +229,7 @@ class MeasuringPods:
         return chosen
 
     def _choose(self, fabric: Fabric, node: str, rail: int, pods: typing.Sequence[RdmaPod], spent: float) -> RdmaPod:
-        """Return the pod of one rail, or the reason why there is none."""
+        """Return the pod of one rail. Its error gives the reason if there is none."""
         broken = next((item for item in pods if item.error), None)
         mine = next((item for item in pods if item.rail == rail and not item.error), None)
         if mine is not None:
@@ -243,10 +249,10 @@ class MeasuringPods:
     def start_whole(
         self, pool: concurrent.futures.Executor, fabric: Fabric, wanted: typing.Mapping[str, Resource]
     ) -> list[PodOfNode]:
-        """Start a pod on each node that takes all of its rails; return each with its resource, or with the reason why
-        it can't be used.
+        """Start a pod on each node that takes all of its rails. Return each pod with its resource, or with the reason
+        why it cannot be used.
 
-        :param wanted: the pod of each node
+        :param wanted: definition of the pod of each node
         """
         refusal = self._plan.refused.get(fabric.name)
         if refusal is not None:
@@ -261,15 +267,16 @@ class MeasuringPods:
         return [ready.get(item.name, (item, {})) for item in made]
 
     def _create(self, fabric: Fabric, node: str, number: int, seconds: float) -> RdmaPod:
-        """Make a pod of one rail."""
+        """Create a pod of one rail."""
         lifetime = max(LIFETIME_SECONDS, int(seconds + self._plan.pod_seconds))
         return self._create_until_known(
             fabric, node, pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime)
         )
 
     def _create_until_known(self, fabric: Fabric, node: str, wanted: Resource) -> RdmaPod:
-        """Make a pod. The answer of an API server that is away counts only when it does not come back in
-        ``pod_seconds``."""
+        """Create a pod, or return it with the error of the API server. Retry for up to ``pod_seconds`` while the API
+        server is unavailable.
+        """
         result = RdmaPod(fabric.name, node, name_of(wanted), fabric.network.namespace)
         end, lost = self._clock() + self._plan.pod_seconds, False
         while True:
@@ -289,8 +296,9 @@ class MeasuringPods:
             self.await_api()
 
     def _explain_taken(self, item: RdmaPod, error: ApiError) -> RdmaPod:
-        """Explain why the name of a pod is taken: by a pod of an earlier run, or by a mirror pod of a kubelet, which no
-        deletion ends."""
+        """Explain why the name of a pod is in use: by a pod of an earlier run, or by a mirror pod of a kubelet, which
+        no deletion ends.
+        """
         try:
             found = self._cluster.get("Pod", item.namespace, item.name)
         except ApiError:
@@ -304,10 +312,11 @@ class MeasuringPods:
         )
 
     def _make(self, wanted: Resource, lost: bool) -> Resource:
-        """Create a pod, or find the one that an earlier request has created.
+        """Create a pod, or return the one that an earlier request has created.
 
-        :param lost: the answer to an earlier request for it got lost, so that it may have been made then: it carries
-            the label of this run. So may a mirror pod, by which the kubelet of another node would answer for this one
+        :param lost: whether the answer to an earlier request was lost, so that the pod may exist. It is recognized by
+            the label of this run. A mirror pod is refused, because the kubelet of another node could create it with
+            that label
         """
         try:
             return self._cluster.create(wanted)
@@ -328,9 +337,10 @@ class MeasuringPods:
             return found
 
     def shell(self, item: RdmaPod, pci: str = "") -> Shell:
-        """Return the connection to a pod; a broken one is opened anew.
+        """Return the connection to a pod, and open it again if it is broken.
 
-        :raises ApiError: the pod is not there or does not run
+        :param pci: PCI address of the pod's function; empty if unknown
+        :raises ApiError: the pod does not exist or does not run
         """
         if self._over:
             raise ApiError(0, "Interrupted", "the run is over", f"exec in pod {item.name}")
@@ -352,12 +362,13 @@ class MeasuringPods:
                 self._cluster.delete("Pod", item.namespace, item.name, grace_seconds=1, only={"uid": uid})
 
     def remove(self) -> tuple[str, ...]:
-        """Delete all pods of this run, and of runs that were interrupted; return the names of those that were there."""
+        """Delete all pods of this run and of interrupted runs, and return the names of the pods that existed."""
         return self._removal.remove()
 
     def await_api(self) -> None:
-        """Wait until the API server answers, at most ``pod_seconds``: what is tried while it is away would say
-        nothing."""
+        """Wait until the API server answers, at most ``pod_seconds``. Measurements in the meantime would prove
+        nothing.
+        """
         since = self._clock()
         with self._asking:
             while self._answered < since and not self._over and self._clock() < since + self._plan.pod_seconds:
@@ -370,14 +381,15 @@ class MeasuringPods:
                 self._answered = self._clock()
 
     def leave(self) -> None:
-        """Close the connections; the pods stay."""
+        """Close the connections. The pods remain."""
         self._over = True
         for shell in list(self._shells.values()):
             shell.close()
 
     def end(self) -> tuple[str, ...]:
-        """Close the connections, remove the pods, and return those that are still there. An API server that is away
-        then must not hide what was measured."""
+        """Close the connections, remove the pods, and return the pods that still exist. Errors of the API server are
+        returned as text, so that they do not hide the results.
+        """
         self.leave()
         end = self._clock() + self._plan.pod_seconds
         while True:
@@ -390,8 +402,9 @@ class MeasuringPods:
             self._pause(1.0)
 
     def fate(self, *pods: RdmaPod) -> typing.Optional[Failure]:
-        """Return the failure of the first of these pods that is gone or about to go: evicted, deleted, its node
-        lost."""
+        """Ask the API server for these pods. Return the failure of the first one that is gone or ending: evicted,
+        deleted, or its node lost. None otherwise.
+        """
         for item in pods:
             try:
                 found = self._cluster.get("Pod", item.namespace, item.name)

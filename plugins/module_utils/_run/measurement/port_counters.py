@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A pair measured once more, with the counters of the ports on its way read before and after: in the observer of the
-node that saw the fabric. Whatever keeps them from being read is told, and no error. Nothing of it is judged here."""
+"""Measures a pair again, and reads the counters of the ports on its path before and after, in the observer of the node
+that discovered the fabric. If the counters cannot be read, the result contains the reason. Judges no result.
+"""
 
 from __future__ import annotations
 
@@ -32,28 +33,29 @@ _Readings = dict[tuple[int, int], PortCounters]
 
 
 class Counters:
-    """Of the ports of one fabric."""
+    """The port counters of one fabric."""
 
     def __init__(
         self, cluster: Cluster, seat: VantagePort, observers: typing.Optional[ObserversFacts], clock: Clock
     ) -> None:
-        """:param seat: where the fabric was seen from
-        :param observers: of the run; None: it has none
+        """:param seat: node and port from which the fabric was discovered
+        :param observers: observers of the run; None if it has none
         """
         self._cluster, self._seat, self._observers, self._clock = cluster, seat, observers, clock
         self._shell: typing.Optional[Shell] = None
 
     def close(self) -> None:
-        """Leave the observer."""
+        """Close the connection to the observer."""
         if self._shell is not None:
             self._shell.close()
 
     def measure(
         self, pair: PairResult, ports: typing.Sequence[Port], measure: typing.Callable[[], PairResult]
     ) -> CountedPair:
-        """Read, measure, read again. Without a first reading nothing is measured.
+        """Read the counters, measure, and read them again. If the first reading fails, do not measure.
 
-        :param ports: that are read, where they have a LID
+        :param ports: ports to read; those without a known LID are reported as unread
+        :param measure: measures the pair
         """
         result = CountedPair(
             pair.fabric, pair.client, pair.server, pair.rail, self._seat.node, server_rail=pair.server_rail
@@ -97,9 +99,9 @@ class Counters:
         return compute_growth(guid, number, before.get((lid, number)), after.get((lid, number)), words.get(lid, ""))
 
     def _read(self, asked: typing.Mapping[int, typing.Sequence[int]]) -> tuple[_Readings, dict[int, str]]:
-        """Read the ports that answered, and what was complained of at each LID.
+        """Read the counters. Return those of the ports that answered, and the messages of the tool for each LID.
 
-        :raises RdmaError: none can be asked
+        :raises RdmaError: the observer cannot be used
         """
         shell = self._open()
         shell.start(counters.read(self._seat.device, self._seat.port, asked))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The BMCs of nodes, for who rolls nodes: whether each is the node's, what of the BIOS differs, setting it, and a
-reset."""
+"""The BIOS of nodes as a source of a roll, read and written through their BMCs: verify that each BMC belongs to its
+node, compare settings, write them, and reset the node.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +31,10 @@ _CYCLES = ("PowerCycle", "ForceRestart")
 class BiosSource:
     """The BIOS of each node that has a BMC.
 
-    :param errors: by node: why its BMC can't even be asked
-    :param may: what each write is asked about
-    :param seconds: that one BMC has in all, each time
+    :param errors: why a BMC cannot be contacted at all, by node
+    :param wanted: desired settings
+    :param may: permission that each write needs
+    :param seconds: time limit of each session with one BMC
     """
 
     live = True
@@ -62,7 +64,7 @@ class BiosSource:
         self._registries = Registries()
 
     def look(self, nodes: typing.Iterable[str]) -> dict[str, NodeDifferences]:
-        """Return the differences of each node that has a BMC; empty where nothing is wanted."""
+        """Return the differences of each node that has a BMC; empty if no settings are desired."""
         if not self._wanted:
             return {}
         named = tuple(nodes)
@@ -81,14 +83,16 @@ class BiosSource:
         return found
 
     def _meet(self, machines: typing.Mapping[str, Identity]) -> None:
-        """Before any of them is judged: two nodes whose BMCs tell one identity have one BMC."""
+        """Record the identities that BMCs report, before any of them is judged: two nodes whose BMCs report one
+        identity share one BMC.
+        """
         claims = self._may.claims
         self._may = dataclasses.replace(
             self._may, claims=dataclasses.replace(claims, machines={**claims.machines, **machines})
         )
 
     def _of(self, bmc: Bmc, machine: Identity) -> typing.Optional[NodeDifferences]:
-        """Return why a BMC is not that of its node; None where it is."""
+        """Return an error if a BMC does not belong to its node; None if it does."""
         verdict = self._judged[bmc.node] = self._may.claims.judge(bmc.node, machine, bmc.asserted)
         return NodeDifferences(error=f"{verdict.why}. {verdict.remedy}") if verdict.refused else None
 
@@ -101,8 +105,9 @@ class BiosSource:
         )
 
     def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
-        """Ask the BMCs of nodes that are to be reset who they are, unless they were asked; why one can't reset its
-        node, and what is not proven."""
+        """Verify the BMCs of nodes that are to be reset, unless they were verified before. Return for each node why its
+        BMC cannot reset it, and a note if the BMC is only asserted to belong to the node.
+        """
         named = tuple(nodes)
         asked = [self._bmcs[node] for node in named if node in self._bmcs and node not in self._judged]
         errors: dict[str, str] = {}
@@ -129,7 +134,8 @@ class BiosSource:
             return find_system(session, self._may.claims, True).identity
 
     def set(self, node: str) -> str:
-        """Write what is wanted and neither there nor waiting; in words, empty where nothing was to be written.
+        """Write the settings that differ and do not wait for a reset yet. Return the changes as text; empty if there
+        are none.
 
         :raises BmcError: nothing was written
         :raises LeaseLost: another run changes the cluster
@@ -140,7 +146,7 @@ class BiosSource:
         return ", ".join(f"BIOS {write.attribute} {write.before} -> {write.after}" for write in done.writes)
 
     def _missing(self, node: str) -> str:
-        """Return why a node can't be reset, with what to do; empty where it can."""
+        """Return why a node cannot be reset, with the remedy; empty if it can."""
         if node in self._bmcs:
             return ""
         return (
@@ -149,9 +155,10 @@ class BiosSource:
         )
 
     def reset(self, node: str, power_cycle: bool) -> str:
-        """Reset a node; the kind of reset. Ordered once.
+        """Order one reset of a node, and return its type.
 
-        :raises BmcError: ``closed`` or ``timeout`` where nobody knows whether it was taken, else it was not
+        :raises BmcError: the cause is ``closed`` or ``timeout`` if it is unknown whether the BMC accepted the reset;
+            with any other cause it did not
         :raises LeaseLost: another run changes the cluster
         """
         if node not in self._bmcs:

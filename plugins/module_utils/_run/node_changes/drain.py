@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Empties a node by evictions, so that PodDisruptionBudgets are obeyed, and waits until all pods that a drain takes are
-gone.
+"""Drains a node by evictions, which respect PodDisruptionBudgets, and waits until all pods that a drain takes are gone.
 
-Some controllers make a pod anew on the cordoned node, since it tolerates that (the operators of Cilium and Tigera). As
-``kubectl drain``, which looks once, leaves such a pod there, so does this: it is treated as a pod of a DaemonSet.
+Some controllers create a pod again on the cordoned node, because the pod tolerates the cordon (the operators of Cilium
+and Tigera). ``kubectl drain``, which lists pods once, leaves such a pod on the node, and so does this module: it is
+treated like a pod of a DaemonSet.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ MOST_PODS = 10_000
 
 
 class NodeFailed(RdmaError):
-    """A node that gets no further."""
+    """The error that work on a node cannot continue."""
 
 
 class NotDrained(NodeFailed):
-    """A node whose pods do not go. Nothing but its cordon is to be undone."""
+    """The error that the pods of a node do not go. Only the cordon of the node must be undone."""
 
 
 class Drain:
-    """Drains nodes of one cluster.
+    """The drains of nodes of one cluster.
 
-    :param pause: until the next look; raises what ends the drain
-    :param seconds: until all pods of a node are gone
-    :param allowed: what may go that a drain asks about
+    :param pause: waits until the next read; raises an exception to end the drain
+    :param seconds: seconds within which all pods of a node must be gone
+    :param allowed: pods that the drain may evict only if the intent allows it, such as those with an emptyDir volume
     """
 
     def __init__(
@@ -60,13 +60,15 @@ class Drain:
         self._lost: dict[str, set[str]] = {}
 
     def work(self, name: str, did: list[str]) -> None:
-        """Evict what a drain takes, and wait until it is gone. A PodDisruptionBudget that holds a pod is waited for.
+        """Evict the pods that a drain takes, and wait until they are gone. Wait also for PodDisruptionBudgets that
+        refuse an eviction.
 
-        All pods of the node are looked at before each round of evictions, so that what stops the drain is found while
-        all of them run.
+        All pods of the node are read before each round of evictions, so that a pod that forbids the drain is found
+        while all pods still run.
 
-        :param did: takes what was done, in words
-        :raises RdmaError: pods are left after the limit
+        :param did: list to which the actions are appended as text
+        :raises NodeFailed: a pod may not be evicted, or pods are left after the limit
+        :raises ApiError: a request fails
         """
         end, asked, told = self._clock() + self._seconds, typing.cast(set[str], set()), ""
         while True:
@@ -93,10 +95,10 @@ class Drain:
             self._pause()
 
     def left(self, name: str) -> list[ClusterPod]:
-        """Pods that a drain takes and that still run.
+        """Return the pods that a drain takes and that still run.
 
-        :raises ApiError: the pods can't be listed, or one that the drain takes is too large to be read
-        :raises NodeFailed: they are more than ``MOST_PODS``
+        :raises ApiError: the pods cannot be listed, or a pod that the drain takes is too large to be read
+        :raises NodeFailed: there are more than ``MOST_PODS``
         """
         found: list[ClusterPod] = []
         for item in self._cluster.pages("Pod", fields=f"spec.nodeName={name}", only=may_leave):
@@ -115,7 +117,7 @@ class Drain:
         return [pod for pod in found if pod.uid in first or not pod.tolerates_cordon or pod.controller not in lost]
 
     def _evict(self, pod: ClusterPod, asked: set[str]) -> str:
-        """Evict a pod. Return why it can't be evicted now; empty where it is."""
+        """Evict a pod. Return why it cannot be evicted now; empty if it was evicted."""
         if pod.uid in asked:
             return ""
         try:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pods that drains of a cluster take, and the PodDisruptionBudgets for them. Tenants write both: a pod may have
-labels and requests of a megabyte, so only what a drain asks for is kept."""
+"""The pods that drains of a cluster take, and the PodDisruptionBudgets for them. Tenants write both, and a pod may have
+labels and requests of a megabyte, so only the fields that a drain needs are kept.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +30,17 @@ _OTHER = " "
 
 
 def may_leave(item: Resource) -> bool:
-    """Return whether a drain may evict the pod, by its metadata. A kubelet makes any number of mirror pods, of any
-    size, and they stay."""
+    """Return whether a drain may evict the pod, judged by its metadata. Mirror pods are never evicted, and a kubelet
+    can create any number of them, of any size.
+    """
     return is_made_pod(item) and core.controller(item)[0] != "DaemonSet"
 
 
 def keep_budgets(items: typing.Iterable[Resource]) -> tuple[Budget, ...]:
-    """Parse PodDisruptionBudgets. Where a namespace has more than ``MOST_BUDGETS``, one takes the place of all of them
-    that holds each of its pods.
+    """Parse PodDisruptionBudgets. If a namespace has more than ``MOST_BUDGETS``, one budget that blocks every pod of
+    the namespace replaces all of them.
 
-    :raises ResourceError: an object that is none of its kind
+    :raises ResourceError: an object does not have the form of its kind
     """
     found: dict[str, list[Budget]] = collections.defaultdict(list)
     beyond: set[str] = set()
@@ -54,10 +56,10 @@ def keep_budgets(items: typing.Iterable[Resource]) -> tuple[Budget, ...]:
 
 
 class PodKeeper:
-    """Parses pods, and keeps of each what a drain asks for. Pods share the texts of labels, which are those of the
-    budgets.
+    """A parser of pods that keeps only the fields that a drain needs. Labels that no budget names are dropped, and the
+    kept label texts are shared between pods.
 
-    :param prefixes: of resources, of which it counts whether a pod requests one
+    :param prefixes: prefixes of resource names; for each one it keeps whether a pod requests such a resource
     """
 
     def __init__(self, budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]) -> None:
@@ -77,9 +79,9 @@ class PodKeeper:
         known.update((value, value) for value in values)
 
     def keep(self, resource: Resource) -> typing.Optional[ClusterPod]:
-        """Return a pod that a drain of its node takes; None for any other.
+        """Return a pod that a drain of its node takes; None for any other pod.
 
-        :raises ResourceError: no pod
+        :raises ResourceError: the object does not have the form of a pod
         """
         pod = core.pod(resource)
         if not pod.node or not leaves(pod, True, ""):
@@ -102,12 +104,11 @@ def keep_pods(
     prefixes: typing.Iterable[str] = (),
     find_nodes: typing.Callable[[typing.Collection[str]], typing.Mapping[str, str]] = lambda _uids: {},
 ) -> tuple[ClusterPod, ...]:
-    """Parse the pods that drains may take, and keep what these ask for.
+    """Parse the pods that drains may take, and keep only the fields that a drain needs.
 
-    :param find_nodes: returns uid -> node of the pods of which the metadata alone was read; it is asked once, and only
-        where such pods are there
+    :param find_nodes: returns the node by uid of pods of which only the metadata was read; called at most once
     :raises ApiError: there are more than ``MOST_PODS``
-    :raises ResourceError: an object that is none of its kind
+    :raises ResourceError: an object does not have the form of its kind
     """
     keeper, found = PodKeeper(budgets, prefixes), typing.cast(list[ClusterPod], [])
     large: dict[str, ClusterPod] = {}
@@ -124,8 +125,8 @@ def keep_pods(
 
 
 def find_nodes(cluster: Cluster, nodes: typing.Iterable[str], uids: typing.Collection[str]) -> dict[str, str]:
-    """Return uid -> node of pods that were not read, by a list of the metadata for each node. A pod without a node is
-    on none of them.
+    """Return the node by uid of pods that were not read in full, from a list of metadata for each node. Pods without a
+    node are left out.
 
     :raises ApiError: a list is refused, or larger than a page may be
     """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads what decides whether nodes may go down, and keeps health checks off them meanwhile. The decision is in
-_analysis/controllers/gate.py."""
+"""Reads the facts that decide whether nodes may go down, and pauses health checks for them meanwhile. The decision is
+in _analysis/controllers/gate.py.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +29,12 @@ Say = typing.Callable[[str], None]
 def read_stand(
     cluster: Cluster, nodes: tuple[ClusterNode, ...], members: bool = True, checks: typing.Optional[HealthChecks] = None
 ) -> GateInputs:
-    """Read what decides it.
+    """Read the inputs of the gate.
 
-    :param members: also the members of etcd, where a node is control plane
-    :param checks: also the health checks, by this
-    :raises ApiError: the server cannot be reached
-    :raises ResourceError: an object that is none of its kind
+    :param members: whether to read the members of etcd too, if a node belongs to the control plane
+    :param checks: reader of the health checks; None: do not read them
+    :raises ApiError: the API server cannot be reached
+    :raises ResourceError: an object does not have the form of its kind
     """
     unread: dict[str, str] = {}
     pods: list[typing.Any] = []
@@ -61,12 +62,12 @@ class PoolGate:
         self._checks = HealthChecks(cluster, say)
 
     def ask(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> None:
-        """Look whether they may, right before.
+        """Verify that pools may roll, immediately before they do.
 
-        :param pools: all that there are
-        :param rolling: names of those that are about to roll
-        :raises NodeFailed: they may not now
-        :raises ApiError: the server cannot be reached
+        :param pools: all pools of the cluster
+        :param rolling: names of the pools that are about to roll
+        :raises NodeFailed: they may not roll now
+        :raises ApiError: the API server cannot be reached
         """
         nodes, rolls = self._rolls(pools, rolling)
         stand = read_stand(self._cluster, nodes, checks=self._checks) if rolls else GateInputs()
@@ -80,10 +81,10 @@ class PoolGate:
 
     @contextlib.contextmanager
     def pausing(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> typing.Iterator[None]:
-        """Keep health checks off the nodes of pools that roll. Where a node is not back its own stay paused, for the
-        next run.
+        """Pause the health checks of the nodes of pools that roll while the body runs. The checks of a node that is not
+        back stay paused for the next run.
 
-        :raises ApiError: one may not be paused, or may not go on
+        :raises ApiError: a health check cannot be paused or resumed
         """
         nodes, rolls = self._rolls(pools, rolling)
         stand = read_stand(self._cluster, nodes, False, self._checks) if rolls else GateInputs()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Health checks that would remediate a node while a roll has it away are paused by their documented ways, and go on
-when it is back.
+"""Pauses health checks that would remediate a node while a roll has it down, by their documented means, and resumes
+them when the node is back.
 
-What pauses them says that it is ours: the pause of a run that was killed is taken up by the next one, or taken back by
-a teardown. A pause of others stays.
+The pause is marked as one of the collection. If a run is killed, the next run or a teardown ends its pause. A pause by
+another user remains.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ _POOLS = "machineconfiguration.openshift.io"
 
 
 class HealthChecks:
-    """Those of one cluster."""
+    """The health checks of one cluster."""
 
     def __init__(self, cluster: Cluster, say: typing.Callable[[str], None]) -> None:
         self._cluster, self._say = cluster, say
 
     def read(self, nodes: typing.Sequence[ClusterNode]) -> tuple[tuple[HealthCheck, ...], dict[str, str]]:
-        """Read all that there are, with the nodes that each watches; and kinds that could not be read, and why.
+        """Read all health checks with the nodes that each one watches. Return them, and the kinds that could not be
+        read with the reason.
 
-        A kind that the server does not serve has none: that is asked first, since a user without rights is told
-        Forbidden of it otherwise.
+        A kind that the API server does not serve has no objects. This is determined first, because a user without
+        rights would otherwise get Forbidden.
 
-        :raises ApiError: the server cannot be reached
-        :raises ResourceError: an object that is none of its kind
+        :raises ApiError: the API server cannot be reached
+        :raises ResourceError: an object does not have the form of its kind
         """
         found: list[HealthCheck] = []
         unread: dict[str, str] = {}
@@ -71,9 +72,9 @@ class HealthChecks:
             return None
 
     def pause(self, checks: typing.Iterable[HealthCheck]) -> list[HealthCheck]:
-        """Pause those that nobody has paused; those that were paused.
+        """Pause those health checks that are not paused yet, and return them.
 
-        :raises ApiError: refused
+        :raises ApiError: a change is refused
         """
         mine = [check for check in checks if not check.paused]
         for check in mine:
@@ -82,18 +83,18 @@ class HealthChecks:
         return mine
 
     def ours(self) -> list[HealthCheck]:
-        """Return those that a run of the collection has paused.
+        """Return the health checks that a run of the collection has paused.
 
-        :raises ApiError: the server cannot be reached
+        :raises ApiError: the API server cannot be reached
         """
         return self._ours()[0]
 
     def release_all(self, whatever: bool = False) -> list[HealthCheck]:
-        """Let all go on that a run of the collection has paused, unless a node that a roll has taken down is not back;
-        those that do.
+        """Resume all health checks that a run of the collection has paused, unless they watch a node that a roll has
+        taken down and that is not back. Return the resumed ones.
 
-        :param whatever: also where such a node is not back: nobody will bring it back
-        :raises ApiError: the server cannot be reached, or refuses
+        :param whatever: whether to resume them even for such nodes, because no later run will bring the nodes back
+        :raises ApiError: the API server cannot be reached, or refuses a change
         """
         checks, resources = self._ours()
         if not checks:
@@ -101,11 +102,12 @@ class HealthChecks:
         return self.release(checks, self._away(resources) if not whatever else ())
 
     def _away(self, resources: typing.Iterable[Resource]) -> list[str]:
-        """Return the nodes that a roll has taken down and that are not back: of one of ours by the label that no
-        kubelet may write, of a MachineConfigPool by the status of the pool. The pool's annotations of a Node are the
-        kubelet's own, and a pool says that it is updating while any of its nodes is NotReady.
+        """Return the nodes that a roll has taken down and that are not back. A roll of the collection shows in a label
+        that no kubelet may write. A roll of a MachineConfigPool shows in the status of the pool, because its
+        annotations of a Node can be written by the kubelet, and a pool reports that it is updating while any of its
+        nodes is NotReady.
 
-        :raises ApiError: the pools can't be read
+        :raises ApiError: the pools cannot be read
         """
         lost = [(item, found) for item in resources for found in (core.node(item),) if not found.ready]
         if not lost or not self._cluster.serves(_POOLS):
@@ -114,17 +116,17 @@ class HealthChecks:
         return [node.name for item, node in lost if is_proven(item) or _is_pool_rolling(node, pools)]
 
     def _ours(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
-        """Return those that the collection has paused, and the nodes as they are now."""
+        """Return the health checks that the collection has paused, and the current Node objects."""
         resources = self._cluster.list("Node").items
         checks, _unread = self.read(tuple(map(core.node, resources)))
         return [check for check in checks if check.ours], resources
 
     def release(self, checks: typing.Iterable[HealthCheck], away: typing.Iterable[str]) -> list[HealthCheck]:
-        """Let those go on that the collection has paused; those that do.
+        """Resume those health checks that the collection has paused, and return them.
 
-        :param away: nodes that are not back yet: what watches one of them stays paused, since it would remediate the
-            node at once
-        :raises ApiError: refused
+        :param away: nodes that are not back yet. A check that watches one of them stays paused, because it would
+            remediate the node at once
+        :raises ApiError: a change is refused
         """
         names, done = tuple(away), typing.cast(list[HealthCheck], [])
         for check in (check for check in checks if check.ours):
@@ -153,8 +155,9 @@ class HealthChecks:
                     raise
 
     def _change(self, check: HealthCheck, paused: bool) -> dict[str, typing.Any]:
-        """Return a merge patch. It replaces a list as a whole, so that the one of a NodeHealthCheck is written for the
-        version that was read."""
+        """Return the merge patch that pauses or resumes a health check. A merge patch replaces whole lists, so the one
+        for a NodeHealthCheck contains the resourceVersion that was read.
+        """
         if check.kind != "NodeHealthCheck":
             return {"metadata": {"annotations": {parse.PAUSED: MANAGER if paused else None}}}
         live = self._cluster.get(check.kind, "", check.name)
@@ -171,6 +174,6 @@ class HealthChecks:
 
 
 def _is_pool_rolling(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> bool:
-    """Return whether its MachineConfigPool has a roll under way, which may have taken the node down."""
+    """Return whether the MachineConfigPool of a node is rolling and may have taken the node down."""
     pool = find_machine_pool(node, pools)
     return pool is not None and pool.wanted_config != pool.current_config and rolls(pool, node)

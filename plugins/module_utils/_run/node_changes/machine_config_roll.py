@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""MachineConfigs and KubeletConfigs in one roll: their pools are paused, take all that there is, and are let go once
-(row S3.4).
+"""Applies MachineConfigs and KubeletConfigs in one roll: their pools are paused, all objects are applied, and the pools
+are unpaused once.
 
-A pool that somebody else has paused is left alone. One that a stopped run of ours has paused is let go by the next one:
-the annotation tells.
+A pool that another user has paused is not changed. An annotation marks a pool that a stopped run has paused, and the
+next run unpauses it.
 """
 
 from __future__ import annotations
@@ -50,8 +50,11 @@ Say = typing.Callable[[str], None]
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """:ivar paused: names of the pools that wait to be let go
-    :ivar error: why the configuration did not get ready; the pools are to be let go all the same
+    """The prepared roll of the MachineConfigPools.
+
+    :ivar outcomes: changes of the applied objects
+    :ivar paused: names of the pools that must be unpaused
+    :ivar error: why the configuration was not rendered; the pools must be unpaused nevertheless
     """
 
     outcomes: tuple[Outcome, ...]
@@ -60,9 +63,9 @@ class Prepared:
 
 
 class PoolRoller:
-    """Works on the MachineConfigPools of one cluster.
+    """The rolls of the MachineConfigPools of one cluster.
 
-    :param gate: whether pools may roll; None for who has asked it
+    :param gate: decides whether pools may roll; None if the caller has asked it already
     """
 
     def __init__(
@@ -80,12 +83,12 @@ class PoolRoller:
         self._gate = gate
 
     def prepare(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
-        """Pause the pools that take one of them which is not there, apply all of them, and wait until the pools have
-        rendered them.
+        """Pause the pools that take at least one of the objects which is not applied yet, apply all objects, and wait
+        until the pools have rendered them.
 
-        What a run has applied that was stopped then is waited for as well.
+        Objects that a stopped run has applied but that are not rendered yet are awaited too.
 
-        :raises ApiError: the server cannot be reached, or does not let us pause
+        :raises ApiError: the API server cannot be reached, or refuses to pause a pool
         :raises NodeFailed: a pool may not roll now; then nothing is applied
         """
         wanted = [("", config) for config in configs]
@@ -114,10 +117,10 @@ class PoolRoller:
         return Prepared(outcomes, tuple(before), "; ".join(filter(None, (refusal, late))))
 
     def remove(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
-        """The way back: pause the pools that take one which is there, delete all of them, and wait until the pools are
-        rendered without.
+        """Undo :func:`prepare`: pause the pools that take at least one existing object, delete all objects, and wait
+        until the pools are rendered without them.
 
-        :raises ApiError: the server cannot be reached, or does not let us read, pause or delete
+        :raises ApiError: the API server cannot be reached, or refuses to read, pause or delete
         :raises NodeFailed: a pool may not roll now; then nothing is deleted
         """
         found = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
@@ -140,12 +143,13 @@ class PoolRoller:
     def release(
         self, names: typing.Sequence[str], limit: float, inventory: typing.Container[str] = ()
     ) -> tuple[Roll, ...]:
-        """Let the pools go, and wait until all of their nodes have the new configuration. For a node of others that is
-        NotReady nobody waits. Pools that may not roll now stay paused, and the next run lets them go.
+        """Unpause the pools, and wait until all of their nodes have the new configuration. Nodes outside of the
+        inventory are not awaited if they are NotReady. Pools that may not roll now stay paused, and the next run
+        unpauses them.
 
-        :param limit: seconds
+        :param limit: longest wait in seconds
         :param inventory: names of the nodes that must take part
-        :raises ApiError: the server cannot be reached
+        :raises ApiError: the API server cannot be reached
         """
         pools = machines.read_machine_pools(self._cluster)
         ours = [pool.name for pool in pools if pool.paused_by_us]
@@ -196,9 +200,9 @@ class PoolRoller:
         return tuple(rolls.values())
 
     def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStatus:
-        """Return the state of the KubeletConfigs among them.
+        """Return the state of those objects that are KubeletConfigs.
 
-        :raises ApiError: the server cannot be reached
+        :raises ApiError: the API server cannot be reached
         """
         stand = machines.read_kubelet_status(self._cluster, configs)
         seen = {pool.name: pool for pool in stand.pools}
@@ -216,7 +220,7 @@ class PoolRoller:
         )
 
     def _hangs(self, name: str, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
-        """Describe the state of a pool whose time is over, and the nodes that keep it from going on."""
+        """Describe the state of a pool whose time is over, and the nodes that block it."""
         stand = f"{describe(seen[name])} after {limit:.0f} s"
         try:
             late = find_outdated_nodes(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items))
@@ -234,8 +238,9 @@ class PoolRoller:
         return any(unrendered(pool, seen, pools) for pool in pools)
 
     def _pause(self, changing: typing.Sequence[HostConfig]) -> dict[str, MachinePool]:
-        """Pause the pools that take one of them, and return them as they were before. What somebody else has paused
-        stays that one's."""
+        """Pause the pools that take one of the objects, and return their previous states. Pools that another user has
+        paused are skipped.
+        """
         pools = machines.read_machine_pools(self._cluster)
         mine = (pool for pool in pools if pool.paused_by_us or not pool.paused)
         before = {
@@ -248,7 +253,7 @@ class PoolRoller:
         return before
 
     def _set_paused(self, name: str, paused: bool) -> None:
-        """The annotation says who did it; null takes it away."""
+        """Pause or unpause a pool. An annotation marks the pause as one of the collection."""
         change = {
             "metadata": {"annotations": {machine_config.PAUSED_ANNOTATION: "true" if paused else None}},
             "spec": {"paused": paused},
@@ -256,8 +261,9 @@ class PoolRoller:
         self._cluster.patch("MachineConfigPool", "", name, change)
 
     def _await_accepted(self, configs: typing.Sequence[Resource]) -> tuple[tuple[HostConfig, ...], str]:
-        """Until the operator has made MachineConfigs of the KubeletConfigs, or has refused one: all that the pools will
-        take, and why not more."""
+        """Wait until the machine config operator has accepted all KubeletConfigs or refused one. Return the accepted
+        objects, and the reason if some are missing.
+        """
         end = self._clock() + RENDER
         while True:
             seen = tuple(machines.read_host_config(self._cluster, config) for config in configs)
@@ -280,8 +286,11 @@ class PoolRoller:
     def _await_rendered(
         self, before: typing.Mapping[str, MachinePool], configs: typing.Sequence[HostConfig], present: bool
     ) -> str:
-        """Until each pool has rendered all that it takes (or none of it), and nothing else for a while; why not,
-        otherwise."""
+        """Wait until each pool has rendered all objects (or none of them) and its configuration has not changed for
+        ``SETTLED`` seconds. Return the reason if that takes too long; empty otherwise.
+
+        :param present: True: the objects must be in the configuration; False: they must not
+        """
         end = self._clock() + RENDER
         since: dict[tuple[str, str], float] = {}
         while True:
@@ -310,7 +319,7 @@ class PoolRoller:
 def _list_names(
     pool: MachinePool, configs: typing.Sequence[HostConfig], pools: typing.Sequence[MachinePool]
 ) -> set[str]:
-    """Of the MachineConfigs that the pool takes."""
+    """Return the names of the MachineConfigs that the pool takes."""
     return {name for config in configs for name in find_rendered_configs(pool, config, pools)}
 
 

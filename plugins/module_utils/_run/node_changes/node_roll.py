@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Brings nodes to what is wanted of them, with one reset of each: set, drain, reset, wait, look again, wave after wave.
+"""Rolls nodes to their desired settings with one reset each: set, drain, reset, wait, verify, wave after wave.
 
-What is done so far is noted at the node, and which boot it was before: so a run that was killed is taken up again
-wherever that was. A node is reset while its boot is that one, and never again for what did not take. The first node
-that fails ends the roll; those after it are untouched. One whose pods do not go is left out: tenants make them. Nodes
-that the machine config operator reboots anyway take that reboot, see pool_reboot.py, and no BMC resets a node beside
-it.
+The progress and the boot id before the reset are stored in a mark at the node, so that the next run continues a killed
+one. A node is reset only while it still has that boot id, and never again for a setting that did not take effect. The
+first node that fails ends the roll, and the nodes after it are not changed. A node whose pods do not go is left out,
+because tenants make these pods. Nodes that the machine config operator reboots anyway use that reboot (see
+pool_reboot.py), and no BMC resets a node at the same time.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ MOST_DRAINS = 2
 
 
 class NodeRoller:
-    """Rolls the nodes of one cluster.
+    """The roll of the nodes of one cluster.
 
-    :param stop: whether to end before the next node
-    :param hosts: MachineConfigs and KubeletConfigs that are wanted
+    :param power: resets nodes
+    :param stop: returns whether to end before the next node
+    :param hosts: desired MachineConfigs and KubeletConfigs
     """
 
     def __init__(
@@ -71,10 +72,10 @@ class NodeRoller:
         self._turns = NodeTurns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
-        """Plan the next steps of the roll.
+        """Plan the next steps of the roll. Changes nothing.
 
-        :raises ApiError: the nodes can't be listed
-        :raises ResourceError: an object that is none of its kind
+        :raises ApiError: the nodes cannot be listed
+        :raises ResourceError: an object does not have the form of its kind
         """
         cluster, inventory = self._reader.read(), tuple(nodes)
         self._turns.begin(intent, inventory)
@@ -99,7 +100,7 @@ class NodeRoller:
         return plan(seen, cluster, intent, inventory)
 
     def prove(self, planned: RollPlan) -> NodeRoll:
-        """Only what a look after the resets has shown: the end of nodes that were reset. Nothing is begun.
+        """Finish the nodes that were reset before, as the latest observation shows them. Do not begin any other node.
 
         :raises LeaseLost: another run changes the cluster
         """
@@ -111,7 +112,7 @@ class NodeRoller:
         return self.roll(dataclasses.replace(planned, steps=tuple(steps), refusal="", rolls=(), pauses=()))
 
     def roll(self, planned: RollPlan, check_mode: bool = False) -> NodeRoll:
-        """Do it, and what became of each node.
+        """Carry out the plan, and return the outcome of each node.
 
         :raises LeaseLost: another run changes the cluster
         """
@@ -139,10 +140,10 @@ class NodeRoller:
         return NodeRoll(planned, tuple(found.values()), error, changes)
 
     def _run(self, planned: RollPlan, found: dict[str, NodeOutcome]) -> None:
-        """All waves, one after the other. What may go is counted anew before each of them: what has no place now comes
-        next.
+        """Run all waves, one after the other. Before each wave, decide again which nodes may go down. Nodes that may
+        not go yet form the next wave.
 
-        :param found: takes what became of each node
+        :param found: outcomes by node, updated by this method
         """
         alone = tuple((step,) for step in planned.steps if step.is_due and not step.wave and not step.pool)
         rides = (planned.rides,) if planned.rides else ()
@@ -192,7 +193,8 @@ class NodeRoller:
                 stopped = stopped or f"The roll ended after {late:.0f} s for nodes whose pods do not go,"
 
     def _read_boot(self, step: NodeStep) -> typing.Union[str, RdmaError]:
-        """Return the boot in which a node is, or why its object can't be read: a kubelet may make it too large.
+        """Return the boot id of a node, or the error why its object cannot be read. A kubelet may make the object too
+        large.
 
         :raises LeaseLost: another run changes the cluster
         """
@@ -204,9 +206,9 @@ class NodeRoller:
             return error
 
     def _judge_boot(self, step: NodeStep, before: typing.Union[str, RdmaError], outcome: NodeOutcome) -> NodeOutcome:
-        """Return the outcome of a node with the reboot that the roll of a pool gave it besides.
+        """Return the outcome of a node, with an additional reboot by the roll of its pool if there was one.
 
-        :param before: its boot, or why it could not be read
+        :param before: boot id of the node before the roll, or why it could not be read
         :raises LeaseLost: another run changes the cluster
         """
         after = self._read_boot(step)
@@ -221,8 +223,9 @@ class NodeRoller:
         return dataclasses.replace(outcome, did=(*outcome.did, describe_reboot(step.also)))
 
     def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> tuple[tuple[NodeStep, ...], str]:
-        """Return the nodes of a wave that may go now, and why not all. While none may, a node that is about to be Ready
-        again is waited for, and etcd until it is whole."""
+        """Return the nodes of a wave that may go down now, and why not all. While none may, wait up to the limit
+        ``whole`` for nodes that become Ready and for etcd.
+        """
         if not any(step.goes and step.phase == "begin" for step in wave):
             return tuple(wave), ""
         end, told = self._clock() + self._limits.whole, ""
@@ -240,10 +243,10 @@ class NodeRoller:
             self._going.pause(self._limits.look)
 
     def _let_checks_go_on(self) -> str:
-        """The health checks that this run has paused, or one that was killed. Where a node is not back yet its own stay
+        """Resume the health checks that this run or a killed one has paused. The checks of a node that is not back stay
         paused.
 
-        :returns: why they could not be let go on; empty where all is well
+        :returns: why they could not be resumed; empty on success
         :raises LeaseLost: another run changes the cluster
         """
         try:
@@ -255,8 +258,9 @@ class NodeRoller:
         return ""
 
     def _outcomes(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
-        """Yield those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others
-        go no further."""
+        """Yield the outcomes of a wave, whose nodes are processed at the same time. An exception stops the other nodes
+        too.
+        """
         try:
             for _step, outcome in many.outcomes(self._turns.outcome, wave, len(wave), LeaseLost):
                 if isinstance(outcome, LeaseLost):
@@ -267,7 +271,7 @@ class NodeRoller:
             raise
 
     def _ride(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
-        """Yield those that the machine config operator reboots."""
+        """Yield the outcomes of the nodes that the machine config operator reboots."""
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
         ride = PoolReboot(
             work, self._cluster, self._hosts, self._turns.inventory, self._clock, self._sleep, self._say, self._stop

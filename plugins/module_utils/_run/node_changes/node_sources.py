@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What may differ on nodes and is set before their reset: all of it together, as a roll sees it."""
+"""The sources of settings that may differ on nodes and are set before their reset, combined for a roll."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from ..._model.kubernetes.node_roll import Mark, NodeDifference, NodeDifferences
 
 
 class Source(typing.Protocol):
-    """Something that may differ on nodes and is set before a reset.
+    """A source of settings that may differ on nodes and are set before a reset.
 
-    :ivar live: a look shows the node as it is now. Otherwise it shows what was seen before the roll, and nothing of
-        what came of a reset
-    :ivar of_pools: it is asked of the nodes of MachineConfigPools as well, which have it by a MachineConfig otherwise
+    :ivar live: whether ``look`` reads the current node. Otherwise it returns an observation from before the roll,
+        without the effect of a reset
+    :ivar of_pools: whether nodes of MachineConfigPools are included; otherwise a MachineConfig sets these settings
+        there
     """
 
     live: bool
     of_pools: bool
 
     def look(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
-        """Return the present differences; without the nodes that the source does not know."""
+        """Return the current differences by node, without nodes that the source does not know."""
 
     def set(self, node: str) -> str:
-        """Set what differs; what was done in words. Again it does nothing.
+        """Set the values that differ, and return the actions as text. A second call changes nothing.
 
         :raises RdmaError: nothing was set
         """
 
 
 class Sources:
-    """All of them.
+    """All sources of a roll.
 
-    :ivar unproven: nodes of which only a look by others shows what came of a reset
+    :ivar unproven: nodes for which only a later observation shows the effect of the reset
     """
 
     def __init__(self, sources: typing.Iterable[Source]) -> None:
@@ -44,15 +45,18 @@ class Sources:
         self.unproven: set[str] = set()
 
     def know(self, pooled: typing.Container[str], ridden: typing.Mapping[str, Mark]) -> None:
-        """Take what was read of the cluster.
+        """Set the state of the cluster that the sources depend on.
 
         :param pooled: nodes of MachineConfigPools
-        :param ridden: what was noted at nodes that their MachineConfigPool has rebooted since
+        :param ridden: marks of the nodes that their MachineConfigPool has rebooted since the mark was set
         """
         self._pooled, self._ridden = pooled, ridden
 
     def look(self, nodes: typing.Iterable[str], live_only: bool = False) -> dict[str, NodeDifferences]:
-        """Return the present differences, in the order of the nodes; without those that no source knows."""
+        """Return the current differences in the order of the nodes, without nodes that no source knows.
+
+        :param live_only: whether to use only sources that read the current node
+        """
         named, found = tuple(nodes), typing.cast(dict[str, NodeDifferences], {})
         for source in (source for source in self._sources if source.live or not live_only):
             for node, shown in source.look(
@@ -65,15 +69,16 @@ class Sources:
         return {node: found[node] for node in named if node in found}
 
     def set(self, name: str) -> list[str]:
-        """Set what differs, at each source; what was done in words.
+        """Set the values that differ, at each source, and return the actions as text.
 
-        :raises RdmaError: not all was set
+        :raises RdmaError: not all values were set
         """
         return [done for source in self._sources for done in [source.set(name)] if done]
 
     def hidden(self, name: str) -> tuple[NodeDifference, ...]:
-        """Return the differences that a MachineConfig sets, so that only the node itself shows that they are in
-        force."""
+        """Return the differences that a MachineConfig sets. Only an observation of the node shows whether they are in
+        force.
+        """
         found = [source.look([name]).get(name, NodeDifferences()) for source in self._sources if not source.of_pools]
         if any(seen.differences or seen.error for seen in found):
             self.unproven.add(name)
@@ -81,8 +86,9 @@ class Sources:
 
 
 def _of_ridden(seen: NodeDifferences, noted: Mark) -> NodeDifferences:
-    """Of what its MachineConfig sets: what it was rebooted for. What else differs is a matter of the next roll of its
-    pool."""
+    """Reduce the differences that a MachineConfig sets to those for which the node was rebooted. Other differences
+    belong to the next roll of its pool.
+    """
     return dataclasses.replace(
         seen, differences=tuple(one for one in seen.differences if one.identity in noted.differences), refusals=()
     )

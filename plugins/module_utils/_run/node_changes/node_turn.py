@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One node of a roll: set, drain, reset, wait, look again. What is done so far is noted at the node, so that the next
-run takes it up."""
+"""The work on one node of a roll: set, drain, reset, wait, verify. The progress is stored in a mark at the node, so
+that the next run can continue.
+"""
 
 from __future__ import annotations
 
@@ -52,32 +53,33 @@ _WHERE = {
 
 
 class PowerControl(typing.Protocol):
-    """A power source: it resets nodes."""
+    """An interface that resets nodes."""
 
     def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
-        """Return why it can't reset these nodes (refusals, with what to do), and what is not proven of its power over
-        them (notes)."""
+        """Return for each node why it cannot be reset (refusals, with the remedy), and what is unproven about the
+        control over its power (notes).
+        """
 
     def reset(self, node: str, power_cycle: bool) -> str:
-        """Order it once; its kind.
+        """Order one reset of a node, and return its type.
 
-        :raises BmcError: it was not taken, or nobody knows
+        :raises BmcError: the reset was refused, or it is unknown whether it was accepted
         """
 
 
 @dataclasses.dataclass(frozen=True)
 class RollLimits:
-    """Seconds.
+    """The time limits of a roll in seconds.
 
-    :ivar look: between two looks at a node
-    :ivar drain: until all pods are gone
-    :ivar back: from the reset until the node is Ready
-    :ivar settle: that a BMC has until it tells what came of the reset: some tell it late
-    :ivar whole: that the cluster has before the next node begins: until etcd has all of its members again, which takes
-        OpenShift 120 s and more
-    :ivar api: that the API server may be away at each step
-    :ivar grace: without a sign of a reset that was ordered by a run that ended, before it is ordered again. A kubelet
-        is Ready for 40 s after it is gone
+    :ivar look: time between two reads of a node
+    :ivar drain: limit until all pods are gone
+    :ivar back: limit from the reset until the node is Ready
+    :ivar settle: limit until a BMC reports the result of the reset, which some report late
+    :ivar whole: limit until the next node may begin, which includes the time until etcd has all of its members again.
+        On OpenShift that takes 120 s and more
+    :ivar api: limit for which the API server may be unreachable in each step
+    :ivar grace: time without a sign of a reset, ordered by a run that ended, after which it is ordered again. A kubelet
+        still counts as Ready 40 s after it stopped
     """
 
     look: float = 5.0
@@ -94,31 +96,37 @@ USUAL = RollLimits()
 
 
 class Going:
-    """The state of the roll. An interrupted roll does and undoes nothing any more, and the next run continues it.
+    """The state of the roll. An interrupted roll changes and undoes nothing any more, and the next run continues it.
 
-    :ivar over: it was interrupted
+    :ivar over: whether the roll was interrupted
     """
 
     def __init__(self, sleep: typing.Callable[[float], None]) -> None:
         self._sleep, self.over = sleep, False
 
     def pause(self, seconds: float) -> None:
-        """Wait, and go on."""
+        """Wait for a number of seconds, and check whether the roll was interrupted.
+
+        :raises KeyboardInterrupt: the roll was interrupted
+        """
         self._sleep(seconds)
         self.check()
 
     def check(self) -> None:
-        """After each pause and before each change."""
+        """Raise an exception if the roll was interrupted. Called after each pause and before each change.
+
+        :raises KeyboardInterrupt: the roll was interrupted
+        """
         if self.over:
             raise KeyboardInterrupt
 
 
 @contextlib.contextmanager
 def _as_not_drained() -> typing.Iterator[None]:
-    """Turn an error of a drain into one that keeps its node out, and no other one.
+    """Turn an error of a drain into NotDrained, which excludes only the node of that drain.
 
     :raises LeaseLost: another run changes the cluster
-    :raises NotDrained: pods do not go, or can't be read
+    :raises NotDrained: pods do not go, or cannot be read
     """
     try:
         yield
@@ -131,7 +139,9 @@ def _as_not_drained() -> typing.Iterator[None]:
 class NodeTurns:
     """The actions on one node, for all nodes of a roll.
 
-    :ivar intent: of the cluster; inventory: names of its nodes; planned: what is done now
+    :ivar intent: settings of the cluster
+    :ivar inventory: names of the nodes of the run
+    :ivar planned: the plan that is carried out
     """
 
     def __init__(
@@ -153,12 +163,12 @@ class NodeTurns:
         self.begin(ClusterIntent(), ())
 
     def begin(self, intent: ClusterIntent, inventory: typing.Sequence[str]) -> None:
-        """A plan is about to be made."""
+        """Set the intent and the inventory before a plan is made."""
         self.intent, self.inventory = intent, tuple(inventory)
         self._drain = Drain(self._cluster, self._clock, self._pause, self._say, self._limits.drain, intent.drain)
 
     def outcome(self, step: NodeStep) -> NodeOutcome:
-        """Return the outcome of a node.
+        """Carry out a step on a node, and return its outcome.
 
         :raises LeaseLost: another run changes the cluster
         """
@@ -182,9 +192,9 @@ class NodeTurns:
         return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
 
     def _work(self, step: NodeStep, did: list[str]) -> bool:
-        """Roll one node, and return whether it is known to be as wanted.
+        """Carry out a step on a node. Return whether its settings are proven to be as desired.
 
-        :raises RdmaError: it is not
+        :raises RdmaError: the node could not be rolled, or its settings are not as desired
         """
         node, noted = self.node(step.node)
         if step.phase == "finish":
@@ -201,9 +211,9 @@ class NodeTurns:
         return True
 
     def end(self, step: NodeStep, noted: Mark, did: list[str]) -> bool:
-        """The end of a node that is back; whether it is known to be as wanted.
+        """Finish a node that is back from its reset. Return whether its settings are proven to be as desired.
 
-        :raises RdmaError: it is not
+        :raises RdmaError: the settings are not as desired, or cannot be read
         """
         left = self._settled(step.node)
         if left.error:
@@ -216,10 +226,10 @@ class NodeTurns:
     def _begin(
         self, step: NodeStep, node: ClusterNode, noted: typing.Optional[Mark], did: list[str]
     ) -> tuple[Mark, bool]:
-        """Up to the reset: the note, and whether it is sure that it was taken. What goes wrong before it leaves the
-        node as it was, but for what waits in its BIOS.
+        """Mark, set, cordon, drain and reset a node. Return its mark, and whether the reset is known to be accepted.
+        After an error before the reset, undo all but the settings that wait in its BIOS.
 
-        :raises RdmaError: it was not reset
+        :raises RdmaError: the node was not reset
         """
         mine = Mark(tuple(one.identity for one in step.differences), node.boot_id, noted is not None and noted.cordoned)
         self.mark(step.node, mine)
@@ -240,7 +250,7 @@ class NodeTurns:
             raise
 
     def _cordoned(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
-        """Return the note of a node that takes no pods."""
+        """Cordon a node unless it is cordoned, and return its mark."""
         if node.unschedulable:
             return mine
         mine = dataclasses.replace(mine, cordoned=True)
@@ -249,25 +259,28 @@ class NodeTurns:
         return mine
 
     def _undo(self, name: str, mine: Mark, did: list[str]) -> None:
-        """A node that was not reset is as before."""
+        """Remove the mark of a node that was not reset, and uncordon the node if this roll cordoned it."""
         mine = self._noted.get(name, mine)
         self.mark(name, None, False if mine.cordoned else None)
         did += ["uncordoned"] if mine.cordoned else []
 
     def _reset_noted(self, name: str, mine: Mark) -> Mark:
-        """Before it is ordered: a run that is killed in between finds the same boot, and knows that it did not come."""
+        """Mark before the order that the node is reset. If the run is killed in between, the next run finds the same
+        boot id and knows that the reset was not carried out.
+        """
         mine = dataclasses.replace(mine, reset=True)
         self.mark(name, mine)
         return mine
 
     def _reset(self, step: NodeStep, mine: Mark, did: list[str]) -> tuple[Mark, bool]:
-        """Order it, when the node is still empty; the note, and whether it is sure that it was taken. Never beside the
-        machine config operator.
+        """Order the reset if the node is still empty, otherwise drain it again. Return the mark, and whether the reset
+        is known to be accepted. Never reset a node that the machine config operator is about to reboot.
 
-        :raises BmcError: the BMC did not take it
-        :raises NodeFailed: the control plane does not bear it, or the machine config operator is about to reboot it
-        :raises NotDrained: pods do not go, or it takes pods again and again
-        :raises ApiError: whether it is can't be read
+        :raises BmcError: the BMC refused the reset
+        :raises NodeFailed: the control plane does not tolerate the reset, or the machine config operator is about to
+            reboot the node
+        :raises NotDrained: pods do not go, or new pods start on the node again and again
+        :raises ApiError: the state of the node cannot be read
         """
         for _drain in range(_DRAINS):
             self._is_borne(step)
@@ -290,7 +303,10 @@ class NodeTurns:
         raise NotDrained(f"it was not reset: it takes pods again and again, after {_DRAINS} drains as well", remedy)
 
     def _may_go_again(self, step: NodeStep) -> None:
-        """:raises NodeFailed: what was planned by a run that ended may not be done now"""
+        """Verify that a reset that an earlier run has planned may be ordered now.
+
+        :raises NodeFailed: it may not
+        """
         why = explain_why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory)
         if why:
             raise NodeFailed(
@@ -299,10 +315,10 @@ class NodeTurns:
             )
 
     def _is_borne(self, step: NodeStep) -> None:
-        """A drain takes its time, and another control-plane node may have gone meanwhile, or a MachineConfigPool may
-        have begun.
+        """Verify after the drain that the BMC may still reset the node. A drain takes time, and another node of the
+        control plane may be down meanwhile, or a MachineConfigPool may have begun its roll.
 
-        :raises NodeFailed: its BMC may not reset it
+        :raises NodeFailed: the BMC may not reset it
         """
         cluster, remedy = (
             self._reader.read(pods=False, members=True),
@@ -317,9 +333,9 @@ class NodeTurns:
                 raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", remedy)
 
     def _ordered(self, step: NodeStep, did: list[str]) -> bool:
-        """Return whether it is sure that the BMC took it.
+        """Order the reset. Return whether it is known that the BMC accepted it.
 
-        :raises BmcError: it did not
+        :raises BmcError: the BMC refused it
         """
         self._going.check()
         try:
@@ -334,10 +350,11 @@ class NodeTurns:
         return True
 
     def _wait(self, step: NodeStep, noted: Mark, did: list[str], sure: bool) -> Mark:
-        """Until it is Ready with another boot; the note.
+        """Wait until the node is Ready with another boot id, and return its mark. Order the reset if an earlier run
+        only marked it.
 
-        :param sure: whether the BMC took the reset
-        :raises RdmaError: it is not, after the limit
+        :param sure: whether the BMC is known to have accepted the reset
+        :raises RdmaError: the node is not Ready after the limit, or the reset was not accepted
         """
         begin, told, ordered = self._clock(), "", step.phase == "begin"
         while True:
@@ -396,7 +413,7 @@ class NodeTurns:
         return bool(seen.differences or seen.error or seen.blind or seen.unset)
 
     def _settled(self, name: str) -> NodeDifferences:
-        """Return the remaining differences, once the BMC has had its time."""
+        """Return the remaining differences, at the latest when the time of the BMC to settle is over."""
         end = self._clock() + self._limits.settle
         while True:
             seen = self._sources.look([name], live_only=True).get(name, NodeDifferences())
@@ -416,10 +433,10 @@ class NodeTurns:
     def _finish(
         self, step: NodeStep, noted: Mark, left: typing.Sequence[NodeDifference], did: list[str], keep: bool = False
     ) -> None:
-        """The end of a node: it takes pods again, if it did before. The note stays where a reset did not help, or
-        nobody knows.
+        """Uncordon a node if this roll cordoned it. Remove its mark, or keep it if the reset had no effect or its
+        effect is unknown.
 
-        :raises RdmaError: it did not help
+        :raises RdmaError: the reset had no effect
         """
         stays = dataclasses.replace(noted, cordoned=False) if left or keep else None
         self.mark(step.node, stays, False if noted.cordoned else None)
@@ -428,19 +445,19 @@ class NodeTurns:
             raise not_taken(step.node, left, "at the reset")
 
     def node(self, name: str) -> tuple[ClusterNode, typing.Optional[Mark]]:
-        """As it is now, and what is noted at it."""
+        """Read a node, and return its current state and its mark."""
         resource = self._cluster.get("Node", "", name)
         return core.node(resource), mark(resource)
 
     def boot_id(self, name: str) -> str:
-        """Return the boot in which a node is, whatever is noted at it."""
+        """Return the boot id of a node. Does not parse its mark."""
         return core.node(self._cluster.get("Node", "", name)).boot_id
 
     def _pause(self) -> None:
         self._going.pause(self._limits.look)
 
     def mark(self, name: str, noted: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> None:
-        """Note it at a node, and cordon or uncordon it with the same request."""
+        """Set or remove the mark of a node, and cordon or uncordon the node in the same request."""
         self._going.check()
         if noted is not None:
             self._noted[name] = noted
@@ -448,7 +465,7 @@ class NodeTurns:
 
 
 def not_taken(name: str, left: typing.Sequence[NodeDifference], when: str) -> RdmaError:
-    """Say what a node did not take."""
+    """Return the error that names the settings that did not take effect on a node."""
     told = ", ".join(map(str, left))
     where = " ".join(_WHERE[source] for source in dict.fromkeys(one.source for one in left) if source in _WHERE)
     remedy = (

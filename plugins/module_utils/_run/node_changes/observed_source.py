@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the look at the nodes has shown, for who rolls nodes. It was set for the next boot before, and only the next
-look tells what came of it."""
+"""A source of a roll that consists of earlier observations of the nodes. Its settings were written for the next boot
+before the roll, and only the next observation shows their effect.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from ..._model.kubernetes.node_roll import NodeDifferences
 
 
 class ObservedSource:
-    """A source that knows what was seen, and nothing later.
+    """A source that returns earlier observations and never newer ones.
 
-    :param seen: by node
-    :param of_pools: see Source of node_roll
+    :param seen: differences by node
+    :param of_pools: see ``Source`` of node_sources.py
     """
 
     live = False
@@ -30,5 +31,5 @@ class ObservedSource:
         return {node: self._seen[node] for node in nodes if node in self._seen}
 
     def set(self, node: str) -> str:
-        """Nothing: it is set on the node itself, before the roll."""
+        """Return an empty text. The values were set on the node itself before the roll."""
         return ""

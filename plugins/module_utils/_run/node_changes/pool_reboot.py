@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Nodes whose MachineConfigPool reboots them anyway: what waits in their BIOS takes that reboot, and no BMC resets
-them.
+"""Rolls nodes that their MachineConfigPool reboots anyway. Settings that wait in their BIOS use that reboot, and no BMC
+resets these nodes.
 
-Set and noted first, at all of them: what fails there has touched no pool. Then all MachineConfigs are applied while the
-pools are paused, and the pools are let go once. A run that is killed is taken up by the pool: while it is under way the
-next run waits for it, and a pool that has nothing to do has rebooted nobody.
+First all nodes are set and marked. An error there leaves the pools unchanged. Then all MachineConfigs are applied while
+the pools are paused, and the pools are unpaused once. If a run is killed, the state of the pool shows how to continue:
+while the pool rolls, the next run waits for it, and a pool without a change has rebooted no node.
 """
 
 from __future__ import annotations
@@ -38,10 +38,13 @@ _WAIT = (
 
 
 class Work(typing.NamedTuple):
-    """The work on one node; see Turns of node_turn.py.
+    """The actions on one node; see NodeTurns of node_turn.py.
 
-    :ivar hidden: what its MachineConfig sets that only a look at the node shows
-    :ivar end: the end of a node that is back; whether it is known to be as wanted
+    :ivar node: reads a node and its mark
+    :ivar mark: sets or removes the mark of a node
+    :ivar set: sets the values that differ
+    :ivar hidden: returns the differences that a MachineConfig sets and only an observation of the node shows
+    :ivar end: finishes a node that is back, and returns whether its settings are proven to be as desired
     """
 
     node: typing.Callable[[str], tuple[ClusterNode, typing.Optional[Mark]]]
@@ -52,20 +55,20 @@ class Work(typing.NamedTuple):
 
 
 def describe_reboot(pool: str) -> str:
-    """Describe what was done to a node."""
+    """Describe the reboot of a node by its MachineConfigPool."""
     return f"reset by the machine config operator (MachineConfigPool {pool})"
 
 
 class _Stopped(RdmaError):
-    """The run was told to end; the machine config operator goes on by itself."""
+    """The error that the run was told to stop. The machine config operator continues by itself."""
 
 
 class PoolReboot:
-    """One roll of the MachineConfigPools of a cluster, with what their nodes take along.
+    """One roll of the MachineConfigPools of a cluster, together with the settings that wait on their nodes.
 
-    :param hosts: MachineConfigs and KubeletConfigs that are wanted
+    :param hosts: desired MachineConfigs and KubeletConfigs
     :param inventory: names of the nodes that must take part
-    :param stop: whether to wait no longer
+    :param stop: returns whether to stop waiting
     """
 
     def __init__(
@@ -93,10 +96,10 @@ class PoolReboot:
     def outcomes(
         self, steps: typing.Sequence[NodeStep], rolls: typing.Sequence[PoolPlan], seconds: float
     ) -> typing.Iterator[NodeOutcome]:
-        """Return the outcome of each node.
+        """Carry out the roll, and yield the outcome of each node.
 
-        :param rolls: of the pools, as they were planned
-        :param seconds: that one turn of a pool may take
+        :param rolls: planned rolls of the pools
+        :param seconds: limit for one wave of a pool
         :raises LeaseLost: another run changes the cluster
         """
         begin = self._clock()
@@ -137,7 +140,7 @@ class PoolReboot:
                 )
 
     def _each(self, work: typing.Callable[[NodeStep], None], steps: typing.Sequence[NodeStep]) -> dict[str, RdmaError]:
-        """Run a step on each node, and return the errors, by node.
+        """Run an action on each node, and return the errors by node.
 
         :raises LeaseLost: another run changes the cluster
         """
@@ -169,7 +172,7 @@ class PoolReboot:
     # Before the pools are touched
 
     def _refused(self) -> typing.Optional[RdmaError]:
-        """Return the error of objects that the API server would refuse."""
+        """Return the error if the API server would refuse an object; None otherwise. Uses a dry run."""
         try:
             outcomes = self._pools.prepare(self._hosts, True).outcomes
         except LeaseLost:
@@ -188,7 +191,9 @@ class PoolReboot:
         )
 
     def _begin(self, step: NodeStep) -> None:
-        """Note what the node is rebooted for, and set it. That it is about to be rebooted is noted once all is set."""
+        """Mark a node with the reason for its reboot, and set its values. After that, mark that the node is about to be
+        rebooted.
+        """
         node, noted = self._work.node(step.node)
         identities = tuple(one.identity for one in (*step.differences, *self._work.hidden(step.node)))
         mine = self._noted[step.node] = Mark(identities, node.boot_id, pool=step.pool)
@@ -205,14 +210,15 @@ class PoolReboot:
         self._work.hidden(step.node)
 
     def _undo(self, step: NodeStep) -> None:
-        """Nobody was rebooted: only what was set waits in its BIOS."""
+        """Remove the mark of a node. No node was rebooted, and only its settings in the BIOS still wait."""
         self._work.mark(step.node, None)
 
     # The roll
 
     def _prepared(self) -> typing.Optional[typing.Sequence[str]]:
-        """Return the names of the pools that wait to be let go; None when nothing was applied. What is not rendered in
-        time is let go all the same."""
+        """Apply the objects, and return the names of the paused pools; None if nothing was applied. Pools whose
+        configuration is not rendered in time are unpaused too.
+        """
         try:
             prepared = self._pools.prepare(self._hosts, False)
         except LeaseLost:
@@ -246,7 +252,10 @@ class PoolReboot:
             self._why = self._why or error.text
 
     def _end(self, step: NodeStep) -> None:
-        """:raises RdmaError: it is not as wanted"""
+        """Finish a node after the roll of its pool.
+
+        :raises RdmaError: the node was not rebooted to its new configuration, or its settings are not as desired
+        """
         node, _now = self._work.node(step.node)
         noted, did = self._noted[step.node], self._did[step.node]
         roll = self._rolls.get(step.pool, Roll(step.pool))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the BIOS of many nodes from their BMCs: some at a time, each within a time of its own. What one BMC says counts
-for its own node alone."""
+"""Reads the BIOS of many nodes from their BMCs in parallel, each within its own time limit. The answer of a BMC affects
+its own node only.
+"""
 
 from __future__ import annotations
 
@@ -48,25 +49,25 @@ U = typing.TypeVar("U")
 
 
 class Found(typing.NamedTuple):
-    """A registry, or why there is none."""
+    """A registry of BIOS attributes, or the reason why there is none."""
 
     registry: typing.Optional[Registry]
     error: str = ""
 
 
 class _Turn:
-    """Threads that have the same body."""
+    """A lock that threads with the same body share, and the number of these threads."""
 
     def __init__(self) -> None:
         self.lock, self.threads = threading.Lock(), 0
 
 
 class Registries:
-    """Parsed registries by the SHA-256 of their bodies, since nodes of one model have the same. Each BMC sends its own:
-    what one of them says of its vendor, model and version proves nothing, and another BMC is not read or written by its
-    registry.
+    """Parsed registries by the SHA-256 of their bodies, because nodes of one model have the same registry. Each BMC
+    sends its own body: the vendor, model and version that a BMC reports prove nothing, so its registry is never used
+    for another BMC with a different body.
 
-    :param most: that are kept; the oldest one goes first
+    :param most: largest number of registries that are kept; the oldest one is dropped first
     """
 
     def __init__(self, most: int = _MOST_PARSED) -> None:
@@ -75,10 +76,10 @@ class Registries:
         self._turns: dict[str, _Turn] = {}
 
     def parsed(self, body: bytes, path: str, parse: typing.Callable[[], Registry]) -> Registry:
-        """Return the registry in a body.
+        """Return the registry in a body, and parse it only once.
 
-        :param path: of the body on its BMC
-        :param parse: parses it; what it raises is raised, and not kept
+        :param path: path of the body on its BMC
+        :param parse: parses the body; its exceptions are passed on, and nothing is stored then
         """
         key = hashlib.sha256(body).hexdigest()
         # many threads come with the same body at the same time, and one of them parses it; none waits for another body
@@ -113,9 +114,10 @@ class Registries:
 class BiosQuery:
     """The query to each BMC.
 
-    :ivar seconds: that one BMC has in all
-    :ivar claims: what the nodes call themselves: of several systems behind one BMC, that of the node is found by it
-    :ivar to_write: it may be written to then, see ``system_of``
+    :ivar keys: settings to read
+    :ivar seconds: time limit of one BMC
+    :ivar claims: identities that the nodes report, by which the system of a node is found among several behind one BMC
+    :ivar to_write: whether the BIOS may be written afterwards; see ``find_system``
     """
 
     keys: tuple[Key, ...] = KEYS
@@ -127,11 +129,11 @@ class BiosQuery:
 def read(
     bmcs: typing.Iterable[Bmc], trust: Trust, asked: BiosQuery, parallel: int = PARALLEL
 ) -> typing.Iterator[tuple[Bmc, typing.Union[NodeBios, BmcError]]]:
-    """Each BMC with what it says about its BIOS, or why it says nothing, in the order in which they end.
+    """Yield each BMC with its BIOS, or with the error why it could not be read, in the order in which they finish.
 
-    Who leaves the iterator early starts no more of them, and those that run end within their time.
+    If the caller stops the iteration early, no further BMC is started, and running ones end within their time limit.
 
-    :param parallel: BMCs at once
+    :param parallel: number of BMCs at once
     """
     registries = Registries()
     return many.outcomes(lambda bmc: read_one(bmc, trust, asked, registries), bmcs, parallel, BmcError, Bmc.unforeseen)
@@ -140,18 +142,18 @@ def read(
 def read_one(bmc: Bmc, trust: Trust, asked: BiosQuery, registries: Registries) -> NodeBios:
     """Read the BIOS from one BMC.
 
-    :raises BmcError: it says nothing, or nothing that can be understood
+    :raises BmcError: the BMC does not answer, or its answer cannot be parsed
     """
     with Session(bmc, trust, asked.seconds) as session:
         return BiosReader(session, asked, registries).read()
 
 
 class BiosReader:
-    """The BIOS of one BMC, to be read once or again. What its values do not change is read once: the system, and the
-    registry.
+    """A reader of the BIOS of one BMC, which can read it repeatedly. The system and the registry do not change with the
+    settings and are read once.
 
-    :ivar system: behind the BMC
-    :raises BmcError: the BMC says nothing about its system
+    :ivar system: the system of the node
+    :raises BmcError: the BMC does not show the system of the node
     """
 
     def __init__(self, session: Session, asked: BiosQuery, registries: Registries) -> None:
@@ -160,9 +162,9 @@ class BiosReader:
         self._found: typing.Optional[Found] = None
 
     def read(self) -> NodeBios:
-        """Read the BIOS again.
+        """Read the current BIOS.
 
-        :raises BmcError: it says nothing, or nothing that can be understood
+        :raises BmcError: the BMC does not answer, or its answer cannot be parsed
         """
         session, system = self._session, self.system
         bios = _ask_bmc(session, lambda: resources.parse_bios(session.get(system.bios)))
@@ -194,14 +196,14 @@ class BiosReader:
 
 
 def find_system(session: Session, claims: Claims, to_write: bool) -> resources.System:
-    """Return the system of the node: the one that is named, else the only one with a BIOS, else the only one that is
-    called as the node is. GPUs of a baseboard are a system without a BIOS. One that can't be read is passed over where
-    another one is proven to be the node's.
+    """Return the system of the node: the one that the inventory names, else the only one with a BIOS, else the only one
+    whose identity matches the node. The GPU baseboard is a system without a BIOS. An unreadable system is ignored if
+    another one is proven to be that of the node.
 
-    :param claims: what the nodes call themselves
-    :param to_write: it may be written to or reset then. Of several with a BIOS none is taken by what its node says of
-        itself: a node that lies would choose
-    :raises BmcError: there is none, or not one alone
+    :param claims: identities that the nodes report
+    :param to_write: whether the system may be written or reset afterwards. Then the identity that a node reports does
+        not select among several systems with a BIOS, because a lying node could choose another one
+    :raises BmcError: no system matches, or several do
     """
     bmc = session.bmc
     paths = _ask_bmc(session, lambda: resources.list_members(session.get(f"{_ROOT}/Systems"), "the systems of the BMC"))
@@ -245,9 +247,9 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
 
 
 def _find_registry_or_error(session: Session, system: resources.System, name: str, registries: Registries) -> Found:
-    """Find the registry of a BIOS, by its own BMC.
+    """Return the registry of a BIOS from its own BMC, or the reason why there is none.
 
-    :raises BmcError: the BMC does not answer any more
+    :raises BmcError: the BMC no longer answers
     """
     try:
         return Found(_ask_bmc(session, lambda: _find_registry(session, system, name, registries)))
@@ -282,10 +284,11 @@ def _find_registry(session: Session, system: resources.System, name: str, regist
 def _read_jobs_and_lockdown(
     session: Session, system: resources.System, errors: list[str], failures: list[str]
 ) -> tuple[typing.Optional[tuple[BiosJob, ...]], typing.Optional[bool]]:
-    """Jobs that hold the BIOS, and whether the BMC is locked down; None where it has no such thing, or does not tell.
+    """Return the jobs that block changes of the BIOS, and whether the BMC is locked down. Each is None if the BMC does
+    not support or report it.
 
-    :param errors: gets why something could not be read
-    :param failures: gets what the last job failed for
+    :param errors: list to which reasons for unreadable parts are appended
+    :param failures: list to which the error of the last failed job is appended
     """
     if not system.manager or not system.vendor.lower().startswith(_TELLING):
         return None, None
@@ -336,9 +339,10 @@ def _read_bmc_jobs(session: Session, path: str) -> list[typing.Mapping[str, typi
 def _read_part(
     session: Session, what: str, ask: typing.Callable[[], T], otherwise: U
 ) -> tuple[typing.Union[T, U], str]:
-    """Return a part of the answer, and why it is missing.
+    """Return one part of the answer with an empty text, or the default with the reason why the part is missing.
 
-    :raises BmcError: the BMC does not answer any more
+    :param otherwise: the default
+    :raises BmcError: the BMC no longer answers
     """
     try:
         return _ask_bmc(session, ask), ""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan before the act: what the operator's rules need of the cluster, read once. Pods are read only when a node
-loses something."""
+"""Reads the state of the cluster from which the disruption of a plan is computed, once, before the plan is applied.
+Pods are read only if the plan disturbs a node.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class RenderedObjects:
 
 
 class _Reader:
-    """Lists kinds and keeps why one could not be read."""
+    """A reader of objects that records why a kind could not be read."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -55,7 +56,10 @@ class _Reader:
             return ()
 
     def kept(self, kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
-        """Keep what is needed of each object of a kind of which there are many."""
+        """Return the reduced objects of a kind of which there are many; empty if they cannot be read.
+
+        :param keep: reads the objects and keeps the required fields
+        """
         try:
             return keep()
         except ApiError as error:
@@ -63,14 +67,19 @@ class _Reader:
             return ()
 
     def _note(self, kind: str, error: ApiError) -> None:
-        """:raises ApiError: the server cannot be reached"""
+        """Record why a kind could not be read.
+
+        :raises ApiError: the API server cannot be reached
+        """
         if error.status == 0:
             raise error
         if not (error.absent and kind in _OPTIONAL):
             self.unread[kind] = "the API server does not know the kind" if error.absent else error.text
 
     def host_config(self, wanted: Resource) -> HostConfig:
-        """One that cannot be read is taken for one that is not there, and closes the gate."""
+        """Return a MachineConfig or KubeletConfig with its current state. An unreadable object is treated as absent and
+        closes the gate.
+        """
         try:
             return machines.read_host_config(self._cluster, wanted)
         except ApiError as error:
@@ -83,11 +92,11 @@ class _Reader:
 def read_plan(
     cluster: Cluster, namespace: str, rendered: RenderedObjects, inventory: typing.Sequence[str], intent: ClusterIntent
 ) -> DisruptionPlan:
-    """Read what decides it, and plan.
+    """Read the state of the cluster, and compute which nodes the objects disturb.
 
-    :param namespace: of the operator
-    :raises ApiError: the server cannot be reached
-    :raises ResourceError: an object that is none of its kind
+    :param namespace: namespace of the SR-IOV network operator
+    :raises ApiError: the API server cannot be reached
+    :raises ResourceError: an object does not have the form of its kind
     """
     reader = _Reader(cluster)
     live = Live(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The cluster as a roll of nodes reads it, anew before each step."""
+"""Reads the state of the cluster for a roll of nodes, again before each step."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ _T = typing.TypeVar("_T")
 
 
 class RollClusterReader:
-    """Reads one cluster.
+    """A reader of the state of one cluster.
 
-    :param hosts: MachineConfigs and KubeletConfigs that are wanted
+    :param hosts: desired MachineConfigs and KubeletConfigs
     """
 
     def __init__(self, cluster: Api, checks: HealthChecks, hosts: typing.Sequence[Resource]) -> None:
         self._cluster, self._checks, self._hosts = cluster, checks, tuple(hosts)
 
     def read(self, pods: bool = True, members: bool = False) -> RollCluster:
-        """Read what decides who may go.
+        """Read the state that decides which nodes may go down.
 
-        :param pods: also what a drain asks, MachineConfigs, health checks and etcd
-        :param members: also the members of etcd
+        :param pods: whether to read also the pods, the PodDisruptionBudgets, the MachineConfigs, the health checks and
+            the members of etcd
+        :param members: whether to read also the members of etcd
         """
         resources = self._cluster.list("Node").items
         marks: dict[str, typing.Optional[Mark]] = {}
@@ -68,7 +69,7 @@ class RollClusterReader:
                 return ()
 
         def kept(kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
-            """Keep what is needed of each object of a kind that tenants make."""
+            """Return the reduced objects of a kind that tenants create; empty if they cannot be read."""
             try:
                 return keep()
             except ApiError as error:
@@ -76,7 +77,9 @@ class RollClusterReader:
                 return ()
 
         def host_config(wanted: Resource) -> HostConfig:
-            """One that can't be read keeps BMCs from the nodes of pools."""
+            """Return a MachineConfig or KubeletConfig with its current state. If it cannot be read, BMCs reset no node
+            of a pool.
+            """
             try:
                 return machines.read_host_config(self._cluster, wanted)
             except ApiError as error:
@@ -108,6 +111,6 @@ class RollClusterReader:
         )
 
     def _keep_pods(self, budgets: typing.Sequence[Budget], nodes: typing.Sequence[str]) -> tuple[ClusterPod, ...]:
-        """A pod of a tenant may be too large to be read: it keeps its own node from the roll, and no other one."""
+        """Read the pods. A pod of a tenant that is too large to be read blocks only the roll of its own node."""
         pods = self._cluster.pages("Pod", only=may_leave, partial=True)
         return keep_pods(pods, budgets, find_nodes=functools.partial(find_nodes, self._cluster, nodes))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sets the BIOS of many nodes through their BMCs, each of which must be proven to be the node's. A new value waits for
-a reset, which is left to who may reset the node.
+"""Sets the BIOS of many nodes through their BMCs. Each BMC must be proven to belong to its node. New values wait for a
+reset, which this module never orders.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _LOOK_AGAIN = ("changed", "closed")
 class May:
     """The permission that each write to a BMC needs.
 
-    :ivar claims: what the nodes call themselves
-    :ivar guard: the right to write
+    :ivar claims: identities that the nodes report
+    :ivar guard: the right to write, which requires the Lease
     """
 
     claims: Claims
@@ -49,13 +49,14 @@ def set_all(
     parallel: int = PARALLEL,
     seconds: float = SECONDS,
 ) -> typing.Iterator[tuple[Bmc, typing.Union[BiosChange, BmcError]]]:
-    """Each BMC with what was written to it, or why nothing was, in the order in which they end.
+    """Yield each BMC with the written changes, or with the error why nothing was written, in the order in which they
+    finish.
 
-    :param wanted: by node
-    :param may: what each write is asked about
-    :param check_mode: only say what would be written
-    :param parallel: BMCs at once
-    :param seconds: that one BMC has in all
+    :param wanted: desired settings by node
+    :param may: permission that each write needs
+    :param check_mode: only compute the changes
+    :param parallel: number of BMCs at once
+    :param seconds: time limit of one BMC
     """
     registries = Registries()
 
@@ -74,10 +75,10 @@ def set_one(
     check_mode: bool = False,
     seconds: float = SECONDS,
 ) -> BiosChange:
-    """Write to one BMC what is wanted and neither there nor waiting.
+    """Write to one BMC the desired settings that differ and do not wait for a reset yet.
 
-    :raises BmcError: it is not that of the node, or something of it is not to be had, so that nothing was written; or
-        the BMC did not take it
+    :raises BmcError: the BMC is not proven to belong to the node, or a setting cannot be written, and nothing was
+        written; or the BMC did not accept the write
     :raises RdmaError: the right to write is lost
     """
     asked = BiosQuery(tuple(wanted), seconds, may.claims, to_write=True)
@@ -102,9 +103,9 @@ def set_one(
 
 
 def _decide_bios_writes(session: Session, reader: BiosReader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
-    """Read the BIOS, and decide the values to write.
+    """Read the BIOS, and compute the values to write.
 
-    :raises BmcError: something that is wanted is not to be had
+    :raises BmcError: a desired setting cannot be written
     """
     bios = reader.read()
     if bios.pending_error:
@@ -124,9 +125,9 @@ def _decide_bios_writes(session: Session, reader: BiosReader, wanted: Wanted) ->
 
 
 def _verify_write(session: Session, reader: BiosReader, wanted: Wanted, job: str) -> NodeBios:
-    """Return the BIOS after a write that the BMC said yes to.
+    """Read the BIOS after a write that the BMC accepted, and return it.
 
-    :raises BmcError: something of it neither holds nor waits
+    :raises BmcError: a written value is neither in force nor waiting for a reset
     """
     bios = reader.read()
     if job and bios.jobs == ():

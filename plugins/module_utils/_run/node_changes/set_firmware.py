@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sets the firmware of a node's HCAs by mstconfig, one HCA after the other, and asks it again. Never resets one."""
+"""Sets the firmware of a node's HCAs with mstconfig, one HCA after the other, and verifies the result. Never resets an
+HCA.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,10 @@ _SET_SECONDS = 60.0
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareOutcome:
-    """:ivar changes: of each HCA, those with nothing to set as well
-    :ivar resets: how the settings of each HCA for which that is due come into force, by its address
+    """The result of setting the firmware of a node.
+
+    :ivar changes: the changes of each HCA, including HCAs without changes
+    :ivar resets: the reset that brings the settings of an HCA into force, by PCI address, for each HCA that needs one
     """
 
     changes: tuple[FirmwareChange, ...]
@@ -38,15 +42,16 @@ def set_firmware(
     dry: bool,
     clock: typing.Callable[[], float] = time.monotonic,
 ) -> FirmwareOutcome:
-    """Set what is not set yet. No write begins that may not end within LONGEST: another run may change the cluster
-    after that.
+    """Set the firmware settings that differ. Start no write that might end after ``LONGEST`` seconds, because another
+    run may change the cluster after that time.
 
-    :param root: sysfs of the kernel that the tools ask
+    :param root: sysfs of the kernel that the tools use
     :param chosen: PCI addresses; empty: all HCAs that mstconfig can set
-    :param dry: set nothing
-    :raises ToolMissing: there is no mstconfig
-    :raises FirmwareError: something can't be set; then nothing is
-    :raises RdmaError: the tool failed, or the firmware did not take a value
+    :param wishes_of: returns the desired settings of an HCA by its PCI address
+    :param dry: change nothing
+    :raises ToolMissing: mstconfig is not installed
+    :raises FirmwareError: a setting cannot be set; then nothing is set
+    :raises RdmaError: mstconfig failed, the time is over, or the firmware did not accept a value
     """
     end = clock() + LONGEST
     tool = find_tool()

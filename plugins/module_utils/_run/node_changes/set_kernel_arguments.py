@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Writes kernel arguments for the next boot of a node, and takes back those that it wrote and no others. Never reboots.
+"""Sets kernel arguments for the next boot of a node, and removes only arguments that it has set itself. Never reboots.
 
-Two tools do it: a drop-in and ``update-grub`` (Debian, Ubuntu), or ``grubby`` (RHEL and its kin). What of it is ours
-stands in a file. That is written before the boot loader is told, so that a run that was killed in between is taken up
-by the next one.
+Two tools are supported: a drop-in with ``update-grub`` (Debian, Ubuntu), and ``grubby`` (RHEL and its derivatives). A
+file lists the arguments that the collection has set. It is written before the boot loader is changed, so that the next
+run completes one that was killed in between.
 """
 
 from __future__ import annotations
@@ -34,11 +34,15 @@ _SECONDS = 300.0
 
 @dataclasses.dataclass(frozen=True)
 class ArgumentsOutcome:
-    """:ivar before: arguments of ours for the next boot; after: the same, afterwards
-    :ivar changed: whether something was written, or would be
-    :ivar missing: wanted, and not given to the kernel that runs
-    :ivar refusal: why the next boot can't be set, with what to do; then nothing was written
-    :ivar loader: by what it is set
+    """The result of setting kernel arguments.
+
+    :ivar before: arguments of the collection for the next boot, before the change
+    :ivar after: the same after the change
+    :ivar changed: whether anything was written, or would be in a dry run
+    :ivar missing: desired arguments that the running kernel does not have
+    :ivar refusal: why the next boot cannot be set, with the remedy; then nothing was written
+    :ivar boot: id of the current boot
+    :ivar loader: tool that sets the arguments
     """
 
     before: Arguments = ()
@@ -53,34 +57,36 @@ class ArgumentsOutcome:
 class _Loader(typing.Protocol):
     """A boot loader.
 
-    :ivar name: for the reader
+    :ivar name: name for messages
     """
 
     name: str
 
     def own(self) -> typing.Optional[Arguments]:
-        """Return the arguments that we have written; None where we have written nothing."""
+        """Return the arguments that the collection has written; None if it has written none."""
 
     def entries(self) -> tuple[Arguments, ...]:
         """Return the kernel arguments of each entry."""
 
     def unfinished(self) -> bool:
-        """Return whether the boot loader lacks something that we have written."""
+        """Return whether the boot loader lacks arguments that the collection has written."""
 
     def conflict(self, added: Arguments) -> str:
-        """Return why these can't be added without changing arguments of others."""
+        """Return why arguments cannot be added without changing arguments that the collection did not set; empty if
+        they can.
+        """
 
     def write(self, before: Arguments, after: Arguments) -> None:
-        """Replace what we have written."""
+        """Replace the arguments that the collection has written."""
 
 
 def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> ArgumentsOutcome:
-    """Have the next boot get what is wanted, and nothing of ours beside it. An argument that others have set in all
-    entries is left to them.
+    """Set the kernel arguments of the next boot, and remove all other arguments of the collection. An argument that is
+    already set in all boot entries by other means is not added.
 
     :param root: folder with the node's files
     :param dry: write nothing
-    :raises RdmaError: an argument is none, a file can't be read or written, or the tool failed
+    :raises RdmaError: an argument is invalid, a file cannot be read or written, or the tool failed
     """
     wrong = [argument for argument in wanted if not _ARGUMENT.match(argument)]
     if wrong:
@@ -129,7 +135,7 @@ def _is_argument_missing(entries: typing.Iterable[Arguments], argument: str) -> 
 
 
 def _find_boot_loader(root: str) -> tuple[typing.Optional[_Loader], str]:
-    """Return the boot loader's own tool, or why there is none."""
+    """Return the tool of the boot loader and an empty text, or None and the reason why there is none."""
     if os.path.lexists(os.path.join(root, _OSTREE)):
         return None, "the node's system is an image (ostree). Set them by a MachineConfig, or by rpm-ostree kargs."
     path = command.search_path()
@@ -145,7 +151,7 @@ def _find_boot_loader(root: str) -> tuple[typing.Optional[_Loader], str]:
 
 
 class _Grub:
-    """GRUB of Debian and Ubuntu: the drop-in is what we have written."""
+    """GRUB of Debian and Ubuntu. The drop-in contains the arguments of the collection."""
 
     name = "update-grub"
 
@@ -174,8 +180,7 @@ class _Grub:
 
 
 class _Grubby:
-    """Entries of the boot loader specification: what we have written stands in a file of ours, one argument on each
-    line."""
+    """Entries of the Boot Loader Specification. A file of the collection contains its arguments, one on each line."""
 
     name = "grubby"
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sets sysctls and files of sysfs on a node, now and at each boot: by a file for systemd-sysctl and one for
-systemd-tmpfiles, which are the collection's.
+"""Sets sysctls and files of sysfs on a node, now and at each boot. The collection owns one file for systemd-sysctl and
+one for systemd-tmpfiles.
 
-[man sysctl.d(5), tmpfiles.d(5): type ``w`` writes into the files that are there]
+[man sysctl.d(5), tmpfiles.d(5): type ``w`` writes into existing files]
 """
 
 from __future__ import annotations
@@ -32,9 +32,12 @@ Values = typing.Mapping[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class SettingsOutcome:
-    """:ivar changes: a line for each change, or for what would be changed
-    :ivar absent: what the kernel of the node does not have; it is left out
-    :ivar before: text of both files; after: the same, afterwards
+    """The result of setting kernel settings.
+
+    :ivar changes: a line for each change, or for each planned change in a dry run
+    :ivar absent: settings that the kernel of the node does not have and that are left out
+    :ivar before: text of both files before the change
+    :ivar after: text of both files after the change
     """
 
     changes: tuple[str, ...] = ()
@@ -44,17 +47,18 @@ class SettingsOutcome:
 
 
 def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> SettingsOutcome:
-    """Have the kernel that runs, and each one after it, get these values, and nothing of ours beside them. Without any,
-    both files go.
+    """Set these values in the running kernel and at each boot, and remove all other settings from the files of the
+    collection. Without values, remove both files.
 
-    What the kernel has by then stays as it is until the next boot: nothing is known of what was there before.
+    Settings that are removed keep their values in the running kernel until the next boot, because their earlier values
+    are unknown.
 
-    :param sysctl: value, or bound, by key: a value within its bound is left to whoever set it
-    :param sysfs: value by path, which may have ``*``
+    :param sysctl: value or bound by key. A value within its bound is not changed
+    :param sysfs: value by path, which may contain ``*``
     :param root: folder with the node's files
     :param dry: write nothing
-    :raises RdmaError: a key, a path or a value is none, a file can't be read or written, or the kernel takes a value
-        not
+    :raises RdmaError: a key, a path or a value is invalid, a file cannot be read or written, or the kernel refuses a
+        value
     """
     _refuse_invalid_settings(sysctl, sysfs)
     before = {
@@ -101,7 +105,10 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
 
 
 def _refuse_invalid_settings(sysctl: Values, sysfs: Values) -> None:
-    """:raises RdmaError: what is not of the form that the kernel's files have"""
+    """Raise an error for invalid settings.
+
+    :raises RdmaError: a key, a path or a value does not have the form of the kernel's files
+    """
     wrong = [key for key in sysctl if not _KEY.match(key)] + [path for path in sysfs if not _FILE.match(path)]
     wrong += [value for value in sysctl.values() if not (_VALUE.match(value) or _BOUND.match(value))]
     wrong += [value for value in sysfs.values() if not _VALUE.match(value)]
@@ -112,8 +119,9 @@ def _refuse_invalid_settings(sysctl: Values, sysfs: Values) -> None:
 
 
 def _choose_sysctl_value(value: str, now: str) -> str:
-    """Choose the value of a sysctl: the value itself; of a bound the number, or the present value where that is within
-    the bound."""
+    """Return the value to set for a sysctl. For a bound, return the present value if it is within the bound, else the
+    number of the bound.
+    """
     bound = _BOUND.match(value)
     if bound is None:
         return value
@@ -131,7 +139,10 @@ def _write_or_remove(path: str, text: str) -> None:
 
 
 def _set_kernel_value(path: str, value: str) -> None:
-    """:raises RdmaError: the kernel refuses the value, or has another one afterwards"""
+    """Write a value, and verify it.
+
+    :raises RdmaError: the kernel refuses the value, or has another one afterwards
+    """
     try:
         with open(path, "w", encoding="ascii") as file:
             file.write(value)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sets what the intent asks for of the host under the network, where OpenShift's Node Tuning Operator does it, and
-waits until each node has it.
+"""Sets the host tuning of the intent through OpenShift's Node Tuning Operator, and waits until each node has it.
 
-A poll: the operator writes one object for each node, within seconds.
+The wait polls, because the operator writes one object for each node within seconds.
 """
 
 from __future__ import annotations
@@ -31,7 +30,10 @@ Say = typing.Callable[[str], None]
 
 
 class TuningSetter:
-    """:param pause: sleeps; given in, as ``clock``, so that a test needs no time"""
+    """The tuning of nodes through OpenShift's Node Tuning Operator.
+
+    :param pause: sleeps for a number of seconds
+    """
 
     def __init__(
         self,
@@ -49,10 +51,10 @@ class TuningSetter:
     def run(
         self, settings: Settings, check_mode: bool, limit: float
     ) -> tuple[TuningSet, tuple[Outcome, ...], tuple[str, ...]]:
-        """Set the values, and return the outcome, that of the Tuned, and the nodes whose settings may have changed.
+        """Set the values. Return the result, the changes of the Tuned, and the nodes whose settings may have changed.
 
-        :param limit: of the wait, in seconds
-        :raises ApiError: the server cannot be reached, or does not tell
+        :param limit: longest wait in seconds
+        :raises ApiError: the API server cannot be reached, or refuses to read an object
         """
         if not settings.rows:
             return TuningSet("nothing"), (), ()
@@ -83,7 +85,9 @@ class TuningSetter:
         return TuningSet("tuned", self._wait(text, limit)), (outcome,), tuple(new)
 
     def _refusal(self, wanted: Resource, nodes: typing.Sequence[ClusterNode]) -> tuple[str, str]:
-        """Asked before anything is written."""
+        """Return why the Tuned must not be applied, with the remedy; empty texts if it may. Called before anything is
+        written.
+        """
         found = read_existing(self._cluster, wanted)
         if found is not None and not ours(found):
             return (
@@ -123,7 +127,9 @@ class TuningSetter:
         )
 
     def _wait(self, text: str, limit: float) -> dict[str, NodeSetting]:
-        """Return the stand of all nodes once none is to be waited for, or at the end of the time."""
+        """Wait until the settings of no node are pending any more, or until the limit, and return the state of all
+        nodes.
+        """
         start, told = self._clock(), ""
         while True:
             seconds = self._clock() - start

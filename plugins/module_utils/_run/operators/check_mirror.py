@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The preflight of a disconnected site: is all that a run would pull on the mirror. Charts are read from there, and so
-are the images that they name."""
+"""The preflight of a disconnected site: checks whether the mirror contains everything that a run would pull. Charts are
+read from the mirror, and so are the images that they name.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +22,18 @@ Charts = typing.Mapping[str, ChartWithValues]
 
 
 def on_the_mirror(charts: Charts, mirror: Mirror) -> dict[str, ChartWithValues]:
-    """Return the charts where the mirror has them. Their values still name the images of the sources."""
+    """Return the charts with their references on the mirror. Their values still name the images of the sources."""
     return {name: (place_chart_on_mirror(chart, mirror), values) for name, (chart, values) in charts.items()}
 
 
 def elsewhere(
     helm: str, charts: Charts, seen: typing.Mapping[str, ChartSeen], mirror: Mirror, kubernetes: str
 ) -> tuple[str, ...]:
-    """Images that a chart has pulled from elsewhere though its values name the mirror: they stand in its templates.
+    """Return the images that charts pull from another registry although their values name the mirror, because their
+    templates contain these names. Charts that cannot be rendered are included with the error.
 
-    :param charts: on the mirror
-    :param seen: what they name without these values
+    :param charts: charts on the mirror
+    :param seen: what the charts name without these values
     """
     renamed: dict[str, ChartWithValues] = {}
     problems = []
@@ -53,13 +55,13 @@ def elsewhere(
 def ask_mirror(
     pulls: Pulls, mirror: Mirror, logins: Logins, authority: str, limit: float, unchanged: tuple[str, ...]
 ) -> MirrorFacts:
-    """Ask the registries for each image, and for each chart that a registry has.
+    """Ask the registries of the mirror for each image, and for each chart that a registry holds.
 
-    :param pulls: with the names that the sources have
-    :param authority: file with certificates in place of the system's; empty: the system's
-    :param limit: seconds for all of it
-    :param unchanged: as ``elsewhere`` found
-    :raises RdmaError: the file of the authority cannot be read
+    :param pulls: images and charts with the names of their sources
+    :param authority: file with certificates that replace those of the system; empty: those of the system
+    :param limit: time limit in seconds for all requests
+    :param unchanged: result of :func:`elsewhere`
+    :raises RdmaError: the file with certificates cannot be read
     """
     wanted = [
         MirrorAnswer(
@@ -90,7 +92,7 @@ def ask_mirror(
 
 
 def _format_image_name(chart: ChartPull) -> str:
-    """As an image of a registry."""
+    """Return the name of a chart as an image of a registry."""
     return (
         chart.image
         or f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}:{chart.version.replace('+', '_')}"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Has OLM install operators: makes what it needs, approves what was asked for and no more, and waits by what the API
-server tells."""
+"""Installs operators through OLM: creates the required objects, approves only the requested InstallPlans, and waits on
+watches of the API server.
+"""
 
 from __future__ import annotations
 
@@ -50,16 +51,19 @@ Answer = tuple[OlmFacts, tuple[Outcome, ...]]
 
 
 def refuse_without_olm(cluster: Cluster) -> None:
-    """:raises RdmaError: the cluster has no OLM"""
+    """Raise an error if the cluster has no OLM.
+
+    :raises RdmaError: the cluster has no OLM
+    """
     if not cluster.serves(GROUP):
         remedy = "Install OLM (operator-sdk olm install), or install the operators by Helm"
         raise RdmaError(f"the API server does not serve {GROUP}: the cluster has no OLM", remedy)
 
 
 def look(cluster: Cluster, wishes: typing.Iterable[OperatorWish]) -> OlmState:
-    """All that OLM shows, once.
+    """Read the state of OLM once.
 
-    :raises ApiError: it cannot be read
+    :raises ApiError: an object cannot be read
     """
     wishes, seen = tuple(wishes), OlmState()
     for kind in _KINDS:
@@ -70,8 +74,9 @@ def look(cluster: Cluster, wishes: typing.Iterable[OperatorWish]) -> OlmState:
 
 
 def _spaces(wishes: typing.Iterable[OperatorWish], seen: OlmState) -> frozenset[str]:
-    """Namespaces in which a Subscription may count: those of the wishes, and those in which OLM installs something. No
-    tenant can make an OperatorGroup or a ClusterServiceVersion."""
+    """Return the namespaces in which a Subscription may count: those of the desired operators, and those in which OLM
+    installs operators. Tenants can create neither OperatorGroups nor ClusterServiceVersions.
+    """
     return frozenset({wish.namespace for wish in wishes} | {space for space, _name in (*seen.groups, *seen.versions)})
 
 
@@ -80,9 +85,9 @@ def _get_namespaced_name(item: Resource) -> Place:
 
 
 def take(seen: OlmState, change: KindUpdate) -> OlmState:
-    """What was seen, with a change.
+    """Return the state of OLM after a change.
 
-    :raises ResourceError: an object that is none of its kind
+    :raises ResourceError: an object does not have the form of its kind
     """
     field, parse = _KINDS[change.kind]
     after = {} if change.action == "replace" else dict(getattr(seen, field))
@@ -95,12 +100,12 @@ def take(seen: OlmState, change: KindUpdate) -> OlmState:
 
 
 class Installer:
-    """Installs operators, or says what it would do.
+    """The installation of operators, or its preview in check mode.
 
-    :param clock: monotonic seconds
-    :param say: takes a line for the reader whenever an operator's state changes
-    :param stamp: a text that is another one each time
-    :param haste: what all patience is divided by
+    :param clock: returns monotonic seconds
+    :param say: reports a line whenever the state of an operator changes
+    :param stamp: returns a different text on each call
+    :param haste: divisor of all waiting times
     :param trusted: namespaces that are not examined
     """
 
@@ -133,10 +138,10 @@ class Installer:
         self._told: dict[str, str] = {}
 
     def run(self, wishes: typing.Sequence[OperatorWish], check_mode: bool, limit: float) -> Answer:
-        """What became of each operator, and of each object.
+        """Install the operators. Return the state of each operator, and the changes of objects.
 
-        :param limit: of the wait, in seconds
-        :raises RdmaError: the cluster has no OLM, or what it shows cannot be read
+        :param limit: longest wait in seconds
+        :raises RdmaError: the cluster has no OLM, or its state cannot be read
         """
         refuse_without_olm(self._cluster)
         seen = look(self._cluster, wishes)
@@ -158,9 +163,10 @@ class Installer:
         return OlmFacts(tuple(found[wish.package] for wish in wishes)), tuple(self._outcomes)
 
     def _untrusted(self, wishes: typing.Sequence[OperatorWish], seen: OlmState) -> typing.Iterator[tuple[str, str]]:
-        """Examine each namespace in which objects are to be made, and tell why nothing may be made there.
+        """Examine each namespace in which objects are to be created. Yield those in which nothing may be created, with
+        the reason.
 
-        :raises ApiError: the server cannot be reached
+        :raises ApiError: the API server cannot be reached
         """
         for wish in wishes:
             there = subscription_of(wish, seen)
@@ -177,7 +183,7 @@ class Installer:
                     yield wish.namespace, plain(why)
 
     def _not_made(self, arranged: Arranged) -> typing.Iterator[OperatorStatus]:
-        """Operators that the API server refused an object of."""
+        """Yield the operators for which the API server refused an object."""
         for wish in arranged.waited_for:
             for outcome in self._outcomes:
                 applied = outcome.applied
@@ -192,7 +198,9 @@ class Installer:
                     break
 
     def _foreseen(self, wishes: typing.Sequence[OperatorWish], seen: OlmState) -> typing.Iterator[OperatorStatus]:
-        """How a run would begin. Services of webhooks are looked at, nothing is waited for."""
+        """Yield the state that each operator would have at the beginning of a run. Services of webhooks are read, and
+        nothing is awaited.
+        """
         changed = {outcome.applied.fabric for outcome in self._outcomes if outcome.changed}
         nexts = judge(wishes, seen)
         for step, (wish, explained) in zip(
@@ -255,7 +263,7 @@ class Installer:
                 change = feed.get(max(0.0, settled - self._clock()))
 
     def _judged(self, step: Next, now: float) -> OperatorStatus:
-        """A trouble that lasts is a failure."""
+        """Return the state of an operator, as failed if its problem has lasted too long."""
         stand, trouble = step.stand, step.trouble
         refusal = self._approved.get((stand.namespace, step.approve), "")
         if refusal:
@@ -274,7 +282,7 @@ class Installer:
         return dataclasses.replace(stand, phase="failed") if lasted else stand
 
     def _wake(self, nexts: typing.Iterable[Next], now: float) -> float:
-        """Seconds until something is due."""
+        """Return the seconds until the next read or decision is due."""
         due = [LOOK_SECONDS / self._haste]
         for step in nexts:
             if step.trouble is not None and step.trouble.patience is not None:
@@ -283,7 +291,9 @@ class Installer:
         return max(0.01, min(item for item in due if item > 0))
 
     def _act(self, step: Next, now: float) -> None:
-        """Approve what was asked for; have OLM look again at what it does not look at by itself."""
+        """Approve the requested InstallPlan, and make OLM examine a Subscription again that it would not examine by
+        itself.
+        """
         stand, place = step.stand, (step.stand.namespace, step.approve)
         if step.approve and place not in self._approved:
             try:
@@ -322,7 +332,7 @@ class Installer:
         return True
 
     def _explained(self, nexts: typing.Iterable[Next], seen: OlmState, now: float) -> OlmState:
-        """With the pods and the addresses of webhooks that are due."""
+        """Return the state of OLM with the pods and the webhook services that are due to be read."""
         pods, served = dict(seen.pods), dict(seen.served)
         for step in nexts:
             for namespace in step.pods:
@@ -343,9 +353,9 @@ class Installer:
 
 @contextlib.contextmanager
 def passing() -> typing.Iterator[None]:
-    """An API server that is away for a moment leaves what is known as it is.
+    """Ignore an error of the body if the API server cannot be reached, so that the known state is kept.
 
-    :raises ApiError: it answers, and refuses
+    :raises ApiError: the API server answers, and refuses
     """
     try:
         yield

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Takes back the operators whose Subscription the collection made: its objects, ClusterServiceVersion, Subscription,
-and then definitions without objects.
+"""Removes the operators whose Subscription the collection created: its objects, the ClusterServiceVersion, the
+Subscription, and then CustomResourceDefinitions without objects.
 
-Our own objects of an operator's kinds go first, while it runs: it alone takes its finalizers off. The Subscription goes
-after the ClusterServiceVersion: it bears our label, so that a removal that was interrupted is found again. Definitions
-that still have objects stay, as do the objects of others in them. Last goes what OLM never takes away itself: its own
-record of the operator.
+Objects of the collection of the operator's kinds are removed first, while the operator runs, because only the operator
+removes its finalizers. The Subscription is removed after the ClusterServiceVersion, because it has the label of the
+collection by which an interrupted removal is found again. CustomResourceDefinitions that still have objects remain,
+with the objects of other users. The Operator object, which OLM never removes itself, is removed last.
 
-A tenant's Subscription may bear our label as well, with a finalizer that never goes. So the namespaces into which the
-collection installs by default come first, and the waits of all together have a limit.
+The Subscription of a tenant may have the label of the collection too, with a finalizer that is never removed. Therefore
+the default namespaces of the collection come first, and all waits together have a limit.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ _USUAL = frozenset(operator.package.namespace for operator in TABLE if operator.
 
 @dataclasses.dataclass(frozen=True)
 class Removed:
-    """:ivar namespaces: in which an operator of ours is left
-    :ivar stays: what is left, and why
+    """The result of the removal.
+
+    :ivar namespaces: namespaces in which an operator of the collection remains
+    :ivar stays: objects that remain, with the reason
     """
 
     outcomes: tuple[Outcome, ...] = ()
@@ -51,8 +53,10 @@ class Removed:
 
 
 class Remover:
-    """:param pause: sleeps; given in, as ``clock``, so that a test needs no time
-    :param limit: seconds for each kind of object to go
+    """The removal of the operators.
+
+    :param limit: longest duration of one wait in seconds
+    :param pause: sleeps for a number of seconds
     """
 
     def __init__(
@@ -64,9 +68,9 @@ class Remover:
         self._waits = Waits(limit, clock, pause)
 
     def show(self) -> Removed:
-        """Return the objects of ours that stay.
+        """Return the Subscriptions of the collection, which remain, without removing anything.
 
-        :raises ApiError: it cannot be read
+        :raises ApiError: an object cannot be read
         """
         found = self._subscriptions() if self._cluster.serves(GROUP) else []
         why = "the operator is not taken back, unless teardown_operator is set"
@@ -77,9 +81,10 @@ class Remover:
         )
 
     def run(self) -> Removed:
-        """Take all of it back. A refusal is an outcome, and keeps what depends on it.
+        """Remove all operators of the collection. If the API server refuses a deletion, this is recorded as an outcome,
+        and dependent objects remain.
 
-        :raises ApiError: it cannot be read
+        :raises ApiError: an object cannot be read
         """
         if not self._cluster.serves(GROUP):
             return Removed()
@@ -88,9 +93,10 @@ class Remover:
         return Removed(tuple(self._outcomes), tuple(self._stays), tuple(sorted({item.namespace for item in left})))
 
     def _installed(self, kind: str) -> tuple[Resource, ...]:
-        """All of a kind of OLM, but for Subscriptions by which OLM installs nothing: a tenant makes any number of them.
+        """Return all objects of a kind of OLM, without Subscriptions in namespaces where OLM installs nothing. Tenants
+        can create any number of those.
 
-        :raises ApiError: they cannot be read
+        :raises ApiError: the objects cannot be read
         """
         if kind != "Subscription":
             return self._cluster.list(kind, selector=ORIGINALS if kind == "ClusterServiceVersion" else "").items
@@ -105,7 +111,7 @@ class Remover:
         )
 
     def _operator(self, subscription: Subscription) -> bool:
-        """Return whether an operator is gone."""
+        """Remove an operator. Return whether it is gone."""
         space = subscription.namespace
         versions = list(map(olm.service_version, self._installed("ClusterServiceVersion")))
         mine = [
@@ -136,8 +142,12 @@ class Remover:
         return True
 
     def _record(self, name: str, kept: typing.Sequence[str]) -> None:
-        """OLM lists what belongs to an operator in an object Operator, leaves it behind, and makes it anew while there
-        is anything to list."""
+        """Remove the Operator object in which OLM lists the objects of an operator. OLM leaves it behind, and creates
+        it again while such objects exist.
+
+        :param name: name of the Operator object
+        :param kept: names of the CustomResourceDefinitions that remain
+        """
         try:
             there = self._find("Operator", "", name) is not None
         except ApiError as error:
@@ -164,8 +174,9 @@ class Remover:
         mine: typing.Sequence[ServiceVersion],
         versions: typing.Sequence[ServiceVersion],
     ) -> list[Resource]:
-        """Return those that the operator brought, also where its ClusterServiceVersion is gone already, and that no
-        other one owns."""
+        """Return the CustomResourceDefinitions of the operator, even if its ClusterServiceVersion is already gone,
+        without those that another operator owns.
+        """
         label = f"operators.coreos.com/{subscription.package}.{subscription.namespace}"
         owned = {name for version in mine for name in version.definitions}
         others = {name for version in versions if version not in mine for name in version.definitions}
@@ -186,7 +197,7 @@ class Remover:
             raise
 
     def _objects(self, definition: Resource) -> bool:
-        """Take back our objects of a kind; whether none of them is left."""
+        """Delete the collection's objects of a kind. Return whether none of them is left."""
         kind, items = self._instances(definition)
         gone = True
         for item in items:
@@ -199,7 +210,7 @@ class Remover:
         return gone
 
     def _definition(self, definition: Resource) -> bool:
-        """Delete one without objects; whether it is gone."""
+        """Delete a CustomResourceDefinition without objects. Return whether it is gone."""
         name = name_of(definition)
         subject = f"CustomResourceDefinition {name}"
         try:
@@ -222,7 +233,7 @@ class Remover:
         return False
 
     def _groups(self) -> None:
-        """Those of ours in which nothing is left that needs one."""
+        """Delete the OperatorGroups of the collection in namespaces without other operators."""
         gone = {
             (outcome.applied.kind, outcome.applied.namespace, outcome.applied.name)
             for outcome in self._outcomes
@@ -245,10 +256,10 @@ class Remover:
                 self._delete("OperatorGroup", group.namespace, group.name)
 
     def _delete(self, kind: Kind, namespace: str, name: str, shown: str = "", stays: bool = False) -> bool:
-        """Delete an object and wait until it is gone; whether it is.
+        """Delete an object, and wait until it is gone. Return whether it is.
 
-        :param shown: name of the kind, where ``kind`` is none
-        :param stays: what cannot be deleted is told, and is no failure
+        :param shown: name of the kind if ``kind`` is not a name
+        :param stays: whether an object that cannot be deleted is reported as remaining instead of as refused
         """
         applied = AppliedObject(shown or str(kind), name, namespace)
         before: typing.Optional[Resource] = None
@@ -289,5 +300,5 @@ class Remover:
         return next((item for item in found if name_of(item) == name), None)
 
     def _await(self, kind: Kind, namespace: str, name: str) -> typing.Optional[Resource]:
-        """None once it is gone; in check mode nothing goes."""
+        """Wait until an object is gone. Return None if it is, else the object. In check mode, return None at once."""
         return None if self._check_mode else self._waits.await_gone(lambda: self._find(kind, namespace, name))

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait until NVIDIA's NIC configuration operator is through with what cards have to have. A poll: the operator
-reboots nodes meanwhile, one by one."""
+"""The wait until NVIDIA's NIC configuration operator has configured all cards. It polls, because the operator reboots
+nodes meanwhile, one by one.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +28,15 @@ def wait_for_nics(
     clock: Clock,
     pause: typing.Callable[[float], None],
 ) -> dict[str, str]:
-    """Return, by the name of a NicDevice, why it does not have what it has to; empty where all have it.
+    """Wait until each card is configured or has failed, or until the limit. Return the reason for each card that is not
+    configured, by the name of its NicDevice; empty if all are.
 
-    Ends when each card has it or failed. The operator tries again what failed, so that a failure counts once it has
-    lasted.
+    The operator retries failed cards, so a failure counts only after it has lasted ``GRACE_SECONDS``.
 
-    :param wanted: by the name of a NicDevice its template
-    :param pause: sleeps; given in, so that a test needs no time
-    :raises ApiError: the cards could not be read even once
+    :param wanted: template by the name of the NicDevice
+    :param limit: longest wait in seconds
+    :param pause: sleeps for a number of seconds
+    :raises ApiError: the cards cannot be read when the limit is over
     """
     start, failed_since = clock(), typing.cast(dict[str, float], {})
     left: dict[str, str] = {}
@@ -61,10 +63,10 @@ def wait_for_nics(
 def _find_progress(
     cluster: Cluster, wanted: typing.Mapping[str, Object]
 ) -> dict[str, tuple[typing.Literal["done", "waits", "failed"], str]]:
-    """Return the progress of each card that is wanted. A daemon of the operator may make any number of NicDevices of
-    any size, so that nothing else of them is kept. One that can't be understood is as one that is gone.
+    """Return the progress of each desired card. Other NicDevices are not kept, because a daemon of the operator may
+    create any number of them, of any size. An invalid NicDevice is treated as absent.
 
-    :raises ApiError: the cards can't be read
+    :raises ApiError: the cards cannot be read
     """
     found = {name: find_progress(None, template) for name, template in wanted.items()}
     for item in cluster.pages("NicDevice"):

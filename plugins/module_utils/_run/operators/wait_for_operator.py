@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait until the SR-IOV network operator serves."""
+"""The wait until the SR-IOV network operator is ready to serve the nodes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def wait_until_serving(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> OperatorFacts:
-    """Wait until the operator serves the nodes, and return the facts then, or at the end of the time.
+    """Wait until the operator serves the nodes, at most ``limit`` seconds, and return the last facts about it.
 
-    :param pause: sleeps; given in, so that a test needs no time
-    :raises ApiError: the server cannot be reached
+    :param pause: sleeps for a number of seconds
+    :raises ApiError: the API server cannot be reached
     """
     namespace = namespace_of_operator(cluster, intent.operator_namespace)
 

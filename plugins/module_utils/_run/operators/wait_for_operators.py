@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait until all operators that are needed serve."""
+"""The wait until all required operators are ready."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ def wait_until_all_serve(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> OperatorsSeen:
-    """Wait until nothing keeps an operator from serving, or the time is over, and return the last state.
+    """Wait until all operators are ready, at most ``limit`` seconds, and return the last state.
 
     :param look: reads the cluster
-    :param limit: in seconds
-    :param pause: sleeps; given in, so that a test needs no time
-    :raises ApiError: the server cannot be reached
+    :param pause: sleeps for a number of seconds
+    :raises ApiError: the API server cannot be reached
     """
     return poll(
         look, lambda seen: missing(intent, seen, nodes), "all operators serve", limit, PAUSE_SECONDS, clock, pause, say

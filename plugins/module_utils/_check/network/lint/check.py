@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The linter of stage network: findings on each fabric's policies before they are applied, and which fabrics are held
-back. Check ids: ``network.lint_*``.
+"""The linter of stage network. It judges the policies of each fabric before they are applied, and decides which fabrics
+are held back. Check ids: ``network.lint_*``.
 
-A fabric with a failure that no waiver covers is not applied at all: bad input is refused before anything is touched.
-What is merely not known (a node that has no report yet) holds nothing back, since the API server's webhook judges after
-the linter.
+A fabric with a failure that no waiver covers is not applied at all, so that an invalid intent changes nothing. An
+unknown result, such as a node without a report yet, does not hold a fabric back, since the webhook of the API server
+judges the objects after the linter.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ def lint_all(
     world: ClusterBefore,
     nodes: typing.Sequence[str],
 ) -> dict[str, tuple[Finding, ...]]:
-    """Return findings by fabric; a fabric that could not be written has none.
+    """Return the findings of the linter on each fabric, by its name. A fabric with virtual functions has no findings if
+    it has no policies.
 
-    :param policies: all that would be applied, each with its fabric's name
-    :param world: what is there
+    :param policies: all policies that would be applied, each with the name of its fabric
+    :param world: state of the cluster before the policies are applied
+    :param nodes: names of the nodes that must take part
     """
     others = dataclasses.replace(
         world, policies={**world.policies, **{policy.name: policy for _fabric, policy in policies}}
@@ -59,11 +61,12 @@ def lint_all(
 def lint(
     fabric: Fabric, policies: typing.Sequence[Policy], world: ClusterBefore, nodes: typing.Sequence[str]
 ) -> tuple[Finding, ...]:
-    """Return findings on one fabric: one for each node on what is selected there, and one for each broken rule, or for
-    each rule that holds.
+    """Return the findings on a fabric: one for each node on the physical functions that the policies select, one for
+    each objection (violated rule), and one for each rule without an objection. A fabric without policies has no
+    findings.
 
-    :param policies: those of the fabric, as they would be applied
-    :param world: what is there, with the policies of the other fabrics
+    :param policies: policies of the fabric, as they would be applied
+    :param world: state of the cluster, with the policies of the other fabrics
     :param nodes: names of the nodes that must take part
     """
     if not policies:
@@ -80,9 +83,9 @@ def lint(
 def read_held(
     findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typing.Sequence[Waiver]
 ) -> dict[str, str]:
-    """Fabrics that must not be applied, each with the reason.
+    """Return the fabrics whose objects must not be applied, each with the reason: a failure that no waiver covers.
 
-    :param findings: by fabric
+    :param findings: findings of the linter, by fabric
     """
     failed = {
         name: [item for item in judge(mine, waivers).closing() if item.status == FAIL]
@@ -98,8 +101,12 @@ def read_held(
 def remaining(
     objects: typing.Sequence[dict[str, typing.Any]], stopped: typing.Container[str]
 ) -> list[dict[str, typing.Any]]:
-    """Return the objects without those of fabrics that are held back; what fabrics share stays only where one of them
-    does."""
+    """Return the objects to apply: those of fabrics that are not held back. Objects that fabrics share are kept only if
+    an object of at least one fabric is kept.
+
+    :param objects: all objects, each with the name of its fabric; empty for a shared one
+    :param stopped: names of the fabrics that are held back
+    """
     kept = [item for item in objects if item["fabric"] not in stopped]
     return kept if any(item["fabric"] for item in kept) else []
 
@@ -116,8 +123,11 @@ def _make_objection_finding(fabric: Fabric, item: Objection) -> Finding:
 
 
 def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Sequence[str]) -> Finding:
-    """Return a pass for a rule that no finding breaks: it holds on the nodes that the operator has reported, and on
-    none is not known."""
+    """Return the finding on a rule that no policy of the fabric violates. It passes for the nodes whose interfaces the
+    operator has reported. Its status is unknown if the rule needs them and no node has reported any.
+
+    :param check: id of the rule's findings
+    """
     reported = sum(bool(world.states[name].interfaces) for name in nodes if name in world.states)
     if check == POLICY:
         return ok(
@@ -143,10 +153,11 @@ def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: ty
 def _check_selects(
     fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: ClusterBefore
 ) -> Finding:
-    """Report what the fabric gets on one node.
+    """Return the finding on the number of physical functions that the fabric selects on a node.
 
-    :param policy: that takes the node; there is never more than one of a fabric
-    :param example: any of the fabric, to say what the node lacks
+    :param policy: policy of the fabric that selects the node; None if there is none. A node has at most one
+    :param example: any policy of the fabric, to name the labels that the node lacks
+    :param name: name of the node
     """
     subject, count = f"{fabric.name} {name}", fabric.select.hcas_per_node
     expected = f"{count} physical functions"
@@ -226,8 +237,9 @@ def _check_selects(
 
 
 def _wrong_mode(fabric: Fabric, mode: str) -> bool:
-    """Return whether the RDMA mode of the node contradicts the network's plugins; where the daemon reports no mode,
-    nothing is known."""
+    """Return whether the RDMA mode of a node contradicts the fabric: a network whose CNI plugins move RDMA devices into
+    pods needs the mode exclusive, any other RDMA network the mode shared. An unknown mode does not contradict.
+    """
     if not (fabric.rdma or isolates_rdma(fabric)):
         return False
     return mode == ("shared" if isolates_rdma(fabric) else "exclusive")

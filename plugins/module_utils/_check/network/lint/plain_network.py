@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The linter of stage network for networks without virtual functions: what must be so before anything is applied. Check
-ids: ``network.lint_*``.
+"""The linter of stage network for networks without virtual functions: the conditions that must hold before their
+objects are applied. Check ids: ``network.lint_*``.
 
-The rules of the SR-IOV operator's policies are in sriov_policy.py.
+The rules for policies of the SR-IOV operator are in sriov_policy.py.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _CONFIGS = {"rdma_shared": "rdmaSharedDevicePlugin", "host_device": "sriovDevice
 
 
 def lint(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> tuple[Finding, ...]:
-    """One finding at least for each rule of the profile.
+    """Return the findings of each rule of the fabric's profile.
 
-    :param world: what is there
+    :param world: state of the cluster before the objects are applied
     :param nodes: names of the nodes that must take part
     """
     return tuple(finding for rule in RULES[fabric.profile] for finding in rule(fabric, world, nodes))
 
 
 def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
-    """Each node has the HCAs that the fabric selects."""
+    """Check that each node has the HCAs that the fabric selects."""
     count = fabric.select.hcas_per_node
     for name in nodes:
         subject, expected = (
@@ -74,8 +74,9 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
 
 
 def _find_master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[tuple[Hca, Netdev]]:
-    """Return the interface of a node on which pods are put; of a bond the part that speaks for it, by the name of the
-    bond."""
+    """Return the host interface to which pods on the node are attached, with its HCA. For a bond, return the port that
+    represents it, under the name of the bond. Return None if there is none.
+    """
     if name not in world.hcas:
         return None
     for hca in find_candidates(fabric, world.hcas[name]):
@@ -89,7 +90,9 @@ def _find_master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Opti
 
 
 def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
-    """Interfaces in pods can't take more than the one that they are on, and carry nothing while it is down."""
+    """Check that the host interfaces are up, and that their MTU is not below that of the fabric. The CNI plugin refuses
+    a larger MTU, and a pod interface carries no packets while its host interface is down.
+    """
     found = False
     for name in nodes:
         master = _find_master(fabric, world, name)
@@ -137,7 +140,9 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
 
 
 def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
-    """The plugin that shares devices needs one, and the nodes' shared RDMA mode."""
+    """Check that the shared RDMA device plugin finds an RDMA device on each node, and that the node is not in exclusive
+    RDMA mode.
+    """
     expected = "an RDMA device, in mode shared"
     for name in nodes:
         subject = f"{fabric.name} {name}"
@@ -178,7 +183,9 @@ def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[s
 
 
 def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
-    """There is one NicClusterPolicy for the whole cluster: what somebody else wrote into it stays theirs."""
+    """Check that the fabric can use the NicClusterPolicy, of which a cluster has only one. If the policy already has a
+    device plugin configuration of another owner, it is not overwritten, and the check fails.
+    """
     if not needs_nic_policy(fabric):
         return
     expected = f"NicClusterPolicy {NIC_POLICY}, with parts that nobody else owns"

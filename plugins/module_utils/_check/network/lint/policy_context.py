@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The input and the output of the linter of SR-IOV policies: the cluster before, and objections."""
+"""The input and the output of the linter of SR-IOV policies. The input is the state of the cluster before the policies
+are applied; the output is a list of objections, which are violated rules.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,13 @@ Where = typing.Literal["webhook", "node", "nowhere"]
 class ClusterBefore:
     """The state of the cluster before the policy is applied.
 
-    :ivar policies: the others that will be in force beside it, by name
-    :ivar supported: NICs that the operator supports; None when that is not known
-    :ivar hcas: what each node itself shows; may be empty
-    :ivar rdma_mode: that the nodes will get; empty: they keep the one that they have
-    :ivar nic_policies: NicClusterPolicies that are there
+    :ivar nodes: nodes of the cluster, by name
+    :ivar states: SriovNetworkNodeState of each node
+    :ivar policies: other policies that will be in force at the same time, by name
+    :ivar supported: NICs that the operator supports; None if not known
+    :ivar hcas: HCAs that each node itself reports (node_info); may be empty
+    :ivar rdma_mode: RDMA mode that the nodes will get; empty if they keep the present one
+    :ivar nic_policies: NicClusterPolicies of the cluster
     """
 
     nodes: typing.Mapping[str, ClusterNode] = dataclasses.field(default_factory=dict)
@@ -44,8 +48,9 @@ class ClusterBefore:
 
     @functools.cached_property
     def _labelled(self) -> typing.Mapping[tuple[str, str], set[str]]:
-        """Return the names of the nodes with a label. A thousand nodes may have a policy each, and nobody wants a
-        million comparisons."""
+        """Return an index from each label to the names of the nodes that have it. It avoids a million comparisons when
+        a thousand nodes have a policy each.
+        """
         found: dict[tuple[str, str], set[str]] = {}
         for node in self.nodes.values():
             for label in node.labels.items():
@@ -53,7 +58,7 @@ class ClusterBefore:
         return found
 
     def taken_by(self, policy: Policy) -> tuple[ClusterNode, ...]:
-        """Return the nodes that the policy's nodeSelector takes; an empty one takes all."""
+        """Return the nodes that the nodeSelector of the policy selects. An empty selector selects all nodes."""
         if not policy.node_selector:
             return tuple(self.nodes.values())
         names = set.intersection(*(self._labelled.get(label, set()) for label in policy.node_selector.items()))
@@ -61,7 +66,7 @@ class ClusterBefore:
 
     @functools.cached_property
     def policies_on(self) -> typing.Mapping[str, tuple[Policy, ...]]:
-        """Return the policies that take a node, by its name."""
+        """Return an index from the name of each node to the policies that select the node."""
         found: dict[str, list[Policy]] = {}
         for policy in self.policies.values():
             for node in self.taken_by(policy):
@@ -72,7 +77,7 @@ class ClusterBefore:
 def read_cluster_before(
     seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: ClusterIntent
 ) -> ClusterBefore:
-    """Return the same, out of the answer of sriov_operator_info."""
+    """Build the state of the cluster from the answer of sriov_operator_info, the HCAs of the nodes and the intent."""
     return ClusterBefore(
         {node.name: node for node in seen.nodes},
         {state.node: state for state in seen.states},
@@ -86,14 +91,14 @@ def read_cluster_before(
 
 @dataclasses.dataclass(frozen=True)
 class Objection:
-    """One rule that the policy breaks.
+    """A rule that a policy violates.
 
     :ivar check: id of the finding
-    :ivar where: who stops it: the webhook; the node, after the API server took it; or nobody, and somebody will be
-        surprised
-    :ivar measured: the webhook's own words, where it is the one
-    :ivar node: empty when the policy alone is at fault
-    :ivar function: netdev or PCI address of the physical function; empty when it is about the node
+    :ivar where: component that detects it: ``webhook``; ``node``, after the API server accepted the policy; or
+        ``nowhere``, so that it has an effect that the user does not expect
+    :ivar measured: observed value; the message of the webhook if the webhook detects it
+    :ivar node: empty if the policy by itself violates the rule
+    :ivar function: netdev or PCI address of the physical function; empty if the objection is about the node
     """
 
     check: str

@@ -113,7 +113,7 @@ def _check_supported(
 
 
 def _check_range(policy: Policy, written: str) -> typing.Iterator[Objection]:
-    """``eth0#0-3``: some of the virtual functions of eth0."""
+    """Check the range of virtual functions in the name of a physical function, such as ``eth0#0-3``."""
     if "#" not in written:
         return
     match = _RANGE.fullmatch(written)

@@ -61,8 +61,11 @@ def check_selection(
 
 
 def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> str:
-    """Return why the policy selects no other physical function of a node: the nearest one, and those that the operator
-    does not report."""
+    """Return why a policy selects no further physical functions of a node: the function that comes nearest, and HCAs of
+    the node that the operator does not report.
+
+    :param state: state of the node, as the operator reports it
+    """
     chosen = select_functions(policy, state, world)
     rest = tuple(interface for interface in state.interfaces if interface not in chosen)
     lines = [f"{item.name} at {item.address} is not in the ConfigMap {LIST}" for item in rest if selects(policy, item)]
@@ -95,8 +98,9 @@ def _may_select_hca(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
 
 
 def _explain_unreported(hca: Hca, pci: PciFunction, world: ClusterBefore) -> str:
-    """Return the conditions of the config daemon, in its order. [pkg/host/internal/sriov/sriov.go,
-    DiscoverSriovDevices]"""
+    """Return why the config daemon does not report an HCA. The conditions are tested in the order of the daemon.
+    [pkg/host/internal/sriov/sriov.go, DiscoverSriovDevices]
+    """
     if not _is_supported(pci.vendor, pci.device, world.supported):
         return f"not in the ConfigMap {LIST}"
     if pci.driver is None:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What would become of a policy, said before it is applied: what the operator's webhook refuses, and what it takes and
-the node can't do.
+"""Predict the effect of a policy before it is applied: which policies the operator's webhook rejects, and which it
+accepts although they fail on the node.
 
-The webhook is switched off in many clusters (the chart's default), and it looks at the policy alone. So each of its
-rules is here [sriov-network-operator v1.6.0 pkg/webhook/validate.go, in its own words], and beside them what its config
-daemon and device plugin make of the policy [pkg/host/internal/sriov/sriov.go, pkg/vendors/mellanox,
-controllers/sriovnetworknodepolicy_controller.go]. Only what is certain is an objection; the rest is a warning, and the
-API server's dry run has the last word. What a policy costs (drains, reboots, firmware that the operator writes) is the
-plan's to say. Pure.
+The webhook is disabled in many clusters (the default of the chart), and it sees only the policy. So this linter
+contains each of its rules [sriov-network-operator v1.6.0 pkg/webhook/validate.go, with its messages], and the rules of
+its config daemon and device plugin [pkg/host/internal/sriov/sriov.go, pkg/vendors/mellanox,
+controllers/sriovnetworknodepolicy_controller.go]. A policy that certainly does not work is a failure, and any other
+objection is a warning. The dry run of the API server decides last. The plan reports the cost of a policy: drains,
+reboots, and firmware settings that the operator writes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _RANGE = re.compile(r"([^#]*)#([0-9]{1,9})-([0-9]{1,9})")
 
 
 def find_objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ...]:
-    """Return all that speaks against a policy on the nodes that it takes."""
+    """Return all objections (violated rules) to a policy: to its fields, and to its effect on each node and physical
+    function that it selects.
+    """
     nodes = world.taken_by(policy)
     found = [*check_fields(policy, world), *check_selection(policy, nodes, world), *_check_beside(policy, nodes, world)]
     for node in nodes:
@@ -79,8 +81,9 @@ def _check_beside(
 
 
 def _explain_refusal(policy: Policy, other: Policy) -> str:
-    """Return the webhook's objection to two policies on one node; empty when there is none. It compares what is
-    written, not what is selected."""
+    """Return the message with which the webhook rejects a policy because of another one on the same node; empty if it
+    accepts both. The webhook compares the fields of the policies, not the functions that they select.
+    """
     mine, theirs = (tuple(map(_parse_range, item.pf_names)) for item in (policy, other))
     pairs = [(a, b) for a in mine for b in theirs if a[0] == b[0]]
     for (name, first, last), (_name, other_first, other_last) in pairs[:1]:
@@ -100,14 +103,17 @@ def _explain_refusal(policy: Policy, other: Policy) -> str:
 
 
 def _parse_range(written: str) -> tuple[str, int, int]:
-    """Name, first and last virtual function; -1 and -1 where none are named, as the webhook reads it."""
+    """Split an entry of pfNames, such as ``ens1f0#0-3``, as the webhook does. Return the name, and the first and last
+    virtual function; both are -1 if the entry has no range.
+    """
     match = _RANGE.fullmatch(written)
     return (match[1], int(match[2]), int(match[3])) if match else (written.partition("#")[0], -1, -1)
 
 
 def _check_shared(policy: Policy, other: Policy, interface: StateInterface) -> typing.Iterator[Objection]:
-    """Two policies on the same virtual functions, which the webhook does not see: one of them comes away
-    empty-handed."""
+    """Report two policies for the same virtual functions, which the webhook does not detect. The operator gives the
+    functions to only one of the policies.
+    """
     if other.net_filter or other.resource_name == policy.resource_name or not selects(other, interface):
         return
     (mine,), (theirs,) = find_wanted_by(policy, interface).groups, find_wanted_by(other, interface).groups

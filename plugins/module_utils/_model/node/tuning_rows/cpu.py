@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""CPUs: clocks, idle states, threads, and who may run where."""
+"""Tuning rows of CPUs: clocks, idle states, threads, and CPU isolation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GPUs: driver, modes and clocks."""
+"""Tuning rows of GPUs: driver, modes and clocks."""
 
 from __future__ import annotations
 

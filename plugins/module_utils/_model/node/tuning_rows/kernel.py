@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The kernel and services: how it was started, what it has loaded, and what it has said of broken hardware."""
+"""Tuning rows of the kernel and services: boot arguments, loaded modules, and hardware errors in the kernel log."""
 
 from __future__ import annotations
 

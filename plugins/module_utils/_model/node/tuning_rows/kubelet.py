@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The kubelet: how it gives CPUs and memory to pods."""
+"""Tuning rows of the kubelet: its assignment of CPUs and memory to pods."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Memory: swap, pages, and what may be locked."""
+"""Tuning rows of memory: swap, pages, and locked memory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PCI: where HCAs and GPUs are, what lies between them, and how they ask for memory."""
+"""Tuning rows of PCI: position of HCAs and GPUs, the path between them, and their memory requests."""
 
 from __future__ import annotations
 

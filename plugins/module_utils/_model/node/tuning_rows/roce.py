@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""RoCE, judged for the fabrics of Ethernet; rules come from the fabric."""
+"""Tuning rows of RoCE, checked on Ethernet fabrics. The expected values come from the fabric."""
 
 from __future__ import annotations
 

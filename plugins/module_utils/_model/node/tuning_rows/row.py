@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One row of stage tuning: what is expected of it by profile, who says so, what harm it does otherwise, how it is set;
-and the rules of what is expected."""
+"""The type of a tuning row: the expected value by profile, its source, the harm of other values, and the instruction to
+set it. Also the evaluation of the rules for expected values.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ Level = typing.Literal["fail", "warn"]
 
 @dataclasses.dataclass(frozen=True)
 class RowSetting:
-    """The setting of a row that needs no reboot: a key in a section of a profile of TuneD.
+    """The setting of a row that needs no reboot: a key in a section of a TuneD profile.
 
-    :ivar best: value to choose where a rule takes several, such as what OpenShift's own profile has; empty: the bound
+    :ivar best: preferred value if a rule accepts several, such as that of OpenShift's own profile; empty for the bound
         of the rule, or its first value
-    :ivar word: what TuneD writes for ``best``, where that is another word; no other value can then be set
+    :ivar word: TuneD's spelling of ``best`` if it differs; no other value can then be set
     """
 
     section: typing.Literal["cpu", "vm", "sysctl", "modules"]
@@ -33,21 +34,20 @@ class RowSetting:
 
 @dataclasses.dataclass(frozen=True)
 class TuningRow:
-    """One thing that a node shows.
+    """One observable property of a node.
 
     :ivar check: id of the check that judges it, without its stage
-    :ivar what: in words, with its unit
-    :ivar harm: what comes of another value; for a row of which nothing is expected, of one node that has another than
-        its like
-    :ivar remedy: how to set it, on OpenShift and elsewhere
-    :ivar training: rule of this profile; empty: nothing is expected
+    :ivar what: description with its unit
+    :ivar harm: consequence of another value; for a row without an expected value, of a node that differs from
+        comparable nodes
+    :ivar remedy: instruction how to set it, on OpenShift and elsewhere
+    :ivar training: rule of this profile; empty if nothing is expected
     :ivar inference: likewise
-    :ivar level: of a node that does not fit the profile, or of which it could not be read; with a rule of the intent's
-        own it is ``fail``
-    :ivar source: who expects it; for a row of which nothing is expected, what experts say against each other
-    :ivar alike: nodes of one kind are held against each other
-    :ivar setting: how it is set without a reboot; None: it is not
-    :ivar elsewhere: remedy at NICs of other vendors than NVIDIA; empty: the same
+    :ivar level: level of a node that violates the profile, or could not be read; ``fail`` for a rule of the intent
+    :ivar source: source of the expected value; for a row without one, the contradicting recommendations
+    :ivar alike: whether comparable nodes are compared with each other
+    :ivar setting: setting that needs no reboot; None if there is none
+    :ivar elsewhere: remedy for NICs of other vendors than NVIDIA; empty if it is the same
     """
 
     name: str
@@ -65,8 +65,9 @@ class TuningRow:
 
 
 def fits(rule: str, value: str) -> bool:
-    """Return whether a rule accepts a value: one of several with | between them, each a value, or ``>=N`` or ``<=N`` of
-    the number that it begins with."""
+    """Return whether a rule accepts a value. A rule is a list of options separated by |. An option is a value, or
+    ``>=N`` or ``<=N``, which is compared with the leading number of the value. ``unlimited`` fulfills every ``>=N``.
+    """
     return any(_is_fitting_value(option.strip(), value) for option in rule.split("|"))
 
 
@@ -85,10 +86,10 @@ def _is_fitting_value(option: str, value: str) -> bool:
 
 
 def chosen(rule: str, best: str = "") -> tuple[str, str]:
-    """Return the one value to set for a rule, with ``>`` or ``<`` before it where the rule is a bound: what fits it
-    already is then left as it is.
+    """Return a sign and the value to set for a rule. The sign is ``>`` or ``<`` if the rule is a bound, which leaves
+    values that already fulfill it unchanged, else empty.
 
-    :param best: taken where the rule takes it
+    :param best: preferred value, used if the rule accepts it
     """
     options = [option.strip() for option in rule.split("|")]
     option = next((option for option in options if best and _is_fitting_value(option, best)), options[0])
@@ -99,8 +100,9 @@ def chosen(rule: str, best: str = "") -> tuple[str, str]:
 
 
 def rule_of(written: typing.Any) -> typing.Optional[str]:
-    """Return the rule that somebody wrote: a text or a whole number; None when it is none. A bare ``on`` of YAML is a
-    boolean, and no rule."""
+    """Return a rule of the user: a text or an integer. Return None if it is invalid. A bare ``on`` in YAML is a
+    boolean, and so invalid.
+    """
     if isinstance(written, bool) or not isinstance(written, (str, int)):
         return None
     text = str(written).strip()

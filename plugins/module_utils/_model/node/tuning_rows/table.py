@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rows of stage tuning, one each: what is expected of it by profile, who says so, what harm it does otherwise, and
-how it is set.
+"""The table of all rows of stage tuning.
 
 Sources: NVIDIA: NVIDIA/skyhook-packages, nvidia-tuned; TuneD: redhat-performance/tuned, profiles; OCI:
 oracle-quickstart/oci-hpc; Azure: Azure/azurehpc-health-checks; Imbue: imbue-ai/cluster-health; gpud: leptonai/gpud;
-LSR: linux-system-roles hpc; NIC operator: Mellanox/nic-configuration-operator. What they set against each other is told
-and not judged.
+LSR: linux-system-roles hpc; NIC operator: Mellanox/nic-configuration-operator. If they contradict each other, the row
+names the recommendations and expects no value.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What several rows say in the same words: the harm of a node that differs, and how a thing is set."""
+"""Common texts of tuning rows: the harm of a node that differs, and instructions for settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ OTHER = "Jobs run in step: a node that behaves otherwise is what all others wait
 
 
 def sysctl(key: str, value: str) -> str:
-    """Return how a sysctl is set."""
+    """Return the instruction how to set a sysctl."""
     return (
         f"OpenShift: '{key}={value}' in section [sysctl] of the pool's Tuned. Elsewhere: kernel_settings_sysctl of"
         f" linux-system-roles.kernel_settings, or sysctl -w {key}={value} and a file in /etc/sysctl.d."
@@ -17,7 +17,7 @@ def sysctl(key: str, value: str) -> str:
 
 
 def argument(argument: str) -> str:
-    """Return how an argument of the kernel is set."""
+    """Return the instruction how to set a kernel argument."""
     return (
         f"OpenShift: '{argument}' in kernelArguments of the pool's MachineConfig, together with all others, so that it"
         f" reboots once. Elsewhere: grubby --update-kernel=ALL --args={argument}."

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Clocks, idle states and threads of the CPUs."""
+"""Read clocks, idle states and threads of the CPUs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _MODEL = re.compile(r"^(?:model name|CPU part|cpu)\s*:\s*(.{1,80}?)\s*$", re.MUL
 
 
 def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader) -> None:
-    """:param devices: /dev of the node"""
+    """Add the rows about the CPUs: model, clocks, idle states and threads.
+
+    :param devices: reader of the folder /dev of the node
+    """
     rows.file("cpu_model", proc, "cpuinfo", _read_model)
     rows.file("cpus_online", sysfs, f"{_CPUS}/online", lambda text: ranges(parse.parse_cpu_list(text)))
     rows.file("smt", sysfs, f"{_CPUS}/smt/active", parse.on_off)
@@ -53,7 +56,7 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
 
 
 def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
-    """A kernel without NUMA shows no node."""
+    """Add the CPU list of each NUMA node as a row. A kernel without NUMA has no NUMA nodes."""
     rows.absent("numa_cpus")
     for name in sysfs.names(_NODES):
         node = _NODE.match(name)
@@ -68,8 +71,12 @@ def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
 
 
 def _read_held_latency(rows: Rows, devices: SysfsReader) -> int:
-    """Microseconds of latency that somebody holds the CPUs to. To open the file asks for no less than what holds
-    already."""
+    """Add the row of the CPU latency limit that a process currently requests, and return this limit in microseconds. If
+    no process requests a limit, return the default of the kernel. Opening the file for reading does not lower the
+    limit.
+
+    :param devices: reader of the folder /dev of the node
+    """
     before = len(devices.errors)
     raw = devices.raw("cpu_dma_latency", 4)
     if len(devices.errors) > before:
@@ -84,8 +91,11 @@ def _read_held_latency(rows: Rows, devices: SysfsReader) -> int:
 
 
 def _read_idle_latency(rows: Rows, sysfs: SysfsReader, folder: str, cpu: int, held: int) -> None:
-    """Latency of the deepest state that the CPU may go to; a state that takes longer than what is held is never chosen
-    (drivers/cpuidle/governor.c)."""
+    """Add the latency of the deepest idle state that the CPU may enter. A state with a latency above the requested
+    limit is never chosen (drivers/cpuidle/governor.c).
+
+    :param held: latency limit in microseconds
+    """
     before, deepest = len(sysfs.errors), None
     for state in sysfs.names(f"{folder}/cpuidle"):
         off = sysfs.value(f"{folder}/cpuidle/{state}/disable", parse_number)

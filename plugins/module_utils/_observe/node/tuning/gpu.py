@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GPUs by ``nvidia-smi``: of the node, of an observer's own image, or of the root in which the GPU operator's driver
-container has it."""
+"""Read the settings of GPUs with ``nvidia-smi``. The program is taken from the node, from the image of an observer, or
+from the root of the driver container of the GPU operator.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +54,11 @@ _PROGRAMS = (
 
 
 def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[str]) -> None:
-    """:param host: folder in which the files of the node are
-    :param addresses: of the GPUs on PCI; without any nothing is asked
+    """Add the rows that ``nvidia-smi`` reports. If the program is missing or fails, add the reason to each of these
+    rows.
+
+    :param host: folder with the files of the node
+    :param addresses: PCI addresses of the GPUs. If empty, no program is run
     """
     of_tool = (*_ROWS.values(), "gpu_slowed", *_FABRIC_ROWS)
     if not addresses:
@@ -149,10 +153,13 @@ def _read_clique(gpu: nvidia_smi.Gpu) -> typing.Optional[str]:
 
 
 def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsReader, any_gpu: bool) -> None:
-    """Read the mechanism by which HCAs reach the GPUs' memory, as the kernel was built: ``on``, ``off``, or
-    ``peermem``, a module that does without.
+    """Add the row with the mechanism by which HCAs access GPU memory: ``on`` if the kernel was built with P2PDMA,
+    ``peermem`` if a kernel module replaces it, otherwise ``off``.
 
-    :param proc: has the configuration where the kernel keeps it; else the files of the node have it
+    :param proc: reader of procfs, which has the kernel configuration on some kernels. Otherwise the configuration is
+        read from the files of the node
+    :param host: reader of the files of the node
+    :param any_gpu: whether the node has a GPU; without one the row gets no value
     """
     rows.absent("p2pdma")
     if not any_gpu:
@@ -185,7 +192,7 @@ def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsRe
 
 
 def _find_program(host: str) -> typing.Optional[list[str]]:
-    """Return the command that runs the program; None where it is not installed."""
+    """Return the command that runs nvidia-smi. Return None if it is not installed."""
     own = shutil.which("nvidia-smi", path=command.search_path())
     if own is not None:
         return [own]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Memory, kernel and services: sysctls, what programs the node runs that decide for pods, and what the kernel has said
-of broken hardware."""
+"""Read memory settings, sysctls and services of the node that affect pods, and hardware faults in the kernel log."""
 
 from __future__ import annotations
 
@@ -39,9 +38,12 @@ _RECORD, _MOST_RECORDS = 8192, 100_000
 
 
 def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader, host: SysfsReader) -> None:
-    """:param proc: of the node; its network sysctls are those of this process's network namespace
-    :param devices: /dev of the node
-    :param host: the node's files
+    """Add the rows about memory, kernel and services.
+
+    :param proc: reader of the node's procfs. The network sysctls in it are those of the network namespace of this
+        process
+    :param devices: reader of the folder /dev of the node
+    :param host: reader of the files of the node
     """
     for row, name in _SYSCTLS.items():
         rows.file(row, proc, f"sys/{name}", parse.at_least_zero)
@@ -76,12 +78,13 @@ def _read_hugepages(rows: Rows, sysfs: SysfsReader) -> None:
 
 
 def _read_processes(rows: Rows, proc: SysfsReader) -> None:
-    """Read the processes of the node itself, by the names that the kernel keeps. A process that ends meanwhile does not
-    count.
+    """Add the rows of the services that run on the node: the limit of locked memory of the container runtimes, and
+    whether irqbalance runs. Processes are found by the names that the kernel stores. A process that ends meanwhile is
+    ignored.
 
-    Anybody may give a process any name. So only root's processes outside of containers count; the namespace of mounts
-    tells nothing, since units of systemd have their own, and the path of the program neither, since some distributions
-    have one program for several tools.
+    Any user can give any name to a process, so only processes of root outside of containers count. The mount namespace
+    does not identify these, because systemd units have private ones. The path of the program does not either, because
+    some distributions have one program for several tools.
     """
     before, balances = len(proc.errors), False
     rows.absent("memlock")
@@ -99,7 +102,9 @@ def _read_processes(rows: Rows, proc: SysfsReader) -> None:
 
 
 def _read_process_file(proc: SysfsReader, pid: str, name: str) -> str:
-    """Return a file of a process, without the reader's errors: thousands come and go while they are read."""
+    """Return the text of a file of a process. Return an empty string if it cannot be read. Errors are not recorded,
+    because thousands of processes start and end meanwhile.
+    """
     try:
         with open(os.path.join(proc.folder, pid, name), "rb", buffering=0) as file:
             return file.read(_MOST_OF_PROCESS).decode("utf-8", "replace")
@@ -108,7 +113,11 @@ def _read_process_file(proc: SysfsReader, pid: str, name: str) -> str:
 
 
 def _parse_tuned_profile(text: str) -> str:
-    """Several profiles stand in one line; NTO writes that of the node alone."""
+    """Return the tuned profiles, which are on one line. NTO writes only the profile of the node. Return ``none`` for an
+    empty file.
+
+    :raises ParseError: the text does not consist of profile names
+    """
     if not re.match(r"\A[A-Za-z0-9_.\- ]{0,200}\Z", text):
         raise ParseError("etc/tuned/active_profile", text, "names of profiles")
     return text.strip() or "none"

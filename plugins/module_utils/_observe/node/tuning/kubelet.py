@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the kubelet places pods, by the files that it keeps: the API would ask for a right that leads to a shell on the
-node."""
+"""Read how the kubelet places pods from its files. The API is not used, because it would require a right that allows a
+shell on the node.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Interfaces of the HCAs: ARP, MTU, and how RoCE is kept from losing packets."""
+"""Read settings of the interfaces of HCAs: ARP, MTU, and the settings that prevent packet loss with RoCE."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ def read(
     configfs: SysfsReader,
     hcas: typing.Iterable[Hca],
 ) -> None:
-    """:param configfs: /sys/kernel/config of the node
-    :param hcas: all functions; VFs have what their PF has
+    """Add the rows about the interfaces of HCAs: ARP, MTU and RoCE.
+
+    :param configfs: reader of /sys/kernel/config of the node
+    :param hcas: all network functions. VFs are skipped, because their PF determines these settings
     """
     rows.absent(*_ARP, *ROCE)
     for hca in hcas:
@@ -62,8 +64,9 @@ def read(
 
 
 def _read_arp_settings(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> None:
-    """Read the ARP settings. The greater one of all interfaces' and its own is in force
-    (Documentation/networking/ip-sysctl.rst)."""
+    """Read the ARP settings. The larger of the values for all interfaces and for this interface is in effect
+    (Documentation/networking/ip-sysctl.rst).
+    """
     for row in _ARP:
         before = len(proc.errors)
         values = [proc.value(f"sys/net/ipv4/conf/{name}/{row}", parse_number) for name in ("all", netdev)]
@@ -74,7 +77,9 @@ def _read_arp_settings(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> 
 
 
 def _read_roce_settings(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -> None:
-    """Trust, PFC and ECN of an interface: ``dcb`` asks any driver, files of sysfs are of NVIDIA's packages alone."""
+    """Read trust, PFC and ECN of an interface. ``dcb`` works with any driver. The sysfs files exist only with the
+    driver packages of NVIDIA.
+    """
     by_file = os.path.exists(os.path.join(sysfs.folder, f"class/net/{netdev}/qos/trust"))
     if by_file:
         rows.file("roce_trust", sysfs, f"class/net/{netdev}/qos/trust", parse.word, hca)
@@ -125,7 +130,9 @@ def _read_dcb_settings(rows: Rows, netdev: str, hca: str, trust_known: bool) -> 
 def _read_traffic_classes(
     rows: Rows, sysfs: SysfsReader, configfs: SysfsReader, device: str, port: int, hca: str
 ) -> None:
-    """Read the values that the driver puts into packets of programs that set none themselves."""
+    """Add the rows of the traffic class and the type of service that the driver uses for the RoCE packets of a program
+    that sets none.
+    """
     rows.file(
         "roce_traffic_class", sysfs, f"class/infiniband/{device}/tc/{port}/traffic_class", parse.traffic_class, hca
     )

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the host under the network is tuned: everything that can be read without a tool, and by two tools what can't. It
-changes nothing."""
+"""Read the tuning of the host that affects its network, from files and with a few programs. Nothing is changed."""
 
 from __future__ import annotations
 
@@ -16,12 +15,14 @@ from .rows import Rows, reader_of
 
 
 def read_tuning(roots: typing.Sequence[str], hcas: NodeHcas, host: str = "/", proc: str = "/proc") -> NodeTuning:
-    """Read all rows of one node.
+    """Read all settings of one node that affect its network. Each setting is a row with a value, or with the reason why
+    it could not be read.
 
-    :param roots: of sysfs, usually just /sys; what is no device comes from the first one that has it
-    :param hcas: what the same roots show of HCAs
-    :param host: folder in which the files of the node are
-    :param proc: procfs that shows the node's processes and its network namespace
+    :param roots: sysfs roots, usually only /sys. A setting that does not belong to a device is read from the first root
+        that has it
+    :param hcas: HCAs that were read from the same roots
+    :param host: folder with the files of the node
+    :param proc: procfs that shows the processes of the node and its network namespace
     """
     rows = Rows()
     readers = [SysfsReader(root) for root in roots]

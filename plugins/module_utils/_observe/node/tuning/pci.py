@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""HCAs and GPUs on PCI: where they are, what lies between them, how they ask for memory and whose CPUs their interrupts
-go to."""
+"""Read the PCI settings of HCAs and GPUs: their position, the bridges between them, their memory requests, and the CPUs
+of their interrupts.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +25,11 @@ _AS_ROOT = "only 64 bytes of the configuration space can be read; root reads all
 
 
 class Function(typing.NamedTuple):
-    """A function and what reads it.
+    """A PCI function, with the sysfs in which it is found.
 
-    :ivar name: what a reader calls it
+    :ivar name: name of the function in the rows, such as that of its RDMA device
+    :ivar address: PCI address
+    :ivar sysfs: reader of that sysfs
     """
 
     name: str
@@ -43,10 +46,11 @@ class Function(typing.NamedTuple):
 
 
 class PciHost(typing.NamedTuple):
-    """The host around the functions.
+    """The files of the node that the rows of its PCI functions need.
 
-    :ivar sysfs: that has its CPUs
-    :ivar data_direct: an HCA reaches GPUs by a function of its own
+    :ivar sysfs: reader of the sysfs root that contains the CPUs
+    :ivar proc: reader of procfs
+    :ivar data_direct: whether an HCA of the node accesses GPUs through a separate Data Direct function
     """
 
     sysfs: SysfsReader
@@ -55,7 +59,7 @@ class PciHost(typing.NamedTuple):
 
 
 def has_data_direct(readers: typing.Iterable[SysfsReader]) -> bool:
-    """Return whether any HCA has it."""
+    """Return whether an HCA has a Data Direct function."""
     return any(
         reader.value(f"{_DEVICES}/{address}/vendor", parse.parse_hexadecimal) == _MELLANOX
         and reader.value(f"{_DEVICES}/{address}/device", parse.parse_hexadecimal) == _DATA_DIRECT
@@ -65,13 +69,13 @@ def has_data_direct(readers: typing.Iterable[SysfsReader]) -> bool:
 
 
 def list_functions(readers: typing.Sequence[SysfsReader], hcas: typing.Iterable[Hca]) -> list[Function]:
-    """Physical functions with an RDMA device."""
+    """Return the physical functions with an RDMA device."""
     with_pci = ((hca.name, hca.pci.address) for hca in hcas if hca.pci and hca.rdma_device and not hca.is_virtual)
     return [Function(name, address, reader_of(readers, f"{_DEVICES}/{address}")) for name, address in with_pci]
 
 
 def list_gpus(rows: Rows, readers: typing.Sequence[SysfsReader]) -> list[Function]:
-    """NVIDIA's GPUs, and rows of what they are."""
+    """Return the PCI functions of the NVIDIA GPUs, and add the rows of their models and their number."""
     found = []
     rows.absent("gpu_model")
     for reader in readers:
@@ -135,7 +139,9 @@ def _format_numa_node(text: str) -> str:
 
 
 def _numa_told(rows: Rows, sysfs: SysfsReader, functions: typing.Iterable[Function]) -> None:
-    """``yes`` where the BIOS says of which NUMA node a function is; of a machine with one node it need not."""
+    """Add a row for each function: ``yes`` if the BIOS reports its NUMA node, otherwise ``no``. A machine with one NUMA
+    node gets no such rows, because its BIOS need not report it.
+    """
     before = len(sysfs.errors)
     nodes = sysfs.value(f"{_NUMA_NODES}/has_cpu", parse_cpu_list)
     if len(sysfs.errors) > before:
@@ -151,7 +157,7 @@ def _numa_told(rows: Rows, sysfs: SysfsReader, functions: typing.Iterable[Functi
 
 
 def _read_isolated_cpus(rows: Rows, sysfs: SysfsReader) -> typing.Optional[frozenset[int]]:
-    """CPUs that the kernel keeps free for jobs; None where that is not known."""
+    """Return the CPUs that the kernel isolates for jobs. Return None if they are unknown."""
     before = len(sysfs.errors)
     found = [sysfs.value(f"{_CPUS}/{name}", parse_cpu_list) for name in ("isolated", "nohz_full")]
     if len(sysfs.errors) > before:
@@ -161,7 +167,11 @@ def _read_isolated_cpus(rows: Rows, sysfs: SysfsReader) -> typing.Optional[froze
 
 
 def _read_space(rows: Rows, function: Function, least: int, *for_rows: str) -> typing.Optional[bytes]:
-    """Return its configuration space, or None with the reason at the rows."""
+    """Return the PCI configuration space of a function. If no more than ``least`` bytes of it can be read, add the
+    reason to the given rows and return None.
+
+    :param for_rows: names of the rows whose values come from the configuration space
+    """
     before = len(function.sysfs.errors)
     space = function.sysfs.raw(f"{function.folder}/config")
     if space is None or len(space) <= least:
@@ -201,8 +211,12 @@ def _read_relaxed_ordering(rows: Rows, row: str, function: Function) -> None:
 def _read_interrupt_locality(
     rows: Rows, proc: SysfsReader, hca: Function, isolated: typing.Optional[frozenset[int]]
 ) -> None:
-    """``local`` where all interrupts of the HCA go to CPUs of its NUMA node, ``apart`` where none goes to a CPU that is
-    kept free for jobs."""
+    """Add two rows about the interrupts of an HCA. The first is ``local`` if all interrupts go to CPUs of the NUMA node
+    of the HCA, otherwise ``remote``. The second is ``isolated`` if an interrupt goes to an isolated CPU, otherwise
+    ``apart``.
+
+    :param isolated: CPUs that the kernel isolates for jobs; None if unknown
+    """
     before = len(hca.sysfs.errors) + len(proc.errors)
     local = hca.sysfs.value(f"{hca.folder}/local_cpulist", parse_cpu_list)
     served: set[int] = set()
@@ -222,7 +236,9 @@ def _read_interrupt_locality(
 
 
 def _read_gpu_link_width(rows: Rows, card: Function) -> None:
-    """Lanes only: a GPU that idles slows its link down, and that is no fault."""
+    """Add the row with the PCIe link width of a GPU in lanes. There is no row for the link speed, because an idle GPU
+    reduces it.
+    """
     before = len(card.sysfs.errors)
     current, most, slot = (
         card.sysfs.value(f"{card.folder}/{name}", parse.parse_pcie_width)
@@ -236,10 +252,11 @@ def _read_gpu_link_width(rows: Rows, card: Function) -> None:
 
 
 def _read_nearest_hca(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
-    """Read the distance to the nearest HCA, and the bridges on that path that send packets up to the host though they
-    could go straight.
+    """Add a row with the distance of a GPU to its nearest HCA, and a row that shows whether the bridges between them
+    redirect packets to the host by ACS.
 
-    :param exempt: packets take another way, for which the bridges are set up in a manner of its own
+    :param card: function of the GPU
+    :param exempt: whether packets take another path, so that the ACS settings of these bridges do not matter
     """
     if not hcas:
         return

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rows as they are read: equal values together, and what failed by its row, since an unread file is no absent one."""
+"""Collect the tuning settings of a node as rows. A row is one setting, with its values and the devices that have each
+value. Errors are stored by row, because an unreadable file does not mean that the setting is absent.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ Parser = typing.Callable[[str], typing.Any]
 
 
 class Rows:
-    """Collects what a node shows. A row that is given neither a value nor a reason stands for what the node has not."""
+    """A collector of the tuning settings of a node. Each row is one setting. A row with neither a value nor an error
+    means that the node does not have the setting.
+    """
 
     def __init__(self) -> None:
         self._found: dict[str, dict[str, list[Where]]] = {}
@@ -36,7 +40,11 @@ class Rows:
             self._unread.setdefault(row, []).append(why)
 
     def file(self, row: str, reader: SysfsReader, name: str, parser: Parser, where: Where = None) -> None:
-        """A row out of one file: its value, or why it can't be read, or absent."""
+        """Add the contents of one file to a row: the parsed value, or the reason why the file cannot be read. If the
+        file is absent, the row gets no value.
+
+        :param where: device or CPU to which the value belongs; None for the whole node
+        """
         before = len(reader.errors)
         value = reader.value(name, parser)
         if len(reader.errors) > before:
@@ -47,7 +55,10 @@ class Rows:
             self.add(row, value, where)
 
     def parsed(self, row: str, parser: Parser, text: str, where: Where = None) -> None:
-        """A row out of what a tool said."""
+        """Add a value from the output of a program to a row, or the error if the output cannot be parsed.
+
+        :param where: device or CPU to which the value belongs; None for the whole node
+        """
         try:
             self.add(row, parser(text), where)
         except ParseError as error:
@@ -74,5 +85,5 @@ def _summarize_locations(where: typing.Sequence[Where]) -> tuple[str, ...]:
 
 
 def reader_of(readers: typing.Sequence[SysfsReader], name: str) -> SysfsReader:
-    """Return the first of several sysfs that has a file or folder; else the first."""
+    """Return the first reader whose sysfs contains a file or folder. If none contains it, return the first reader."""
     return next((reader for reader in readers if os.path.lexists(os.path.join(reader.folder, name))), readers[0])
