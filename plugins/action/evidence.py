@@ -36,10 +36,10 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, options: Result, variables: Result) -> Result:
-        return self._unpacked(options) if options["state"] == "unpacked" else self._packed(options)
+        return self._unpack_archive(options) if options["state"] == "unpacked" else self._pack_folder(options)
 
     @staticmethod
-    def _unpacked(options: Result) -> Result:
+    def _unpack_archive(options: Result) -> Result:
         archive = os.path.abspath(options["archive"])
         folder = os.path.abspath(options["report_dir"] or f"{_strip_archive_suffix(archive)}.run")
         found = unpack(archive, folder, lambda fresh: pages(fresh, ansible_version), options["sha256"] or "")
@@ -53,7 +53,7 @@ class ActionModule(ControllerAction):
         }
 
     @staticmethod
-    def _packed(options: Result) -> Result:
+    def _pack_folder(options: Result) -> Result:
         folder = os.path.abspath(options["report_dir"])
         run = start_of(folder).run
         name = f"rdma-evidence-{run}"

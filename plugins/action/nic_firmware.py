@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware
     NodeFirmwarePlan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm
+from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm_machine_and_lease
 from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction, Result, Variables
 
 _OWN = ("settings", "by_device")
@@ -52,7 +52,7 @@ class ActionModule(ObserverAction):
             return {"changed": False, "made": {"hcas": [], "refusal": plan.refusal}}
         if plan is not None:
             try:
-                confirm(
+                confirm_machine_and_lease(
                     "nic_firmware",
                     self._task.args,
                     bool(self._task.check_mode),

@@ -36,7 +36,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware 
     plan_nodes,
     to_set,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_stand
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_gate_inputs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.health_checks import HealthChecks
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
@@ -61,13 +61,13 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         folder = FactFolder(options["facts_dir"], options["run"])
         try:
-            answer = self._plan(options, variables, folder)
+            answer = self._plan_node_firmware(options, variables, folder)
         except RdmaError as error:
             folder.write(FIRMWARE_PLAN, error=str(error))
             raise
         return answer
 
-    def _plan(self, options: Result, variables: Result, folder: FactFolder) -> Result:
+    def _plan_node_firmware(self, options: Result, variables: Result, folder: FactFolder) -> Result:
         nodes = folder.start().nodes
         known = read_firmware_facts(folder, nodes, options["fabrics"], options["cluster"])
         api: list[Cluster] = []
@@ -129,7 +129,7 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
     :raises RdmaError: the state of the cluster does not permit the reboots
     """
     every = tuple(map(core.node, cluster.list("Node").items))
-    stand = read_stand(cluster, every, checks=HealthChecks(cluster, lambda _line: None))
+    stand = read_gate_inputs(cluster, every, checks=HealthChecks(cluster, lambda _line: None))
     turn = PoolPlan("", going, 1, None, "maxParallelOperations of the maintenance operator")
     why = closed([turn], (), stand, (), known.fleet.intent.cluster, nodes)
     if why:

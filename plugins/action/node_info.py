@@ -104,10 +104,10 @@ class ActionModule(ObserverAction):
         clock = answer.get("clock")
         if isinstance(clock, dict):
             answered = time.time()
-            closer = ask_closer(asked, answered, self._date)
+            closer = ask_closer(asked, answered, self._read_node_date)
             clock.update(closer._asdict() if closer else {"asked": asked, "answered": answered})
         return answer
 
-    def _date(self) -> str:
+    def _read_node_date(self) -> str:
         told = self._low_level_execute_command(" ".join(COMMAND))
         return told["stdout"] if told["rc"] == 0 else ""

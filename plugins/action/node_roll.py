@@ -98,7 +98,7 @@ class ActionModule(ControllerAction):
         folder = FactFolder(options["facts_dir"], options["run"])
         if options["prove"]:
             before: NodeRoll = load(NodeRoll, folder.value(FACT), FACT)
-            done = self._roll(
+            done = self._roll_nodes(
                 options, variables, folder, tuple(one.node for one in before.outcomes if one.state == "unproven")
             )
             folder.write(FACT, value=to_data(proven(before, done)))
@@ -106,7 +106,7 @@ class ActionModule(ControllerAction):
             # a run that is killed has not found out what became of its nodes
             folder.write(FACT, value=to_data(NodeRoll(error="it did not come to its end")))
             try:
-                done = self._roll(options, variables, folder, folder.start().nodes)
+                done = self._roll_nodes(options, variables, folder, folder.start().nodes)
             except RdmaError as error:
                 folder.write(FACT, value=to_data(NodeRoll(error=str(error))))
                 raise
@@ -144,7 +144,7 @@ class ActionModule(ControllerAction):
             "counts": {},
         }
 
-    def _begun(self, options: Result, nodes: typing.Container[str]) -> bool:
+    def _has_interrupted_roll(self, options: Result, nodes: typing.Container[str]) -> bool:
         """Return whether one of these nodes has the annotation that a killed roll leaves. The roll of such a node must
         be completed even if no further change is planned.
 
@@ -156,7 +156,7 @@ class ActionModule(ControllerAction):
             for node in cluster.list("Node").items
         )
 
-    def _roll(self, options: Result, variables: Result, folder: FactFolder, nodes: tuple[str, ...]) -> NodeRoll:
+    def _roll_nodes(self, options: Result, variables: Result, folder: FactFolder, nodes: tuple[str, ...]) -> NodeRoll:
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
         intent = dataclasses.replace(
             intent, drain=dataclasses.replace(intent.drain, force=intent.drain.force or options["delete_unmanaged"])
@@ -182,7 +182,7 @@ class ActionModule(ControllerAction):
             if wanted or waits or options["prove"]
             else (typing.cast(list[Bmc], []), {})
         )
-        if not nodes or not (bmcs or errors or waits or self._begun(options, nodes)):
+        if not nodes or not (bmcs or errors or waits or self._has_interrupted_roll(options, nodes)):
             # nothing is asked for, or nobody could be asked
             return NodeRoll()
         show = Display().display

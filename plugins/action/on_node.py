@@ -11,7 +11,7 @@ import typing
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm
+from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm_machine_and_lease
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     cleaning_up,
     heard,
@@ -68,7 +68,9 @@ class ActionModule(ActionBase):
         with marked_loss(), heard(action, node, MOST_BYTES):
             if given["writes"]:
                 try:
-                    confirm("on_node", given, bool(self._task.check_mode), task_vars, self._low_level_execute_command)
+                    confirm_machine_and_lease(
+                        "on_node", given, bool(self._task.check_mode), task_vars, self._low_level_execute_command
+                    )
                 except RdmaError as error:
                     return {**result, "failed": True, "msg": str(error)}
             return remove_effects(action.run(task_vars=task_vars))

@@ -42,15 +42,19 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, options: Result, variables: Result) -> Result:
-        return self._checked(options, variables) if options["state"] == "checked" else self._sent(options, variables)
+        return (
+            self._check_archive_place(options, variables)
+            if options["state"] == "checked"
+            else self._send_run_archive(options, variables)
+        )
 
-    def _checked(self, options: Result, variables: Result) -> Result:
+    def _check_archive_place(self, options: Result, variables: Result) -> Result:
         """Check the destination without sending an archive, and store the result as a fact, which stage validate
         judges. No fact is stored if no destination is configured.
         """
         shown = ""
         try:
-            place = place_of(self._said(variables))
+            place = place_of(self._read_place_variable(variables))
             if place is None:
                 return {"place": ""}
             shown = place.shown
@@ -62,8 +66,8 @@ class ActionModule(ControllerAction):
         FactFolder(options["facts_dir"], options["run"]).write("report_archive", value={"archive": fact})
         return {"place": fact.place}
 
-    def _sent(self, options: Result, variables: Result) -> Result:
-        place = place_of(self._said(variables))
+    def _send_run_archive(self, options: Result, variables: Result) -> Result:
+        place = place_of(self._read_place_variable(variables))
         if place is None:
             return {"place": "", "lines": [], "sent": False}
         _look_at_keep(options["keep"])
@@ -99,7 +103,7 @@ class ActionModule(ControllerAction):
         lines += [f"{len(sent.removed)} older archives removed"] if sent.removed else []
         return {"place": sent.place, "sha256": sent.sha256, "removed": list(sent.removed), "lines": lines, "sent": True}
 
-    def _said(self, variables: Result) -> typing.Any:
+    def _read_place_variable(self, variables: Result) -> typing.Any:
         """Return the configured destination: the value of the variable, or that of the environment if the variable is
         not set. With an empty value no archive is sent.
 

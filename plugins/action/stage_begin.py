@@ -85,10 +85,10 @@ class ActionModule(ControllerAction):
                 check_mode,
                 *(variables.get(name) or () for name in ("ansible_run_tags", "ansible_skip_tags")),
             )
-        folder = self._folder(options, variables, check_mode)
+        folder = self._open_run_folder(options, variables, check_mode)
         return {**begin(options, folder, check_mode), "holder": holder(), "by_pods": bool(folder.start().by_pods)}
 
-    def _folder(self, options: Result, variables: Result, check_mode: bool) -> FactFolder:
+    def _open_run_folder(self, options: Result, variables: Result, check_mode: bool) -> FactFolder:
         """Return the folder of the run: that of the option ``run``, that of an older run to resume, or that of a new
         run.
 
@@ -101,8 +101,10 @@ class ActionModule(ControllerAction):
         check_override(self._templar.template(variables.get(DISRUPTION)), options["cluster"])
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         values, of_nodes = find_mistyped(variables, self._templar.template), find_misspelt_of_nodes(nodes, variables)
-        strict = "rdma_strict_images" in values or boolean(self._said(variables, "rdma_strict_images", False))
-        images = {name: str(self._said(variables, name, "")) for name in IMAGES if name in variables}
+        strict = "rdma_strict_images" in values or boolean(
+            self._template_variable(variables, "rdma_strict_images", False)
+        )
+        images = {name: str(self._template_variable(variables, name, "")) for name in IMAGES if name in variables}
         if options["resume_from"]:
             return resume_run(options, nodes, check_mode, strict, images)
         names = (*list_names(variables), *of_nodes)
@@ -130,6 +132,6 @@ class ActionModule(ControllerAction):
         )
         return start_run(options, start, ansible_version)
 
-    def _said(self, variables: Result, name: str, unsaid: typing.Any) -> typing.Any:
+    def _template_variable(self, variables: Result, name: str, unsaid: typing.Any) -> typing.Any:
         """Return the templated value of an inventory variable, or ``unsaid`` if the variable is not set or null."""
         return self._templar.template(variables[name]) if variables.get(name) is not None else unsaid

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import mistakes
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import describe_mistakes
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, Spec
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
@@ -36,7 +36,9 @@ class ActionModule(ControllerAction):
             show(access_of(variables, self._templar.template))
         names, values = list_names(variables), find_mistyped(variables, self._templar.template)
         of_nodes = find_misspelt_of_nodes(variables.get("groups", {}).get("rdma_nodes", []), variables)
-        found = mistakes((*names, *of_nodes), values, {**of_nodes, **find_origins(variables, (*names, *values))})
+        found = describe_mistakes(
+            (*names, *of_nodes), values, {**of_nodes, **find_origins(variables, (*names, *values))}
+        )
         if found:
             raise RdmaError(f"{'; '.join(found)}. Nothing was begun", "Correct what is named, and run it again")
         return {"names": list(names)}

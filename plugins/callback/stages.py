@@ -137,7 +137,7 @@ class CallbackModule(Default):
     # plays and tasks
 
     def v2_playbook_on_play_start(self, play: typing.Any) -> None:
-        self._rest()
+        self._clear_current_task()
         self._ours = os.path.realpath(os.path.dirname(play.get_path())) == _PLAYBOOKS
         self._quiet = self._ours and self._display.verbosity == 0
         self._all_quiet = self._all_quiet and self._quiet
@@ -155,17 +155,17 @@ class CallbackModule(Default):
             self._heading, self._go = self._stage.heading(), True
         if self._watcher is None:
             # a daemon, and one that prints under the lock that a fork of Ansible waits for
-            self._watcher = threading.Thread(target=self._watch, daemon=True)
+            self._watcher = threading.Thread(target=self._watch_for_silence, daemon=True)
             self._watcher.start()
 
     def v2_playbook_on_task_start(self, task: typing.Any, is_conditional: bool) -> None:
-        self._begin(task)
+        self._begin_task(task)
         self._starting = self._quiet
         super().v2_playbook_on_task_start(task, is_conditional)
         self._starting = False
 
     def v2_playbook_on_handler_task_start(self, task: typing.Any) -> None:
-        self._begin(task)
+        self._begin_task(task)
         self._starting = self._quiet
         super().v2_playbook_on_handler_task_start(task)
         self._starting = False
@@ -187,43 +187,43 @@ class CallbackModule(Default):
         """Print the banner of a task above the first output of the task, instead of at its start."""
         if self._starting:
             return
-        self._head()
+        self._show_heading()
         super()._print_task_banner(task)
 
     # results
 
     def v2_runner_on_ok(self, result: typing.Any) -> None:
-        self._answered(result)
+        self._forget_answered_host(result)
         if not self._quiet:
             super().v2_runner_on_ok(result)
             return
         task, found = result._task, result._result
         if found.get("warnings") or found.get("deprecations"):
-            self._head()
+            self._show_heading()
         self._handle_warnings(found)
         if task.action == _BEGIN:
-            self._started(found)
+            self._show_stage_start(found)
         elif task.action == _GATE:
-            self._judged(found)
+            self._show_stage_result(found)
         elif task.action in _SAY and not task.loop:
-            self._say(task.name, found)
+            self._show_task_message(task.name, found)
         elif task.action in _REFUSE:
-            self._close(found, "good")
+            self._keep_verdict(found, "good")
         elif found.get("changed") and not task.loop:
-            self._line(f"changed: [{result._host.get_name()}] {self._task}", constants.COLOR_CHANGED)
+            self._show_line(f"changed: [{result._host.get_name()}] {self._task}", constants.COLOR_CHANGED)
 
     def v2_runner_item_on_ok(self, result: typing.Any) -> None:
         if not self._quiet:
             super().v2_runner_item_on_ok(result)
         elif result._task.action in _SAY:
-            self._item(self._get_item_label(result._result), result._result)
-            self._say(result._task.name, result._result)
+            self._set_item_heading(self._get_item_label(result._result), result._result)
+            self._show_task_message(result._task.name, result._result)
         elif result._result.get("changed"):
             item = self._get_item_label(result._result)
-            self._line(f"changed: [{result._host.get_name()}] {self._task} (item={item})", constants.COLOR_CHANGED)
+            self._show_line(f"changed: [{result._host.get_name()}] {self._task} (item={item})", constants.COLOR_CHANGED)
 
     def v2_runner_on_skipped(self, result: typing.Any) -> None:
-        self._answered(result)
+        self._forget_answered_host(result)
         if not self._quiet:
             super().v2_runner_on_skipped(result)
 
@@ -236,7 +236,7 @@ class CallbackModule(Default):
             super().v2_runner_retry(result)
 
     def v2_runner_on_failed(self, result: typing.Any, ignore_errors: bool = False) -> None:
-        self._answered(result)
+        self._forget_answered_host(result)
         said_by_it = lines_of(result._result)
         ends = self._ours and not (self._cause or ignore_errors or goes_on(result._task))
         if ends:
@@ -250,55 +250,55 @@ class CallbackModule(Default):
             super().v2_runner_on_failed(result, ignore_errors)
             return
         self._handle_warnings(result._result)
-        if self._close(result._result, "bad"):
+        if self._keep_verdict(result._result, "bad"):
             return
         # a stage that runs alone ends with what it has just said
         said = [self._task] if lines == self._shown else lines
-        self._line(f"fatal: [{result._host.get_name()}]: {said[0]}", constants.COLOR_ERROR)
+        self._show_line(f"fatal: [{result._host.get_name()}]: {said[0]}", constants.COLOR_ERROR)
         for line in said[1:]:
-            self._line(line, constants.COLOR_ERROR)
+            self._show_line(line, constants.COLOR_ERROR)
 
     def v2_runner_on_unreachable(self, result: typing.Any) -> None:
-        self._answered(result)
+        self._forget_answered_host(result)
         super().v2_runner_on_unreachable(result)
 
     # the end
 
     def v2_playbook_on_stats(self, stats: typing.Any) -> None:
-        self._rest()
+        self._clear_current_task()
         self._done.set()
         if len(self._stages) > 1:
-            self._show("== stages", gap=True)
+            self._show_escaped_text("== stages", gap=True)
             for stage in self._stages:
-                self._show(stage.row(), color=_COLORS[tone(stage.end, "bad")] if stage.end else None)
+                self._show_escaped_text(stage.row(), color=_COLORS[tone(stage.end, "bad")] if stage.end else None)
             total = sum(stage.seconds or 0.0 for stage in self._stages)
-            self._show(f"  {'total':<20}{total:9.1f} s{f'  {span(total)}' if total >= 120 else ''}")
-            counts = {host: stats.summarize(host)["changed"] for host in stats.processed}
-            self._show(changed(counts), color=constants.COLOR_CHANGED if any(counts.values()) else None)
+            self._show_escaped_text(f"  {'total':<20}{total:9.1f} s{f'  {span(total)}' if total >= 120 else ''}")
+            counts = {host: stats.summarize_group_figures(host)["changed"] for host in stats.processed}
+            self._show_escaped_text(changed(counts), color=constants.COLOR_CHANGED if any(counts.values()) else None)
         if not self._all_quiet:
             super().v2_playbook_on_stats(stats)
         else:
-            self._troubled(stats)
+            self._show_failed_hosts(stats)
         if self._verdict:
             if self._cause_is_due:
-                self._show(self._cause.removeprefix(_VERDICT), color=constants.COLOR_ERROR)
+                self._show_escaped_text(self._cause.removeprefix(_VERDICT), color=constants.COLOR_ERROR)
             said, how = self._verdict
             for line in said:
-                self._show(line, color=_COLORS[how])
-        elif self._cause and any(stats.summarize(host)["failures"] for host in stats.processed):
-            self._show(self._cause, color=constants.COLOR_ERROR)
+                self._show_escaped_text(line, color=_COLORS[how])
+        elif self._cause and any(stats.summarize_group_figures(host)["failures"] for host in stats.processed):
+            self._show_escaped_text(self._cause, color=constants.COLOR_ERROR)
 
-    def _troubled(self, stats: typing.Any) -> None:
+    def _show_failed_hosts(self, stats: typing.Any) -> None:
         """Show the hosts that were unreachable or on which a task failed. The other hosts are not shown."""
         for host in sorted(stats.processed):
-            counts = stats.summarize(host)
+            counts = stats.summarize_group_figures(host)
             trouble = [
                 f"{counts[name]} {word}"
                 for name, word in (("unreachable", "unreachable"), ("failures", "failed"))
                 if counts[name]
             ]
             if trouble:
-                self._show(f"{host}: {', '.join(trouble)}", color=constants.COLOR_ERROR)
+                self._show_escaped_text(f"{host}: {', '.join(trouble)}", color=constants.COLOR_ERROR)
 
     # what is shown
 
@@ -310,19 +310,19 @@ class CallbackModule(Default):
         """
         self._handle_warnings(result._result)
         words = [f"fatal: [{result._host.get_name()}]", self._task, *([said] if said else [])]
-        self._line(f"{': '.join(words)}{' - ignored' if ignored else ''}", constants.COLOR_ERROR)
+        self._show_line(f"{': '.join(words)}{' - ignored' if ignored else ''}", constants.COLOR_ERROR)
         # a rescue that says why is not needed for it
         self._shown = [said]
 
-    def _head(self) -> None:
+    def _show_heading(self) -> None:
         """Show the pending heading, if there is one, above the first line that belongs to it."""
         if self._heading:
             heading, self._heading = self._heading, ""
             # no colour: with a log file, Ansible 2.16 refuses those that stand for no level of a log, and the line
             # below would be lost
-            self._show(heading, gap=True)
+            self._show_escaped_text(heading, gap=True)
 
-    def _show(self, text: str, color: typing.Optional[str] = None, gap: bool = False) -> None:
+    def _show_escaped_text(self, text: str, color: typing.Optional[str] = None, gap: bool = False) -> None:
         """Show a text. Names and messages in it may come from a node or an API, so characters that control the terminal
         are escaped, and all lines but the first are indented.
 
@@ -330,12 +330,12 @@ class CallbackModule(Default):
         """
         self._display.display(("\n" if gap else "") + escape.lines(text), color=color)
 
-    def _line(self, line: str, color: typing.Optional[str] = None) -> None:
-        self._head()
+    def _show_line(self, line: str, color: typing.Optional[str] = None) -> None:
+        self._show_heading()
         # only the last line of a run is one
-        self._show(f"  {line}" if line.startswith(_VERDICT) else line, color=color)
+        self._show_escaped_text(f"  {line}" if line.startswith(_VERDICT) else line, color=color)
 
-    def _started(self, found: typing.Mapping[str, typing.Any]) -> None:
+    def _show_stage_start(self, found: typing.Mapping[str, typing.Any]) -> None:
         """Show the heading of a stage that starts, with its usual duration. For a stage that is not started, show the
         reason instead, without a heading if the reason is a single line.
 
@@ -347,14 +347,14 @@ class CallbackModule(Default):
         if not self._go:
             if len(in_short(found.get("lines") or [], go=False)) < 2:
                 self._heading = ""
-            self._judged(found)
+            self._show_stage_result(found)
             return
         self._stage.usual = usual(found)
         if self._heading:
             self._heading = self._stage.heading()
-            self._head()
+            self._show_heading()
 
-    def _judged(self, found: typing.Mapping[str, typing.Any]) -> None:
+    def _show_stage_result(self, found: typing.Mapping[str, typing.Any]) -> None:
         """Store the result of a stage and show it immediately, since a later task may fail.
 
         :param found: result of the task that judges the stage
@@ -363,9 +363,9 @@ class CallbackModule(Default):
         if self._stage is not None and lines:
             self._stage.end = lines[0].partition(": ")[2]
             self._stage.seconds = time.monotonic() - self._stage.began if self._go else None
-            self._lines(lines)
+            self._show_lines(lines)
 
-    def _say(self, name: str, found: typing.Mapping[str, typing.Any]) -> None:
+    def _show_task_message(self, name: str, found: typing.Mapping[str, typing.Any]) -> None:
         """Show the message of a task. A message equal to the text that was just shown is left out. The task with the
         durations is left out if several stages ran, because the summary contains them.
 
@@ -375,9 +375,9 @@ class CallbackModule(Default):
         lines = lines_of(found)
         # the last task of a stage says what its judgement has said
         if lines is not None and lines != self._shown and not (name == _TIMES and len(self._stages) > 1):
-            self._lines(lines)
+            self._show_lines(lines)
 
-    def _item(self, label: typing.Any, found: typing.Mapping[str, typing.Any]) -> None:
+    def _set_item_heading(self, label: typing.Any, found: typing.Mapping[str, typing.Any]) -> None:
         """Set the heading for one item of the loop that judges all stages again. A stage that was not run gets no
         heading, since its only line names the stage.
 
@@ -388,14 +388,14 @@ class CallbackModule(Default):
         if label in STAGES and (len(lines) > 1 or tone("".join(lines), "good") == "good"):
             self._heading = f"== {label}"
 
-    def _lines(self, lines: list[str]) -> None:
+    def _show_lines(self, lines: list[str]) -> None:
         self._shown = lines
         how = "good"
         for line in in_short(lines, self._go):
             how = tone(line, how)
-            self._line(line, _COLORS[how])
+            self._show_line(line, _COLORS[how])
 
-    def _close(self, found: typing.Mapping[str, typing.Any], how: str) -> bool:
+    def _keep_verdict(self, found: typing.Mapping[str, typing.Any], how: str) -> bool:
         """Store the verdict of the run, which is shown as the last line, if the result of this task contains it.
 
         :param how: tone of the verdict, ``good`` or ``bad``
@@ -409,7 +409,7 @@ class CallbackModule(Default):
 
     # what is waited for
 
-    def _begin(self, task: typing.Any) -> None:
+    def _begin_task(self, task: typing.Any) -> None:
         with self._lock:
             self._task = task.get_name().rpartition(" : ")[2].strip()
             self._since, self._silence = time.monotonic(), FIRST_SILENCE
@@ -442,7 +442,7 @@ class CallbackModule(Default):
         with -v for all tasks.
         """
         dumped = super()._dump_results(*found, **how)
-        return escape.visible(dumped, "\n\t") if isinstance(dumped, str) else dumped
+        return escape.escape_nonprinting(dumped, "\n\t") if isinstance(dumped, str) else dumped
 
     def _get_diff(self, difflist: typing.Any) -> typing.Any:
         # before it has the colours, which do not print either
@@ -451,19 +451,19 @@ class CallbackModule(Default):
     def _get_item_label(self, result: typing.Any) -> typing.Any:
         return escaped(super()._get_item_label(result))
 
-    def _answered(self, result: typing.Any) -> None:
+    def _forget_answered_host(self, result: typing.Any) -> None:
         with self._lock:
             self._hosts.pop(result._host.get_name(), None)
 
-    def _rest(self) -> None:
+    def _clear_current_task(self) -> None:
         with self._lock:
             self._task = ""
 
-    def _watch(self) -> None:
+    def _watch_for_silence(self) -> None:
         while not self._done.wait(_LOOK_SECONDS):
-            self._look(time.monotonic())
+            self._report_silence(time.monotonic())
 
-    def _look(self, now: float) -> None:
+    def _report_silence(self, now: float) -> None:
         """Show the current task and its hosts if nothing was shown for some time. The time until the next such line
         doubles up to a limit.
 
@@ -474,4 +474,4 @@ class CallbackModule(Default):
             seconds = now - self._since
             if self._quiet and self._task and self._hosts and seconds >= self._silence:
                 self._silence = min(self._silence * 2, self._silence + MOST_SILENCE)
-                self._line(waiting(self._task, list(self._hosts), seconds, self._stage, now))
+                self._show_line(waiting(self._task, list(self._hosts), seconds, self._stage, now))

@@ -299,7 +299,7 @@ class Connection(ConnectionBase):
                 self._found = container_on(self._cluster, self.get_option("namespace"), self.get_option("node"))
             return run(self._cluster, self._container, command, stdin, limits)
         except RdmaError as error:
-            raise Unreachable(self._credentials.masked(str(error))) from None
+            raise Unreachable(self._credentials.redact_credentials(str(error))) from None
         except Exception as error:
             raise Unreachable(sentence(error, self.transport)) from None
 

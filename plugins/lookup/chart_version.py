@@ -52,9 +52,9 @@ class LookupModule(LookupBase):
 
     @guard_lookup
     def run(self, terms: list[str], variables: typing.Any = None, **kwargs: typing.Any) -> list[str]:
-        return [self._one(str(term), variables) for term in terms]
+        return [self._read_chart_version(str(term), variables) for term in terms]
 
-    def _one(self, chart: str, variables: typing.Any) -> str:
+    def _read_chart_version(self, chart: str, variables: typing.Any) -> str:
         path = self.find_file_in_search_path(variables, "files", os.path.join(chart, "Chart.yaml"), ignore_missing=True)
         if not path:
             raise AnsibleLookupError(

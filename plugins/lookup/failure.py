@@ -96,4 +96,4 @@ def _read_variable_mapping(variables: typing.Any, name: str) -> typing.Mapping[s
 
 
 def _format_visible_text(text: str, most: int) -> str:
-    return escape.visible(cut(text, most), "\n\t")
+    return escape.escape_nonprinting(cut(text, most), "\n\t")

@@ -243,7 +243,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
     find_leftovers,
     remove_all,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import take_back
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import remove_leftovers
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]
@@ -315,7 +315,7 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
                 find_leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted])
             )
     elif options["kinds"] == [ADMISSION]:
-        outcomes = take_back(cluster, options["namespaces"], module.check_mode)
+        outcomes = remove_leftovers(cluster, options["namespaces"], module.check_mode)
     else:
         removal = Removal(
             tuple(options["kinds"]),

@@ -97,7 +97,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.verdict import conclude
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.verdict import conclude_module_findings
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint, list_jobs, list_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.stack import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
@@ -157,7 +157,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         seen = {name: item.value for name, item in answers.items() if item.value is not None}
         world = observe(cluster, namespaces, running, seen, list_objects(jobs, resources))
         findings = check(jobs, resources, world, observe_stack(cluster, namespaces))
-    return conclude(module, "job", (*lint(jobs, resources, world), *findings), waivers)
+    return conclude_module_findings(module, "job", (*lint(jobs, resources, world), *findings), waivers)
 
 
 def main() -> None:

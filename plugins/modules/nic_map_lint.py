@@ -93,7 +93,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster import connect, make_cluster_spec
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.module import run
-from ansible_collections.linerate.rdma.plugins.module_utils._ansible.verdict import conclude
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.verdict import conclude_module_findings
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import collect_inputs, lint
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
@@ -118,7 +118,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     text = options["text"]
     if text is None:
         text = text_of(connect(module).get("ConfigMap", options["namespace"], options["name"]))
-    return conclude(
+    return conclude_module_findings(
         module,
         "nic_map",
         lint(options["name"] or "NIC map", parse_nic_map(text), collect_inputs(fabric, hcas, subnets)),

@@ -215,7 +215,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.cluster imp
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorWish
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import DesiredOperator
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import Installer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
@@ -234,7 +234,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     limit, answer = options["wait_seconds"], typing.cast(dict[str, typing.Any], {})
     outcomes: tuple[Outcome, ...] = ()
     if options["state"] == "present":
-        wishes = load(tuple[OperatorWish, ...], options["operators"], "operators")
+        wishes = load(tuple[DesiredOperator, ...], options["operators"], "operators")
         with working(module, cluster) as held, progress(options["progress_file"]) as say:
             installer = Installer(
                 held.cluster,

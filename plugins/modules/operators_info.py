@@ -320,7 +320,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if intent.cluster.mirror:
         helm = options["helm_binary"]
         releases = tuple(on_mirror(release, intent.cluster.mirror, helm) for release in releases) if helm else ()
-    lacking = plan.unconfigured(intent, seen, wishes)
+    lacking = plan.list_unconfigured_operators(intent, seen, wishes)
     made = [
         render_configuration(item, where, intent, job, list_examples(cluster, item, seen.packages.get(item.name, ())))
         for item, where in lacking

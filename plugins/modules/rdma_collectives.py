@@ -171,7 +171,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, list_figures
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.trend import summarize
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.trend import summarize_group_figures
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.wanted import pick_fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
@@ -183,8 +183,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.c
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collectives import (
-    CollectivesBench,
-    unstarted,
+    CollectivesRun,
+    make_unstarted_facts,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
     MeasuringNamespace,
@@ -249,7 +249,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         (fabric,), intent.cluster, list_nodes(module), find_rails(module, intent), pod_seconds=options["pod_seconds"]
     )
     if module.check_mode:
-        return answer(unstarted(plan, NOT_CHECKED))
+        return answer(make_unstarted_facts(plan, NOT_CHECKED))
     # some connections for each pod of a round at once, where 1024 files are all that a process may usually have open
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -261,9 +261,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         place = MeasuringNamespace(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
         with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
-            facts = CollectivesBench(held.cluster, there, wanted, time.monotonic, time.sleep, say, seen).run()
+            facts = CollectivesRun(held.cluster, there, wanted, time.monotonic, time.sleep, say, seen).run()
     facts = dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers))
-    steps = summarize(fabric.name, list_figures(intent, dataclasses.replace(seen, collectives=facts)))
+    steps = summarize_group_figures(fabric.name, list_figures(intent, dataclasses.replace(seen, collectives=facts)))
     return {**answer(facts, steps), **before}
 
 

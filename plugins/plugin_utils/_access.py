@@ -95,7 +95,7 @@ def _describe_cluster_access(
         server = server or own
     parts = [
         _describe_access_source(found, variables, bool(options)),
-        f"context {found.masked(cut(context, _MOST_OF_A_NAME))}{by['context']}" if context else "",
+        f"context {found.redact_credentials(cut(context, _MOST_OF_A_NAME))}{by['context']}" if context else "",
         f"API server {_format_server_address(found, server)}{by['host']}" if server else "",
     ]
     return ", ".join(filter(None, parts))
@@ -137,7 +137,7 @@ def _format_server_address(found: Credentials, server: typing.Any) -> str:
     from ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials import shown_url
 
     # what follows '?' or '#' can't be part of an API server's address, and may be a token
-    return cut(found.masked(shown_url(server).partition("?")[0].partition("#")[0]), _MOST_OF_A_NAME)
+    return cut(found.redact_credentials(shown_url(server).partition("?")[0].partition("#")[0]), _MOST_OF_A_NAME)
 
 
 def _in_kubeconfig(found: Credentials) -> tuple[str, str]:

@@ -171,7 +171,9 @@ def send(
         path = os.path.join(folder, name)
         digest = pack(report_dir, path, top).sha256
         write_text(f"{path}.sha256", _sum_line(digest, name))
-        return Sent(path, digest, os.path.getsize(path), f"{path}.sha256", tuple(_prune(folder, run, keep)))
+        return Sent(
+            path, digest, os.path.getsize(path), f"{path}.sha256", tuple(_remove_old_archives(folder, run, keep))
+        )
     _look_at_login(place, login)
     with tempfile.TemporaryDirectory(prefix="linerate-rdma-") as folder:
         path = os.path.join(folder, name)
@@ -248,7 +250,7 @@ def _look_at_login(place: Address, login: ArchiveLogin) -> None:
         raise ArchiveError(seen, "Give an https address, or leave the credentials out")
 
 
-def _prune(folder: str, run: str, keep: int) -> typing.Iterator[str]:
+def _remove_old_archives(folder: str, run: str, keep: int) -> typing.Iterator[str]:
     """Remove the oldest archives of a folder with their checksum files, and yield the paths of the archives. The
     archive of this run is never removed. Files with other names are not archives.
 

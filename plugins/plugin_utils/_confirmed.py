@@ -54,7 +54,7 @@ Say = typing.Callable[[str], typing.Mapping[str, typing.Any]]
 CONFIRM_SPEC: dict[str, typing.Any] = make_cluster_spec(**LEASE_SPEC, facts_dir={"type": "path"}, run={"type": "str"})
 
 
-def confirm(
+def confirm_machine_and_lease(
     name: str,
     given: typing.Mapping[str, typing.Any],
     check_mode: bool,

@@ -95,7 +95,7 @@ class ControllerAction(ActionBase):
             for text in _list_secret_texts(self._task.args.get(name))
         }
         try:
-            return {**result, "changed": False, **self._worked(task_vars or {})}
+            return {**result, "changed": False, **self._validate_and_work(task_vars or {})}
         except LoadError as error:
             failed: Result = {
                 "msg": str(error),
@@ -114,7 +114,7 @@ class ControllerAction(ActionBase):
             failed["msg"] = f"stage {self._task.args.get('stage')}: {failed['msg']}"
         return {**result, "failed": True, **remove_values(failed, secrets)}
 
-    def _worked(self, variables: Result) -> Result:
+    def _validate_and_work(self, variables: Result) -> Result:
         """Validate the options, and return the result of ``work``.
 
         :raises AnsibleActionFail: an option is invalid

@@ -90,7 +90,7 @@ class ObserverAction(ActionBase):
                 return {
                     **result,
                     **(
-                        self._kept(folder, node, kinds, arguments, task_vars)
+                        self._collect_node_facts(folder, node, kinds, arguments, task_vars)
                         if folder
                         else self.ask(arguments, task_vars)
                     ),
@@ -104,7 +104,7 @@ class ObserverAction(ActionBase):
             with cleaning_up(self, self._asked, self.MOST_BYTES):
                 super().cleanup(force)
 
-    def _kept(
+    def _collect_node_facts(
         self, folder: FactFolder, node: str, kinds: typing.Mapping[str, str], arguments: Result, task_vars: Variables
     ) -> Result:
         """Run the module, and write its answer as facts. If there is no answer, write its error as facts. Without kinds

@@ -159,7 +159,7 @@ def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.
     for key, value in answer.items():
         if key in _ACTED_ON or (key.startswith(_INTERNAL) and not (key == _NO_LOG and isinstance(value, bool))):
             continue
-        held = _held(key, value)
+        held = _coerce_result_value(key, value)
         if held is not None:
             kept[key] = held
     code = answer.get("rc")
@@ -169,13 +169,15 @@ def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.
     if kept.get("failed") or kept.get("unreachable"):
         # the texts that are shown of any answer are cut and escaped by now
         return {
-            escaped(cut(key, _MOST_SHOWN)): value if key in _SHORT and isinstance(value, str) else _shortened(value)
+            escaped(cut(key, _MOST_SHOWN)): value
+            if key in _SHORT and isinstance(value, str)
+            else _shorten_failed_value(value)
             for key, value in kept.items()
         }
     return kept
 
 
-def _held(key: str, value: typing.Any) -> typing.Any:
+def _coerce_result_value(key: str, value: typing.Any) -> typing.Any:
     """Return a value in the type that ansible-core expects for the key. Return None if it cannot have that type. The
     value of any other key is returned unchanged.
     """
@@ -230,7 +232,7 @@ def said(value: typing.Any) -> str:
     return _left_out(value) if _is_large(value) else json.dumps(value, default=str)
 
 
-def _shortened(value: typing.Any) -> typing.Any:
+def _shorten_failed_value(value: typing.Any) -> typing.Any:
     """Return a value of a failed answer, shortened to the part that is shown and escaped."""
     if isinstance(value, str):
         return escaped(cut(value, _MOST_SHOWN))
@@ -303,7 +305,7 @@ def escaped(value: typing.Any) -> typing.Any:
     """
     kind = type(value)
     if isinstance(value, str):
-        seen = escape.visible(value, "\n\t")
+        seen = escape.escape_nonprinting(value, "\n\t")
         return value if seen == value else seen if kind is str else outside(seen)
     if isinstance(value, list):
         return [escaped(item) for item in value]
@@ -434,7 +436,7 @@ def quiet(indent: str = "") -> typing.Iterator[None]:
     """
     display = Display()
 
-    def cleaned(show: typing.Callable[..., typing.Any], most: int) -> typing.Callable[..., typing.Any]:
+    def wrap_display_method(show: typing.Callable[..., typing.Any], most: int) -> typing.Callable[..., typing.Any]:
         def shown(msg: typing.Any, *arguments: typing.Any, **options: typing.Any) -> typing.Any:
             return show(_INNER_LINE.sub(f"\n{indent}", _escape_message(str(msg), most)), *arguments, **options)
 
@@ -443,7 +445,11 @@ def quiet(indent: str = "") -> typing.Iterator[None]:
     def error_as_warning(msg: typing.Optional[str], exception: BaseException, **_options: typing.Any) -> None:
         display.warning(f"{msg or 'An error'}: {type(exception).__name__}: {exception}")
 
-    changed = {name: cleaned(getattr(display, name), most) for name, most in _SHOWS.items() if hasattr(display, name)}
+    changed = {
+        name: wrap_display_method(getattr(display, name), most)
+        for name, most in _SHOWS.items()
+        if hasattr(display, name)
+    }
     if hasattr(display, "error_as_warning"):
         changed["error_as_warning"] = error_as_warning
     before = {name: vars(display)[name] for name in changed if name in vars(display)}
@@ -457,7 +463,7 @@ def quiet(indent: str = "") -> typing.Iterator[None]:
 
 
 def _escape_message(text: str, most: int) -> str:
-    return escape.visible(cut(text, most), "\n\t")
+    return escape.escape_nonprinting(cut(text, most), "\n\t")
 
 
 @contextlib.contextmanager
@@ -497,5 +503,5 @@ def remove_junk(output: str) -> str:
     begin = _JSON_BEGIN.search(output)
     end = _JSON_END.match(output) if begin else None
     start, stop = begin.start("json") if begin else 0, end.end() if end else 0
-    behind = escape.visible(cut(output[max(start, stop) :], _MOST_JUNK), "\n\t")
+    behind = escape.escape_nonprinting(cut(output[max(start, stop) :], _MOST_JUNK), "\n\t")
     return output[start:stop] + behind

@@ -44,7 +44,7 @@ def sentence(error: Exception, where: str) -> str:
     :param where: name of the plugin, with which the message begins
     """
     trace = error.__traceback__
-    Display().vvv(f"{where}: {type(error).__name__}\n" + escape.visible("".join(traceback.format_tb(trace))))
+    Display().vvv(f"{where}: {type(error).__name__}\n" + escape.escape_nonprinting("".join(traceback.format_tb(trace))))
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
     place = (

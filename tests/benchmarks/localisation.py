@@ -46,11 +46,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.l
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.localization import (
     Evidence,
     Reading,
-    weigh,
+    locate_slow_links,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.rounds import rounds
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import Narrowing
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import SuspectRoundPlanner
 from ansible_collections.linerate.rdma.tests.benchmarks.support import simulated_fabric
 from ansible_collections.linerate.rdma.tests.benchmarks.support.marked import replace
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
@@ -233,9 +233,9 @@ def ours(
     start = time.process_time()
     for item in first:
         rig.measure_all(item.turns)
-    narrowing, made, needed = Narrowing(ways), len(first), 0
+    narrowing, made, needed = SuspectRoundPlanner(ways), len(first), 0
     while True:
-        evidence = weigh(ways, rig.readings, FLOOR)
+        evidence = locate_slow_links(ways, rig.readings, FLOOR)
         outcome = judge(ways, faults, evidence, made, len(rig.readings))
         # an answer that is taken back was none
         needed = (needed or outcome.needed) if outcome.needed else 0
@@ -263,11 +263,11 @@ def peer(
     for count, turn in enumerate(pairs, 1):
         rig.measure_all((tuple(turn), tuple((target, source) for source, target in turn)))
         if judged and count in judged:
-            outcome = judge(ways, faults, weigh(ways, rig.readings, FLOOR), count, len(rig.readings))
+            outcome = judge(ways, faults, locate_slow_links(ways, rig.readings, FLOOR), count, len(rig.readings))
             if outcome.needed or count == judged[-1]:
                 return outcome
     made = count if judged else len(rig.readings)
-    return judge(ways, faults, weigh(ways, rig.readings, FLOOR), made, len(rig.readings))
+    return judge(ways, faults, locate_slow_links(ways, rig.readings, FLOOR), made, len(rig.readings))
 
 
 def _rails(ways: PathTable) -> list[list[int]]:

@@ -127,9 +127,9 @@ def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) ->
         raise
     except ApiException as problem:
         refused = api_error(problem, found.where)
-        error = ApiError(refused.status, refused.reason, found.masked(refused.text), found.where)
+        error = ApiError(refused.status, refused.reason, found.redact_credentials(refused.text), found.where)
     except (HTTPError, OSError) as problem:
-        words = found.masked(cause_of(str(problem)) or str(problem))
+        words = found.redact_credentials(cause_of(str(problem)) or str(problem))
         unreadable = isinstance(problem, OSError) and getattr(problem, "filename", None)
         error = ApiError(
             0,
@@ -139,7 +139,9 @@ def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) ->
         )
     except (CoreException, ConfigException, ValueError, TypeError, LookupError, AttributeError) as problem:
         # the client reads a kubeconfig as if it had the right form
-        error = ApiError(0, CONFIGURATION, found.masked(str(problem) or type(problem).__name__), found.where)
+        error = ApiError(
+            0, CONFIGURATION, found.redact_credentials(str(problem) or type(problem).__name__), found.where
+        )
     # not from the problem: its text may hold the token
     raise error from None
 

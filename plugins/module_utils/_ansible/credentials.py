@@ -115,7 +115,7 @@ class Credentials:
             texts += [user, user.partition(":")[2]]
         return frozenset(part for text in texts for part in (text, *text.split()) if part.strip())
 
-    def masked(self, text: str) -> str:
+    def redact_credentials(self, text: str) -> str:
         """Return ``text`` with the secrets redacted."""
         for secret in sorted(self.secrets, key=len, reverse=True):
             text = text.replace(secret, REDACTED)

@@ -14,7 +14,7 @@ from .._model.run.records import CLOSED, OPEN, Record, describe, make_record_dat
 from .._store.facts import now
 
 
-def conclude(
+def conclude_module_findings(
     module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]
 ) -> dict[str, typing.Any]:
     """Return the verdict on findings as the result of a module that is not part of a stage. Fail the module if a

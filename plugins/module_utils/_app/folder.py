@@ -20,7 +20,7 @@ from .._check.sources import (
     OfRun,
     Planned,
     Source,
-    listens,
+    needs_lldp,
     shared,
 )
 from .._model.base.load import load
@@ -95,7 +95,7 @@ def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) 
     """
     nodes = folder.start().nodes
     kinds = [source.kind for source in shared(stage) if not _all_seen(folder, source, nodes)]
-    if listens(stage, intent, len(nodes)) and not all(folder.has(NEIGHBOURS.kind, node) for node in nodes):
+    if needs_lldp(stage, intent, len(nodes)) and not all(folder.has(NEIGHBOURS.kind, node) for node in nodes):
         folder.write(NEIGHBOURS.chosen, value=list(nodes))
         kinds.append(NEIGHBOURS.kind)
     return kinds

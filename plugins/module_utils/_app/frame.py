@@ -12,7 +12,7 @@ import secrets
 import statistics
 import typing
 
-from .._check.frame import RawIntent, StageContext, collect_ground, judge_error, judge_stage, may_start
+from .._check.frame import RawIntent, StageContext, collect_validate_facts, judge_error, judge_stage, may_start
 from .._check.resume import (
     COLLECTION,
     Invocation,
@@ -25,7 +25,7 @@ from .._check.resume import (
     list_kept_kinds,
     list_seen_kinds,
 )
-from .._check.sources import asks_nodes, looks_again
+from .._check.sources import observes_again, observes_nodes
 from .._model.base.tags import runs
 from .._model.base.version import COLLECTION_VERSION
 from .._model.run.fact_kinds import list_kinds_for_observers, list_places
@@ -155,10 +155,12 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     if options["resume_from"] and options["stage"] in before(options["resume_from"]):
         return _report_kept_stage(options, folder.run)
     context, start = _make_context(options, folder.run, check_mode), folder.start()
-    record = may_start(context, _build_raw_intent(options), collect_ground(start))
+    record = may_start(context, _build_raw_intent(options), collect_validate_facts(start))
     look = [] if record else unseen(folder, options["stage"], _build_raw_intent(options).intent)
     asks = record is None and (
-        bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _build_raw_intent(options).intent)
+        bool(look)
+        or observes_nodes(options["stage"])
+        or observes_again(options["stage"], _build_raw_intent(options).intent)
     )
     usual = _find_usual(options, folder.run, check_mode) if record is None else {}
     return {

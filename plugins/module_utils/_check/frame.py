@@ -19,7 +19,7 @@ from .._model.run.records import CLOSED, OPEN, PENDING, Record
 from .._parse.intent import IntentError, parse_intent
 from .._parse.kubernetes.refusal import explain
 from .blamed import collect_findings
-from .mended import may_mend
+from .mended import may_resolve
 from .stages import TABLE
 from .validate import check as validate
 
@@ -74,7 +74,7 @@ class StageContext:
         }
 
 
-def collect_ground(start: RunStart) -> validate.Facts:
+def collect_validate_facts(start: RunStart) -> validate.Facts:
     """Return the facts of stage validate that the start of a run stores. They suffice to validate the intent for a
     stage that runs alone, without an inventory, cluster or controller.
     """
@@ -99,7 +99,7 @@ def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> t
     not start if a variable name is misspelled or a variable has an invalid value.
     """
     if context.stage == "validate":
-        return judge_validate(context, raw, facts) if validate.misnamed(facts) else None
+        return judge_validate(context, raw, facts) if validate.has_invalid_variables(facts) else None
     closed = [
         stage
         for stage in STAGES
@@ -240,7 +240,7 @@ def make_record(
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
     changed = {*context.waits_for(), *([context.stage] if changes else ())} if context.check_mode else set()
-    if not gate.open and changed and all(may_mend(finding, changed) for finding in gate.closing()):
+    if not gate.open and changed and all(may_resolve(finding, changed) for finding in gate.closing()):
         state = PENDING
     return Record(
         stage=context.stage,

@@ -63,7 +63,7 @@ KNOWN = (
 )
 
 
-def may_mend(finding: Finding, changed: typing.Collection[str]) -> bool:
+def may_resolve(finding: Finding, changed: typing.Collection[str]) -> bool:
     """Return whether a finding may be resolved by the changes that some stages would make. The finding that a stage did
     not run or failed can be resolved by any change.
 

@@ -16,7 +16,7 @@ from .._model.run.records import CLOSED, Record
 from .frame import (
     RawIntent,
     StageContext,
-    collect_ground,
+    collect_validate_facts,
     judge_error,
     judge_stage,
     judge_validate,
@@ -91,7 +91,7 @@ def was_run(record: Record) -> bool:
 def _rejudge_stage(
     context: StageContext, start: RunStart, old: Record, wishes: RawIntent, evidence: Evidence, refused: Refused
 ) -> Record:
-    ground = collect_ground(start)
+    ground = collect_validate_facts(start)
     if not was_run(old):
         return may_start(context, wishes, ground) or _not_run(context, old)
     wrong = _find_intent_refusal(context, wishes, ground)
@@ -138,7 +138,7 @@ def _find_intent_refusal(context: StageContext, wishes: RawIntent, ground: valid
 
 def _make_unapplied_record(context: StageContext, start: RunStart, wishes: RawIntent) -> Record:
     """Return the record that a stage is not judged: it observes the results of an intent that was not applied yet."""
-    refused = may_start(context, wishes, collect_ground(start))
+    refused = may_start(context, wishes, collect_validate_facts(start))
     if refused is not None:
         return refused
     why = "The intent was not applied when the run looked, so what this stage saw says nothing about it."

@@ -310,7 +310,7 @@ def shared(stage: str) -> tuple[OfNodes, ...]:
     return tuple(source for source in SHARED if source in needed)
 
 
-def listens(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> bool:
+def needs_lldp(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> bool:
     """Return whether the stage needs the LLDP neighbors of the ports of Ethernet fabrics. It needs them if its rounds
     must use each link, or if its collectives run leaf by leaf on three or more nodes.
 
@@ -330,12 +330,12 @@ def listens(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> bool
     return any(by_links(fabric, nodes) for fabric in ethernet)
 
 
-def asks_nodes(stage: str) -> bool:
+def observes_nodes(stage: str) -> bool:
     """Return whether the stage reads facts from the nodes that no other stage shares."""
     return any(isinstance(source, OfNodes) and source not in SHARED for source in SOURCES[stage].values())
 
 
-def looks_again(stage: str, intent: typing.Callable[[], Intent]) -> bool:
+def observes_again(stage: str, intent: typing.Callable[[], Intent]) -> bool:
     """Return whether the stage may change the state of the nodes, so that facts which this run has already read must be
     read again.
 

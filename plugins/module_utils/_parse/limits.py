@@ -107,7 +107,7 @@ def _list_texts(data: typing.Any) -> typing.Iterator[str]:
             left += item
 
 
-def excess_of(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DEPTH) -> str:
+def describe_excess(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DEPTH) -> str:
     """Return why ``decode_json`` would refuse the text of plain data for its size, its depth or the digits of a number;
     empty if it would not.
 

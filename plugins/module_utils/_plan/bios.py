@@ -10,7 +10,7 @@ import typing
 
 from .._analysis.fleet.bios import Wanted, describe_way_out, in_words, is_right, list_states, select_concerned
 from .._model.node.bios import BiosAttribute, BiosPlan, BiosRefusal, BiosSetting, BiosWrite, Key, NodeBios, Refused
-from .._parse.redfish.values import in_the_words_of, matches
+from .._parse.redfish.values import matches, spell_like_current
 
 #: when new values are applied: at a reset that somebody else orders
 ON_RESET = "OnReset"
@@ -85,7 +85,7 @@ def _find_allowed_value(key: Key, attribute: BiosAttribute, wanted: Values) -> t
             if found:
                 return found[0]
         else:
-            value = in_the_words_of(attribute.current, key, one)
+            value = spell_like_current(attribute.current, key, one)
             if value is not None:
                 return value
     return None

@@ -13,7 +13,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._analysis.controllers.machine_config_operator import find_conflicting_configs, find_rendered_configs, unrendered
+from .._analysis.controllers.machine_config_operator import (
+    find_conflicting_configs,
+    find_rendered_configs,
+    has_unrendered_config,
+)
 from .._analysis.controllers.sriov_operator import find_machine_pool
 from .._analysis.disruption.machine_config import Machines, roll_of
 from .._model.kubernetes.disruption import MachinePool, PoolPlan
@@ -74,7 +78,7 @@ def _collect_roll_reasons(machines: Machines) -> dict[str, tuple[str, ...]]:
     found = {}
     for pool in machines.pools:
         mine = [config for config in machines.configs if find_rendered_configs(pool, config, machines.pools)]
-        new = [config for config in mine if not config.there or unrendered(pool, config, machines.pools)]
+        new = [config for config in mine if not config.there or has_unrendered_config(pool, config, machines.pools)]
         reasons = [f"{config.kind} {config.name} ({config.what})" for config in new]
         reasons += (
             [f"a run that was stopped has left MachineConfigPool {pool.name} paused"] if pool.paused_by_us else []

@@ -16,7 +16,7 @@ from .._analysis.controllers.olm_state import (
     subscription_of,
     subscriptions_of,
 )
-from .._model.operators.olm import OPENSHIFT_CATALOGS, OperatorStatus, OperatorWish, Package, Subscription
+from .._model.operators.olm import OPENSHIFT_CATALOGS, DesiredOperator, OperatorStatus, Package, Subscription
 from .._render.cluster.olm import GROUP_NAME, Resource, render_namespace, render_operator_group, render_subscription
 
 
@@ -31,7 +31,7 @@ class Arranged:
     """
 
     objects: tuple[tuple[str, Resource], ...]
-    waited_for: tuple[OperatorWish, ...]
+    waited_for: tuple[DesiredOperator, ...]
     refused: tuple[OperatorStatus, ...]
 
 
@@ -41,7 +41,9 @@ class _Refusal(Exception):
         self.why, self.remedy = why, remedy
 
 
-def arrange(wishes: typing.Sequence[OperatorWish], seen: OlmState, untrusted: typing.Mapping[str, str]) -> Arranged:
+def plan_operator_objects(
+    wishes: typing.Sequence[DesiredOperator], seen: OlmState, untrusted: typing.Mapping[str, str]
+) -> Arranged:
     """Return the objects of all requested operators that OLM can install. An operator that it cannot install gets no
     objects and does not delay the other operators.
 
@@ -49,7 +51,7 @@ def arrange(wishes: typing.Sequence[OperatorWish], seen: OlmState, untrusted: ty
     :param untrusted: namespaces in which no object may be created, each with the reason
     """
     objects: list[tuple[str, Resource]] = []
-    waited_for: list[OperatorWish] = []
+    waited_for: list[DesiredOperator] = []
     refused: list[OperatorStatus] = []
     for wish in wishes:
         there = subscription_of(wish, seen)
@@ -82,7 +84,7 @@ def arrange(wishes: typing.Sequence[OperatorWish], seen: OlmState, untrusted: ty
     return Arranged(tuple(made.values()), tuple(waited_for), tuple(refused))
 
 
-def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: OlmState) -> None:
+def _examine(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperator], seen: OlmState) -> None:
     """Check that a request is consistent with the other requests and with the state of OLM.
 
     :raises _Refusal: the request contradicts another request, an existing Subscription or an OperatorGroup
@@ -128,7 +130,7 @@ def _only_ours(space: str, seen: OlmState) -> bool:
     return len(found) == 1 and found[0].ours
 
 
-def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: OlmState) -> OperatorWish:
+def _whole(wish: DesiredOperator, there: typing.Optional[Subscription], seen: OlmState) -> DesiredOperator:
     """Return the request completed with its channel and catalog. An installed operator keeps its channel and catalog
     unless the request names others, even if the catalog's default changes.
 
@@ -157,7 +159,7 @@ def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: OlmSt
         wish = dataclasses.replace(wish, source_namespace=wish.source_namespace or _space_of(wish.source, seen))
     else:
         wish = _only_catalog(wish, seen)
-    wish = _examined(wish, seen)
+    wish = _examine_catalog_package(wish, seen)
     default = next((item.default_channel for item in list_packages(wish, seen)), "")
     return dataclasses.replace(wish, channel=wish.channel or default)
 
@@ -180,7 +182,7 @@ def _space_of(source: str, seen: OlmState) -> str:
     return spaces[0]
 
 
-def _only_catalog(wish: OperatorWish, seen: OlmState) -> OperatorWish:
+def _only_catalog(wish: DesiredOperator, seen: OlmState) -> DesiredOperator:
     """Return the request with the only catalog of the cluster. This is for a cluster that does not report the packages
     of its catalogs.
 
@@ -209,7 +211,7 @@ def _only_catalog(wish: OperatorWish, seen: OlmState) -> OperatorWish:
     return dataclasses.replace(wish, source=catalog.name, source_namespace=catalog.namespace)
 
 
-def _examined(wish: OperatorWish, seen: OlmState) -> OperatorWish:
+def _examine_catalog_package(wish: DesiredOperator, seen: OlmState) -> DesiredOperator:
     """Return the request if its catalog can fulfill it. A Subscription that OLM cannot resolve blocks all other
     Subscriptions of its namespace, so none is created then. Packages are not checked if the catalog is not ready or the
     cluster does not report them.
@@ -244,7 +246,7 @@ def _examined(wish: OperatorWish, seen: OlmState) -> OperatorWish:
     return wish
 
 
-def _examine_version(wish: OperatorWish, package: Package, seen: OlmState) -> None:
+def _examine_version(wish: DesiredOperator, package: Package, seen: OlmState) -> None:
     channel = wish.channel or package.default_channel
     versions = [name for item in package.channels if item.name == channel for name in item.versions]
     name = find_pinned_version(dataclasses.replace(wish, channel=channel), seen)
@@ -255,7 +257,7 @@ def _examine_version(wish: OperatorWish, package: Package, seen: OlmState) -> No
         )
 
 
-def _objects(wish: OperatorWish, there: typing.Optional[Subscription], seen: OlmState) -> typing.Iterator[Resource]:
+def _objects(wish: DesiredOperator, there: typing.Optional[Subscription], seen: OlmState) -> typing.Iterator[Resource]:
     yield render_namespace(wish.namespace)
     groups = [item for item in seen.groups.values() if item.namespace == wish.namespace]
     if not groups or groups[0].ours:

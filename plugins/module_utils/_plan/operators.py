@@ -249,7 +249,9 @@ def find_package(operator: Operator, wishes: OperatorRequests) -> typing.Optiona
     }
 
 
-def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[tuple[Operator, str], ...]:
+def list_unconfigured_operators(
+    intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests
+) -> tuple[tuple[Operator, str], ...]:
     """Return the operators, each with its namespace, that OLM has installed but that have no configuration object yet.
     Without this object they do nothing.
     """

@@ -27,7 +27,7 @@ from .._model.node.hca import MOST_FUNCTIONS
 from .._model.run.fact_kinds import TOPOLOGY, list_kinds_at
 from .._model.run.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.run.findings import MOST_WAIVERS
-from .._parse.limits import MIB, MOST_ANSWER, MOST_FABRIC_ANSWER, excess_of
+from .._parse.limits import MIB, MOST_ANSWER, MOST_FABRIC_ANSWER, describe_excess
 from .files import MOST_BYTES, FileError, json_of, list_names_in, read_json, remove, write_text
 
 Data = dict[str, typing.Any]
@@ -154,18 +154,18 @@ class FactFolder:
         """
         path = self.path(kind, node)
         try:
-            text = self._text(kind, node, value, error)
+            text = self._serialize_fact(kind, node, value, error)
         except (RecursionError, MemoryError, ValueError, TypeError, OverflowError) as raised:
-            text = self._text(kind, node, None, f"failed: {wrap_unforeseen(raised, f'fact {kind}')}")
+            text = self._serialize_fact(kind, node, None, f"failed: {wrap_unforeseen(raised, f'fact {kind}')}")
         most, of_what = self.limit(kind, node)
-        excess = excess_of(text, most - 1)
+        excess = describe_excess(text, most - 1)
         if excess:
             what = f"it can't be kept: it has {excess} for {of_what}{_largest_part(to_data(value))}"
-            text = self._text(kind, node, None, what)
+            text = self._serialize_fact(kind, node, None, what)
         write_text(path, f"{text}\n", self.report_dir)
         return path
 
-    def _text(self, kind: str, node: str, value: typing.Any, error: typing.Optional[str]) -> str:
+    def _serialize_fact(self, kind: str, node: str, value: typing.Any, error: typing.Optional[str]) -> str:
         """Return the JSON text of a fact, with secrets redacted.
 
         :raises FileError: there is not exactly one of value and error
@@ -175,7 +175,9 @@ class FactFolder:
         if wrong:
             raise FileError(f"fact {kind} of {node}: {wrong}")
         if node != CLUSTER and _count_functions(fact.value) > MOST_FUNCTIONS:
-            return self._text(kind, node, None, f"its answer was not kept: it has more than {MOST_FUNCTIONS} functions")
+            return self._serialize_fact(
+                kind, node, None, f"its answer was not kept: it has more than {MOST_FUNCTIONS} functions"
+            )
         # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks
         # for secrets
         text = json_of(vars(fact), nan=False)
@@ -186,7 +188,7 @@ class FactFolder:
         if is_free(text):
             return text
         if node != CLUSTER and is_suspect(fact.value):
-            return self._text(
+            return self._serialize_fact(
                 kind,
                 node,
                 None,
@@ -201,12 +203,12 @@ class FactFolder:
         """
         path = self.path(kind, node)
         try:
-            return self._read(path, kind, node)
+            return self._load_fact(path, kind, node)
         except FileError as error:
             self.refused.append(str(error))
             raise
 
-    def _read(self, path: str, kind: str, node: str) -> typing.Optional[Fact]:
+    def _load_fact(self, path: str, kind: str, node: str) -> typing.Optional[Fact]:
         data = read_json(path, self.report_dir, *self.limit(kind, node))
         if data is None:
             return None
@@ -240,7 +242,7 @@ class FactFolder:
         refused = self.find_excess(kind, nodes)
         self.refused += refused.values()
         return {
-            node: {"value": None, "error": refused[node]} if node in refused else self._observed(kind, node)
+            node: {"value": None, "error": refused[node]} if node in refused else self._read_observed_value(kind, node)
             for node in nodes
         }
 
@@ -350,7 +352,7 @@ class FactFolder:
             )
         return found
 
-    def _observed(self, kind: str, node: str) -> Data:
+    def _read_observed_value(self, kind: str, node: str) -> Data:
         try:
             fact = self.read(kind, node)
         except FileError as error:

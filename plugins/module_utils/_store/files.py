@@ -146,7 +146,7 @@ def read_json(path: str, below: str = "", most: int = MOST_BYTES, of_what: str =
     :raises FileError: it can't be read, is no regular file, too large, or no JSON that ``decode_json`` takes
     """
     with opened(path, below, most, of_what) as stream:
-        return None if stream is None else decoded(_read_text(stream, path, most), path, most=most)
+        return None if stream is None else decode_file_json(_read_text(stream, path, most), path, most=most)
 
 
 def _read_text(stream: typing.BinaryIO, path: str, most: int) -> typing.Union[str, bytes]:
@@ -183,7 +183,7 @@ def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = T
     return json.dumps(json.loads(whole), separators=separators, indent=indent)
 
 
-def decoded(text: typing.Union[str, bytes], path: str, what: str = "it", most: int = MOST_BYTES) -> typing.Any:
+def decode_file_json(text: typing.Union[str, bytes], path: str, what: str = "it", most: int = MOST_BYTES) -> typing.Any:
     """Return the data of the JSON text of a file, or of a part of it.
 
     :param what: name of the part, for the error message

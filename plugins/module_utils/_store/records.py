@@ -20,7 +20,7 @@ from .._model.run.findings import MOST_WAIVERS, STAGES, Judged
 from .._model.run.records import RECORD_SCHEMA, Record, contradiction, make_record_data
 from .._parse.limits import MIB
 from .facts import clock
-from .files import FileError, decoded, json_of, opened, remove, write_text
+from .files import FileError, decode_file_json, json_of, opened, remove, write_text
 
 #: bytes of a record, and of a line of it: the head with its intent, or a finding
 _MOST_BYTES = 512 * MIB
@@ -151,7 +151,7 @@ def _open_record(path: str) -> typing.ContextManager[typing.Optional[typing.Bina
 
 
 def _decode_line(line: bytes, path: str, number: int) -> typing.Any:
-    return decoded(line, path, f"line {number}", _MOST_OF_A_LINE)
+    return decode_file_json(line, path, f"line {number}", _MOST_OF_A_LINE)
 
 
 def _read_findings(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any) -> typing.Iterator[Judged]:

@@ -12,9 +12,12 @@ import math
 import random
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.collectives import Climb, Test
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.collectives import CollectiveTests, Test
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import RailTrial
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import Shape, expect
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import (
+    Shape,
+    compute_bandwidth_floor,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import (
     CollectiveFigure,
     judge_inside,
@@ -93,7 +96,7 @@ class CollectiveFleet:
 
 
 def _floor(nodes: int, rails: int) -> float:
-    floor = expect("all_reduce", Shape(nodes, rails), [RAIL_GBPS] * rails, "ring")
+    floor = compute_bandwidth_floor("all_reduce", Shape(nodes, rails), [RAIL_GBPS] * rails, "ring")
     assert floor is not None
     return floor.floor_gbs
 
@@ -116,7 +119,7 @@ class Outcome:
 
 def climb(fleet: CollectiveFleet) -> Outcome:
     """Run the steps of stage collectives, with its own floors, until there are no more tests."""
-    made, rounds = Climb(fleet.leaves, range(fleet.rails), fleet.rails), 0
+    made, rounds = CollectiveTests(fleet.leaves, range(fleet.rails), fleet.rails), 0
     alone: dict[str, CollectiveFigure] = {}
     while tests := made.next():
         rounds += 1

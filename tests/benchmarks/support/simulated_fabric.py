@@ -150,7 +150,7 @@ def read_now(sweep: float) -> Read:
 
 def _run(tool: str, *more: str) -> tuple[str, float]:
     start = time.monotonic()
-    finished = command.run((command.require(tool, "infiniband-diags"), "-C", DEVICE, "-P", "1", *more), _LIMIT)
+    finished = command.run((command.require_tool(tool, "infiniband-diags"), "-C", DEVICE, "-P", "1", *more), _LIMIT)
     if finished.failure:
         raise NotStarted(finished.failure)
     return finished.stdout, time.monotonic() - start

@@ -12,10 +12,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.collectives import (
-    Climb,
     CollectiveGroup,
+    CollectiveTests,
     Test,
-    announce,
+    count_planned_tests,
     group_by_leaves,
     plan_steps,
     without_overlap,
@@ -26,13 +26,13 @@ from ansible_collections.linerate.rdma.tests.unit.analysis.test_halving import F
 
 def climb(
     world: Fleet, inside: typing.Container[str] = (), shared: typing.Container[str] = ()
-) -> tuple[Climb, typing.Counter[str]]:
+) -> tuple[CollectiveTests, typing.Counter[str]]:
     """Run all steps on a fleet.
 
     :param inside: nodes that are slow alone
     :param shared: nodes that are slow with all rails at once, and with each of them alone are not
     """
-    made, counts = Climb(world.leaves, range(world.rails)), collections.Counter[str]()
+    made, counts = CollectiveTests(world.leaves, range(world.rails)), collections.Counter[str]()
 
     def run(test: Test) -> typing.Optional[bool]:
         if isinstance(test, RailTrial):
@@ -101,8 +101,8 @@ def test_leaves_of_a_fabric_optimised_for_rails() -> None:
         "leaf-1-0 + leaf-1-1": ("node-2", "node-3"),
     }
     assert group_by_leaves({"x": {0: "a", 1: "a"}, "y": {0: "a", 1: "a"}}) == {"a": ("x", "y")}
-    mistakes: tuple[dict[str, dict[int, str]], ...] = ({"x": {}}, {"x": {0: ""}})
-    for wrong in mistakes:
+    describe_mistakes: tuple[dict[str, dict[int, str]], ...] = ({"x": {}}, {"x": {0: ""}})
+    for wrong in describe_mistakes:
         with pytest.raises(ValueError, match="leaf of x is not known"):
             group_by_leaves(wrong)
 
@@ -116,15 +116,15 @@ def test_a_node_of_two_leaves_and_no_rail_are_refused() -> None:
     with pytest.raises(ValueError, match="one leaf alone"):
         plan_steps({"a": ["x"], "b": ["x"]})
     with pytest.raises(ValueError, match="needs a rail"):
-        Climb({"a": ["x", "y"]}, [])
+        CollectiveTests({"a": ["x", "y"]}, [])
 
 
 def test_nodes_with_one_gpu_are_not_tested_alone() -> None:
     """One rank sends nothing: its log has no channel that could be proven."""
     leaves = fleet(2, 3, 1).leaves
     assert [step.kind for step in plan_steps(leaves, 1)] == ["two nodes", "a leaf", "across leaves", "all"]
-    assert "one node" not in announce(leaves, 1, 1).tests
-    made = Climb(leaves, [0], 1)
+    assert "one node" not in count_planned_tests(leaves, 1, 1).tests
+    made = CollectiveTests(leaves, [0], 1)
     while tests := made.next():
         assert all(len(test.nodes) > 1 for test in tests)
         made.take(dict.fromkeys(tests, True))
@@ -132,7 +132,7 @@ def test_nodes_with_one_gpu_are_not_tested_alone() -> None:
 
 
 def test_one_node_with_one_gpu_is_not_proven_by_nothing() -> None:
-    made = Climb({"leaf": ["node"]}, [0], 1)
+    made = CollectiveTests({"leaf": ["node"]}, [0], 1)
     while tests := made.next():
         made.take(dict.fromkeys(tests))
     assert made.proven == [] and made.unproven == ("one node",)
@@ -140,7 +140,7 @@ def test_one_node_with_one_gpu_is_not_proven_by_nothing() -> None:
 
 def test_what_is_announced_is_what_a_sound_fleet_takes() -> None:
     world = fleet(4, 5, 8)
-    said = announce(world.leaves, 8)
+    said = count_planned_tests(world.leaves, 8)
     made, counts = climb(world)
     assert (
         dict(counts) == said.tests == {"one node": 20, "two nodes": 12, "a leaf": 4, "across leaves": 5, "all": 1}
@@ -152,7 +152,7 @@ def test_what_is_announced_is_what_a_sound_fleet_takes() -> None:
 
 
 def test_1024_nodes_take_few_tests() -> None:
-    said = announce(fleet(32, 32, 8).leaves, 8)
+    said = count_planned_tests(fleet(32, 32, 8).leaves, 8)
     assert (
         said.tests == {"one node": 1024, "two nodes": 512, "a leaf": 32, "across leaves": 32, "all": 1}
         and said.rounds == 5
@@ -204,7 +204,7 @@ def test_rails_that_are_slow_only_together_are_never_proven() -> None:
 
 
 def test_results_that_are_missing_prove_nothing() -> None:
-    made = Climb(fleet(2, 3, 2).leaves, [0, 1])
+    made = CollectiveTests(fleet(2, 3, 2).leaves, [0, 1])
     while made.next():
         made.take({})
     assert made.proven == [] and set(made.left_out.values()) == {"one node"} and len(made.unproven) == 5

@@ -17,10 +17,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.l
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.localization import (
     Evidence,
     Reading,
-    weigh,
+    locate_slow_links,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import Narrowing
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import SuspectRoundPlanner
 from tests.unit import roce_fabric
 from tests.unit.check.test_ethernet_ways import made
 
@@ -72,9 +72,9 @@ class Draw:
         readings = [
             reading for item in cover(self.ways).rounds for turn in item.turns for reading in self.measured(turn)
         ]
-        narrowing = Narrowing(self.ways)
+        narrowing = SuspectRoundPlanner(self.ways)
         while True:
-            found = weigh(self.ways, readings)
+            found = locate_slow_links(self.ways, readings)
             further = narrowing.next(found)
             if further is None:
                 return found

@@ -14,10 +14,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.l
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.localization import (
     Evidence,
     Reading,
-    weigh,
+    locate_slow_links,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import Narrowing
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.suspect_rounds import SuspectRoundPlanner
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, guid, rail_tree, tree
 
 SIZE = 8
@@ -62,9 +62,9 @@ def found(
     rounds = list(cover(ways).rounds)
     for item in rounds:
         measure(item.tests)
-    narrowing = Narrowing(ways)
+    narrowing = SuspectRoundPlanner(ways)
     while True:
-        evidence = weigh(ways, readings, floor)
+        evidence = locate_slow_links(ways, readings, floor)
         more = narrowing.next(evidence)
         if more is None:
             return evidence, len(rounds)

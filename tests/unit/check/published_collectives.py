@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.f
     Algorithm,
     NodeFigure,
     Shape,
-    expect,
+    compute_bandwidth_floor,
 )
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/collectives.md"
@@ -71,7 +71,7 @@ class Published:
             return None
         count, rate = self.rails
         node = NodeFigure(self.node) if self.node else None
-        found = expect(
+        found = compute_bandwidth_floor(
             self.collective, self.shape, [PERFTEST * rate] * count, self.algorithm, node, library=self.library
         )
         return found.bound_gbs if found else None

@@ -13,10 +13,10 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.images import (
-    accepts,
     check,
     find_pull_path,
     fits,
+    is_in_scope,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
@@ -318,7 +318,7 @@ def test_a_host_that_the_name_begins_with_is_another_one() -> None:
         fits(scope, "quay.io/site/tools")
         for scope in ("quay.i", "quay.io/site/tool", "*.quay.io", "quay.io:443", "", "*.")
     ] == [0] * 6
-    assert not accepts("quay.io/sit", reference(DIGEST)) and not accepts("", reference(DIGEST))
+    assert not is_in_scope("quay.io/sit", reference(DIGEST)) and not is_in_scope("", reference(DIGEST))
 
 
 def test_an_image_has_one_finding_that_names_all_who_ask_for_it() -> None:
@@ -391,8 +391,8 @@ def test_a_pass_means_that_the_nodes_may_pull_it(
     name, seen = reference(image), ImageFacts(rules, RegistrySources(allowed, blocked, insecure))
     (found,) = check(wishes(compute=image), seen)
     taken = find_pull_path(name, seen)
-    rejected = any(accepts(scope, name) for scope in blocked) or bool(
-        allowed and not any(accepts(scope, name) for scope in allowed)
+    rejected = any(is_in_scope(scope, name) for scope in blocked) or bool(
+        allowed and not any(is_in_scope(scope, name) for scope in allowed)
     )
     assert (found.status == "fail") == (rejected or not (taken.mirrors or taken.source)), found
     if found.status == "pass":

@@ -22,10 +22,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ho
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import LeftArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import (
     Catalog,
+    DesiredOperator,
     OlmFacts,
     OperatorGroup,
     OperatorStatus,
-    OperatorWish,
     RetainedObject,
     ServiceVersion,
 )
@@ -90,7 +90,7 @@ def unreferenced(**changes: typing.Any) -> OperatorStatus:
         subscriptions={(subscription.namespace, subscription.name): subscription},
         versions={(SRIOV_SPACE, CSV): ServiceVersion(CSV, SRIOV_SPACE, "Succeeded")},
     )
-    (found,) = olm.judge([OperatorWish("sriov-network-operator", SRIOV_SPACE)], seen)
+    (found,) = olm.judge([DesiredOperator("sriov-network-operator", SRIOV_SPACE)], seen)
     return found.stand
 
 

@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.mended import may_mend
+from ansible_collections.linerate.rdma.plugins.module_utils._check.mended import may_resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.node_label import check_label
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.sriov_operator import list_missing
@@ -306,8 +306,8 @@ def test_a_plan_waits_for_an_operator_that_would_be_installed_and_not_until_a_se
     two = only(look(dataclasses.replace(GOOD, installations=(HELM, HELM))), "operators.single")
     elsewhere = dataclasses.replace(HELM, deployment=Workload("op", "elsewhere", 1, 1))
     there = only(look(dataclasses.replace(GOOD, installations=(elsewhere,))), "operators.single")
-    assert [may_mend(finding, {"operators"}) for finding in (none, two, there)] == [True, False, False]
-    assert not may_mend(none, {"tuning"})
+    assert [may_resolve(finding, {"operators"}) for finding in (none, two, there)] == [True, False, False]
+    assert not may_resolve(none, {"tuning"})
 
 
 def test_an_operator_that_olm_has_not_made_yet() -> None:

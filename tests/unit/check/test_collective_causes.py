@@ -12,7 +12,11 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import find_causes
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.channel_verdicts import RequiredProof
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure, Shape, expect
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import (
+    NodeFigure,
+    Shape,
+    compute_bandwidth_floor,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import (
     CollectiveFigure,
     find_algorithm,
@@ -51,7 +55,7 @@ SEEN = Surroundings(
     {host: {name: UsedHca(rail, rail // 4, 392.0) for rail, name in enumerate(HCAS)} for host in HOSTS},
     from_gpu_memory=True,
 )
-FLOOR = expect("all_reduce", Shape(2, 8), [392.0] * 8, "nvls_tree", NodeFigure(480.0, "nvls"))
+FLOOR = compute_bandwidth_floor("all_reduce", Shape(2, 8), [392.0] * 8, "nvls_tree", NodeFigure(480.0, "nvls"))
 
 
 def row(size: int, bus: float, wrong: int = 0) -> NcclTestRow:
@@ -95,7 +99,7 @@ def test_a_figure_above_the_floor_passes() -> None:
 
 def test_a_floor_that_sinks_with_the_inside_of_the_nodes_warns() -> None:
     """Where all nodes are slow inside for one cause, none is unlike the others, and the floor is low as well."""
-    low = expect("all_reduce", Shape(2, 8), [392.0] * 8, "nvls_tree", NodeFigure(20.0, "nvls"))
+    low = compute_bandwidth_floor("all_reduce", Shape(2, 8), [392.0] * 8, "nvls_tree", NodeFigure(20.0, "nvls"))
     assert low is not None and low.floor_gbs < 20 and low.network_gbs == pytest.approx(0.9 * 392)
     (finding,) = judge(row(8 * GIB, 20.0), floor=low)
     assert finding.status == WARN and "352.8 GB/s" in finding.why and "nvidia-fabricmanager" in finding.remedy

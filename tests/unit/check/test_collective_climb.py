@@ -12,8 +12,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.collectives import (
-    Climb,
     CollectiveGroup,
+    CollectiveTests,
     Test,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.halving import Named, RailTrial
@@ -137,8 +137,8 @@ class Site:
         self.findings += [finding for finding in (*proof.findings, *findings) if finding.status != PASS]
         return findings[0].status == PASS
 
-    def climb(self) -> Climb:
-        made, number = Climb(LEAVES, sorted(GROUND.gpu_of_rail)), 0
+    def climb(self) -> CollectiveTests:
+        made, number = CollectiveTests(LEAVES, sorted(GROUND.gpu_of_rail)), 0
         while tests := made.next():
             results = {}
             for test in tests:

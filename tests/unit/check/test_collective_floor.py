@@ -13,11 +13,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.f
     SHARES,
     NodeFigure,
     Shape,
+    compute_bandwidth_floor,
     compute_bus_factor,
     compute_network_bound_gbs,
     compute_node_rate_gbs,
     compute_sent_by_tree,
-    expect,
     name_algorithm,
 )
 from ansible_collections.linerate.rdma.tests.unit.check.published_collectives import (
@@ -139,14 +139,14 @@ def test_bounds(collective: str, algorithm: typing.Any, nodes: int, bound: typin
 
 
 def test_two_nodes_are_bound_by_their_inside() -> None:
-    floor = expect("all_reduce", Shape(2, 8), NDR, "nvls_tree", H100)
+    floor = compute_bandwidth_floor("all_reduce", Shape(2, 8), NDR, "nvls_tree", H100)
     assert (
         floor is not None
         and floor.bound_gbs == pytest.approx(480 * (15 / 8) / (7 / 4))
         and floor.floor_gbs == pytest.approx(0.9 * floor.bound_gbs)
     )
     # without the figure of one node no more is asked for than of a ring, and the bound is that of the network
-    loose = expect("all_reduce", Shape(2, 8), NDR, "nvls_tree")
+    loose = compute_bandwidth_floor("all_reduce", Shape(2, 8), NDR, "nvls_tree")
     assert (
         loose is not None
         and loose.floor_gbs == pytest.approx(0.9 * 392)
@@ -157,35 +157,38 @@ def test_two_nodes_are_bound_by_their_inside() -> None:
 
 def test_a_ring_is_not_bound_by_what_nvls_reached() -> None:
     for node, bound in ((H100, 392.0), (NodeFigure(370.0, "ring"), 370.0), (NodeFigure(370.0), 392.0)):
-        floor = expect("all_reduce", Shape(4, 8), NDR, "ring", node)
+        floor = compute_bandwidth_floor("all_reduce", Shape(4, 8), NDR, "ring", node)
         assert floor is not None and floor.bound_gbs == bound
 
 
 def test_an_algorithm_that_is_not_known_gives_the_least_floor_and_the_most_bound() -> None:
-    floor = expect("all_reduce", Shape(4, 8), NDR)
+    floor = compute_bandwidth_floor("all_reduce", Shape(4, 8), NDR)
     assert floor is not None and floor.floor_gbs == pytest.approx(0.9 * 392 * 31 / 32) and floor.bound_gbs == 392.0
-    floor = expect("all_reduce", Shape(2, 8), NDR)
+    floor = compute_bandwidth_floor("all_reduce", Shape(2, 8), NDR)
     assert floor is not None and floor.floor_gbs == pytest.approx(0.9 * 392) and floor.most_gbs == pytest.approx(735)
 
 
 def test_one_rail_of_a_sendrecv() -> None:
-    floor = expect("sendrecv", Shape(2, 8), NDR)
+    floor = compute_bandwidth_floor("sendrecv", Shape(2, 8), NDR)
     assert floor is not None and floor.bound_gbs == 49.0 and floor.floor_gbs == pytest.approx(0.8 * 49)
 
 
 def test_share_and_library() -> None:
-    floor = expect("all_reduce", Shape(4, 8), NDR, "ring", share=0.5)
+    floor = compute_bandwidth_floor("all_reduce", Shape(4, 8), NDR, "ring", share=0.5)
     assert (
         floor is not None
         and floor.floor_gbs == 196.0
         and floor.how == "0.5 x 392.0 GB/s, from 8 rails x 392 Gb/s, 4 nodes x 8 GPUs, ring"
     )
-    floor = expect("all_reduce", Shape(4, 8), NDR, "ring", library="RCCL")
+    floor = compute_bandwidth_floor("all_reduce", Shape(4, 8), NDR, "ring", library="RCCL")
     assert floor is not None and floor.floor_gbs == pytest.approx(0.85 * 392)
     for share in (0.0, 1.01, -1.0, float("nan")):
         with pytest.raises(ValueError, match="no share"):
-            expect("all_reduce", Shape(4, 8), NDR, share=share)
-    assert expect("all_reduce", Shape(1, 8), NDR) is None and expect("all_gather", Shape(2, 8), NDR, "tree") is None
+            compute_bandwidth_floor("all_reduce", Shape(4, 8), NDR, share=share)
+    assert (
+        compute_bandwidth_floor("all_reduce", Shape(1, 8), NDR) is None
+        and compute_bandwidth_floor("all_gather", Shape(2, 8), NDR, "tree") is None
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.t
     MOST_DROP,
     check_trend,
     name_step,
-    summarize,
+    summarize_group_figures,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
@@ -51,7 +51,7 @@ def test_groups_of_a_step_are_one_figure_and_numbers_of_nodes_stay_apart() -> No
         for nodes, value in ((("a", "b", "c"), 94.0), (("d", "e", "f"), 90.0), (("g", "h", "i"), 95.0))
     ]
     groups.append(GroupFigure("all_reduce", "a leaf", ("j", "k", "l", "m"), 93.0, 88.0))
-    assert summarize("compute", groups) == (
+    assert summarize_group_figures("compute", groups) == (
         StepFigures("compute", "all_reduce", "a leaf", 3, 3, 90.0, 94.0, 95.0),
         StepFigures("compute", "all_reduce", "a leaf", 4, 1, 93.0, 93.0, 93.0),
     )

@@ -19,13 +19,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.device_se
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
+    DeviceAlternative,
     DeviceClaim,
     DeviceClaims,
     DeviceClass,
     DeviceMatch,
     DeviceRequest,
     DeviceSlice,
-    DeviceWay,
     SliceDevice,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.device_selectors import parse
@@ -112,7 +112,7 @@ EXPRESSIONS: typing.Mapping[str, typing.Optional[bool]] = {
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
 def test_expression_fits_a_device_or_not_or_can_not_be_told(expression: str) -> None:
-    found = choose(DeviceWay("dranet", 1, (expression,)), known(*slices([nic()])))
+    found = choose(DeviceAlternative("dranet", 1, (expression,)), known(*slices([nic()])))
     assert found is not None
     counts = len(found.sure.get("worker-1", ())), len(found.doubted.get("worker-1", ()))
     assert counts == {True: (1, 0), False: (0, 0), None: (0, 1)}[EXPRESSIONS[expression]]
@@ -124,7 +124,7 @@ def claim(*requests: DeviceRequest, matches: typing.Sequence[DeviceMatch] = ()) 
 
 
 def request(*selectors: str, count: int = 1, name: str = "nic", of: str = "dranet") -> DeviceRequest:
-    return DeviceRequest(name, (DeviceWay(of, count, selectors),))
+    return DeviceRequest(name, (DeviceAlternative(of, count, selectors),))
 
 
 RDMA = 'device.attributes["dra.net"].rdma == true'
@@ -153,13 +153,13 @@ RDMA = 'device.attributes["dra.net"].rdma == true'
         (request(RDMA, count=2), (DeviceSlice("dra.net", "a", 1, "", 1, (nic(),)), *slices([nic()])), []),
         (request(RDMA), slices([dataclasses.replace(nic(), tainted=True)]), ["fail"]),
         (
-            DeviceRequest("nic", (DeviceWay("dranet", 1, (RDMA,), True),)),
+            DeviceRequest("nic", (DeviceAlternative("dranet", 1, (RDMA,), True),)),
             slices([dataclasses.replace(nic(), tainted=True)]),
             [],
         ),
         # one of two ways is enough
         (
-            DeviceRequest("nic", (DeviceWay("dranet", 9, (RDMA,)), DeviceWay("dranet", 1, (RDMA,)))),
+            DeviceRequest("nic", (DeviceAlternative("dranet", 9, (RDMA,)), DeviceAlternative("dranet", 1, (RDMA,)))),
             slices([nic()]),
             [],
         ),
@@ -192,7 +192,11 @@ def test_finding_names_the_selector_and_the_attribute_that_lacks() -> None:
         # told of the request itself
         (request(RDMA, count=3), request(RDMA), False),
         # nobody knows which way is taken
-        (request(RDMA, count=2), DeviceRequest("nic", (DeviceWay("dranet", 1, (RDMA,)), DeviceWay("gpu"))), False),
+        (
+            request(RDMA, count=2),
+            DeviceRequest("nic", (DeviceAlternative("dranet", 1, (RDMA,)), DeviceAlternative("gpu"))),
+            False,
+        ),
     ],
 )
 def test_claims_of_one_pod_are_on_one_node(first: DeviceRequest, second: DeviceRequest, fails: bool) -> None:
@@ -234,7 +238,7 @@ def test_constraint_on_one_value(
 def test_any_expression_is_parsed_or_refused(text: str) -> None:
     with contextlib.suppress(ParseError):
         parse(text)
-    found = choose(DeviceWay("dranet", 1, (text,)), known(*slices([nic()])))
+    found = choose(DeviceAlternative("dranet", 1, (text,)), known(*slices([nic()])))
     assert found is not None and found.most(True) <= 1
 
 

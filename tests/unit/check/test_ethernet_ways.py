@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hcas_of_fabric import Membership, resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.routes import find_paths
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.schedule.paths import PathTable
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.ethernet import report_unheard
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.ethernet import report_ports_without_lldp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import ObservedNeighbours, SwitchPort
@@ -135,7 +135,7 @@ def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(
 ) -> None:
     ways = of(without(world.fabric(2, 4), {"node-8": what}))
     seen = without(world.fabric(2, 4), {"node-8": what})
-    (finding,) = report_unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    (finding,) = report_ports_without_lldp("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert (
         finding.status == "warn"
         and finding.measured == "not known of 1 of 8 ports"
@@ -154,7 +154,7 @@ def test_who_hears_many_switches_of_long_names_is_told_in_a_line() -> None:
         world.heard(f"9c:05:91:00:00:{number:02x}", "p" * 255, f"leaf-{number:02}-{'n' * 247}") for number in range(64)
     )
     seen = without(world.fabric(2, 4), {"node-8": world.neighbours(*many)})
-    (finding,) = report_unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    (finding,) = report_ports_without_lldp("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert (
         finding.status == "warn"
         and "ens1 heard leaf-00-n" in finding.why
@@ -170,16 +170,16 @@ def test_who_hears_many_switches_of_long_names_is_told_in_a_line() -> None:
 
 def test_what_a_node_says_of_its_sockets_is_cut() -> None:
     seen = without(world.fabric(2, 4), {"node-8": world.neighbours(errors=(f"LLDP on ens1: {'e' * 100_000}",))})
-    (finding,) = report_unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    (finding,) = report_ports_without_lldp("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert "ens1 heard no switch (LLDP on ens1: eee" in finding.why and len(finding.why) < 1000
     seen = without(world.fabric(2, 4), {"node-8": ObservedNeighbours(error="e" * 100_000)})
-    (finding,) = report_unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
+    (finding,) = report_ports_without_lldp("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert "nobody listened there: eee" in finding.why and len(finding.why) < 1000
 
 
 def test_who_hears_all_their_switches_is_not_named() -> None:
     seen = world.fabric(2, 4)
-    assert report_unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True) == []
+    assert report_ports_without_lldp("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True) == []
 
 
 def test_a_bridge_that_passes_frames_on_shows_one_port_to_two() -> None:

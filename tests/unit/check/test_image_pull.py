@@ -12,9 +12,9 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.image_pull import (
     Kind,
-    concerns,
     explain,
     find_kind,
+    is_image_pull_message,
     names_cause,
     of_pods,
 )
@@ -155,8 +155,8 @@ def test_each_cause_has_its_remedy(words: str, kind: Kind, remedy: str) -> None:
 
 
 def test_which_words_are_about_an_image() -> None:
-    assert concerns("the pod did not become ready: ErrImagePull: no such host")
-    assert not concerns("CrashLoopBackOff: back-off 5m0s restarting failed container")
+    assert is_image_pull_message("the pod did not become ready: ErrImagePull: no such host")
+    assert not is_image_pull_message("CrashLoopBackOff: back-off 5m0s restarting failed container")
 
 
 def test_what_only_names_the_state_has_no_cause() -> None:

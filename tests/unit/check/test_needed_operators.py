@@ -409,7 +409,7 @@ def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_on
     seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done)
     found = verdicts(check(SRIOV, seen, NODES))
     assert found == {"node-feature-discovery": "fail", "sriov-network-operator": "fail"}
-    lacking = plan.unconfigured(SRIOV, seen, plan.OperatorRequests())
+    lacking = plan.list_unconfigured_operators(SRIOV, seen, plan.OperatorRequests())
     assert [(operator.name, namespace) for operator, namespace in lacking] == [
         ("node-feature-discovery", "openshift-nfd"),
         ("sriov-network-operator", "openshift-sriov-network-operator"),
@@ -426,7 +426,7 @@ def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_on
             PolicyState("NodeFeatureDiscovery", "nfd", ""),
         ),
     )
-    assert plan.unconfigured(SRIOV, there, plan.OperatorRequests()) == ()
+    assert plan.list_unconfigured_operators(SRIOV, there, plan.OperatorRequests()) == ()
 
 
 def test_a_cluster_policy_is_made_of_the_example_of_its_operator_alone() -> None:

@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import (
     Catalog,
-    OperatorWish,
+    DesiredOperator,
     ServiceVersion,
     Subscription,
 )
@@ -336,6 +336,6 @@ def judged(
         subscriptions={("ops", "a"): subscription},
         versions={} if version is None else {("ops", version.name): version},
     )
-    (found,) = judge([OperatorWish("sriov", "ops")], seen)
+    (found,) = judge([DesiredOperator("sriov", "ops")], seen)
     assert found.trouble is not None
     return found.trouble

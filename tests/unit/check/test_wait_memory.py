@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness import readiness_cache, sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.sriov import judge
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState, Target
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import gathered, take
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import (
+    merge_kind_updates,
+    take,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from tests.unit.run.test_sync import NODE, POD, POLICY, STATE, booted, changed
@@ -80,7 +83,7 @@ def test_with_a_memory_the_same_is_said_of_each_world(
         ],
         *steps,
     ]:
-        for change in gathered(step):
+        for change in merge_kind_updates(step):
             world = take(world, change)
         if drained:
             # what the loop adds by itself
@@ -97,10 +100,10 @@ def test_gathered_changes_make_the_same_world(news: typing.Sequence[KindUpdate])
     one = other = ClusterState()
     for change in news:
         one = take(one, change)
-    for change in gathered(news):
+    for change in merge_kind_updates(news):
         other = take(other, change)
     assert one == other
-    assert len(list(gathered(news))) <= len(news)
+    assert len(list(merge_kind_updates(news))) <= len(news)
 
 
 def test_each_field_of_a_world_is_one_of_nodes_or_one_that_they_share() -> None:

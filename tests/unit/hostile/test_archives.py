@@ -194,7 +194,7 @@ def forged(tmp_path: pathlib.Path) -> str:
 
 def test_pages_of_a_stranger_are_made_anew(forged: str, tmp_path: pathlib.Path) -> None:
     options = {"state": "unpacked", "archive": forged, "report_dir": str(tmp_path / "back"), "sha256": None}
-    answer = ActionModule._unpacked(options)
+    answer = ActionModule._unpack_archive(options)
     assert answer["run"] == "20260102T030405Z-a1b2c3"
     pages = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "back").glob("*.*")}
     assert not [name for name, text in pages.items() if "forged()" in text]
@@ -203,7 +203,7 @@ def test_pages_of_a_stranger_are_made_anew(forged: str, tmp_path: pathlib.Path) 
         and pages["report.prom"].endswith("# EOF\n")
         and {"report.xml", "report.json", "report.md"} <= set(pages)
     )
-    assert ActionModule._unpacked(options)["run"] == answer["run"], "the same once more is fine"
+    assert ActionModule._unpack_archive(options)["run"] == answer["run"], "the same once more is fine"
 
 
 @pytest.mark.parametrize("more", ["stages/bandwidth.jsonl", "facts/hcas/another.json", "notes.txt", "runs/1/run.json"])
@@ -215,7 +215,7 @@ def test_a_folder_that_holds_more_than_the_archive_is_refused(forged: str, tmp_p
         "sha256": digest_of(forged),
     }
     shipped = tmp_path / "back" / more
-    ActionModule._unpacked(options)
+    ActionModule._unpack_archive(options)
     expected = {path: path.read_bytes() for path in (tmp_path / "back").rglob("*") if path.is_file()}
     if shipped.exists():
         # the stranger left it out of the archive
@@ -227,12 +227,12 @@ def test_a_folder_that_holds_more_than_the_archive_is_refused(forged: str, tmp_p
     shipped.parent.mkdir(parents=True, exist_ok=True)
     shipped.write_bytes(expected.get(shipped, b"{}"))
     with pytest.raises(FileError, match="is not in the archive"):
-        ActionModule._unpacked(options)
+        ActionModule._unpack_archive(options)
 
 
 def test_pages_in_a_folder_that_is_there_already_are_made_anew(forged: str, tmp_path: pathlib.Path) -> None:
     options = {"state": "unpacked", "archive": forged, "report_dir": str(tmp_path / "back"), "sha256": None}
-    ActionModule._unpacked(options)
+    ActionModule._unpack_archive(options)
     mine = tmp_path / "mine"
     mine.write_text("mine", encoding="utf-8")
     (tmp_path / "back" / "judged" / "stages").mkdir(parents=True)
@@ -245,7 +245,7 @@ def test_pages_in_a_folder_that_is_there_already_are_made_anew(forged: str, tmp_
     ):
         (tmp_path / "back" / name).write_text("forged()", encoding="utf-8")
     (tmp_path / "back" / "judged" / "report.prom").symlink_to(mine)
-    ActionModule._unpacked(options)
+    ActionModule._unpack_archive(options)
     assert "forged()" not in (tmp_path / "back" / "report.html").read_text(encoding="utf-8")
     assert not (tmp_path / "back" / "difference.html").exists()
     assert not [path for path in (tmp_path / "back" / "judged").rglob("*") if not path.is_dir()]
@@ -257,11 +257,11 @@ def test_pages_in_a_folder_that_is_there_already_are_made_anew(forged: str, tmp_
 )
 def test_what_no_judgement_writes_is_refused_in_its_folder(forged: str, tmp_path: pathlib.Path, name: str) -> None:
     options = {"state": "unpacked", "archive": forged, "report_dir": str(tmp_path / "back"), "sha256": None}
-    ActionModule._unpacked(options)
+    ActionModule._unpack_archive(options)
     (tmp_path / "back" / "judged" / name).parent.mkdir(parents=True)
     (tmp_path / "back" / "judged" / name).write_text("forged()", encoding="utf-8")
     with pytest.raises(FileError, match=f"'judged/{name}' in it is not in the archive"):
-        ActionModule._unpacked(options)
+        ActionModule._unpack_archive(options)
 
 
 def test_a_forged_page_is_still_compared_with_its_checksum(forged: str, tmp_path: pathlib.Path) -> None:
@@ -283,7 +283,7 @@ def test_nothing_is_unpacked_if_its_pages_cannot_be_made(tmp_path: pathlib.Path)
     pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     shutil.rmtree(folder)
     with pytest.raises(FileError, match="schema is '0'"):
-        ActionModule._unpacked(
+        ActionModule._unpack_archive(
             {
                 "state": "unpacked",
                 "archive": str(tmp_path / "a.tar.gz"),

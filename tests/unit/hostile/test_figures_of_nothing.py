@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check, list_figures
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import Course, GroupFigure
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.trend import summarize
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.trend import summarize_group_figures
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
@@ -87,7 +87,7 @@ def test_a_figure_of_nothing_is_nothing_that_later_runs_are_held_against() -> No
     facts, _lines, _findings = run(api)
     intent = parse_intent([dict(FABRIC)], None, CLUSTER)
     seen = Facts(api.nodes, bandwidth=measured(api.nodes), collectives=facts)
-    steps = summarize("compute", list_figures(intent, seen))
+    steps = summarize_group_figures("compute", list_figures(intent, seen))
     assert steps and all(step.worst > 0 for step in steps)
 
 
@@ -97,7 +97,7 @@ def test_a_figure_that_no_group_has_leaves_the_steps_of_the_others(bus_gbs: floa
         GroupFigure("all_reduce", "one node", ("a",), 350.0, None),
         GroupFigure("all_reduce", "two nodes", ("a", "b"), bus_gbs, None),
     ]
-    steps = summarize("compute", found)
+    steps = summarize_group_figures("compute", found)
     assert [step.kind for step in steps] == ["one node"]
     assert load(tuple[StepFigures, ...], to_data(steps)) == steps
 
@@ -108,7 +108,7 @@ def test_a_kept_run_with_figures_of_nothing_costs_no_report() -> None:
     intent = parse_intent([dict(FABRIC)], None, CLUSTER)
     nodes = NcclApi().nodes
     seen = Facts(nodes, bandwidth=measured(nodes), collectives=facts)
-    steps = summarize("compute", list_figures(intent, seen))
+    steps = summarize_group_figures("compute", list_figures(intent, seen))
     earlier = EarlierCollectives(
         ("r1", "r2", "r3"), (), tuple(EarlierStep(step.test, step.kind, step.nodes, (0.0,) * 3) for step in steps)
     )

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.finalizers import (
     end_mirror_pods,
     is_bare,
-    take_off,
+    remove_finalizers,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import MeasuringNamespace
@@ -179,7 +179,9 @@ def test_observers_take_them_off_the_pods_of_their_daemon_set_alone() -> None:
 )
 def test_they_are_taken_off_a_pod_of_ours_that_is_being_deleted(item: dict[str, typing.Any], taken: bool) -> None:
     api = HeldPods("linerate.rdma/measure", item)
-    assert take_off(typing.cast("typing.Any", api), "linerate-measure", "a=b", is_bare) == (("uid-p",) if taken else ())
+    assert remove_finalizers(typing.cast("typing.Any", api), "linerate-measure", "a=b", is_bare) == (
+        ("uid-p",) if taken else ()
+    )
     assert bool(api.taken) == taken
 
 
@@ -235,12 +237,12 @@ class Server(Cluster):
 def test_a_kubelet_that_writes_its_pod_meanwhile_keeps_no_finalizer(change: tuple[str, typing.Any]) -> None:
     """It writes status, annotations and the order of the finalizers as often as it likes."""
     api = Server(change)
-    assert take_off(api, "linerate-measure", "a=b", is_bare) == ("uid-p",) and "finalizers" not in api.held
+    assert remove_finalizers(api, "linerate-measure", "a=b", is_bare) == ("uid-p",) and "finalizers" not in api.held
 
 
 def test_another_pod_of_this_name_keeps_its_finalizers() -> None:
     api = Server(("uid", "another"))
-    assert take_off(api, "linerate-measure", "a=b", is_bare) == () and api.held["finalizers"] == ["a/1", "a/2"]
+    assert remove_finalizers(api, "linerate-measure", "a=b", is_bare) == () and api.held["finalizers"] == ["a/1", "a/2"]
 
 
 def test_the_right_for_it_is_in_the_files() -> None:

@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.di
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_stand
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import read_gate_inputs
 
 CONTROL = "node-role.kubernetes.io/control-plane"
 INTENT = ClusterIntent(disruption="reboot")
@@ -180,5 +180,5 @@ class Etcd:
 
 
 def test_pods_of_etcd_are_asked_of_control_plane_nodes_alone() -> None:
-    assert read_stand(typing.cast(Cluster, Etcd()), MASTERS + WORKERS).etcd == ETCD
-    assert read_stand(typing.cast(Cluster, Etcd()), WORKERS).etcd == ()
+    assert read_gate_inputs(typing.cast(Cluster, Etcd()), MASTERS + WORKERS).etcd == ETCD
+    assert read_gate_inputs(typing.cast(Cluster, Etcd()), WORKERS).etcd == ()

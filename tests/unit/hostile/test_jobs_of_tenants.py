@@ -24,12 +24,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.training.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import JobObjects, JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.nccl import NcclLog, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
+    DeviceAlternative,
     DeviceClaim,
     DeviceClaims,
     DeviceClass,
     DeviceRequest,
     DeviceSlice,
-    DeviceWay,
     PodClaim,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import (
@@ -455,7 +455,7 @@ def test_a_claim_beside_objects_that_are_not_of_their_form() -> None:
     for replica in job["spec"]["pytorchReplicaSpecs"].values():
         replica["template"]["spec"]["resourceClaims"] = [{"name": "nics", "resourceClaimTemplateName": "nics"}]
         replica["template"]["spec"]["containers"][0]["resources"]["claims"] = [{"name": "nics"}]
-    claim = DeviceClaim("training/nics", True, (DeviceRequest("all", (DeviceWay("dra.net", 1),)),))
+    claim = DeviceClaim("training/nics", True, (DeviceRequest("all", (DeviceAlternative("dra.net", 1),)),))
     said = ("DeviceClass other: selectors is no list of mappings",)
     for classes, without, beside in (((DeviceClass("dra.net"),), {PASS}, {WARN}), ((), {FAIL}, {UNKNOWN, WARN})):
         world = dataclasses.replace(job_world.WORLD, device_claims=(claim,), device_classes=classes, device_slices=())
@@ -532,7 +532,7 @@ def judged_claim(count: int, *more: DeviceSlice, nodes: int = 4) -> list[Finding
     for replica in job["spec"]["pytorchReplicaSpecs"].values():
         replica["template"]["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "gpus"}]
         replica["template"]["spec"]["containers"][0]["resources"]["claims"] = [{"name": "gpus"}]
-    claim = DeviceClaim("training/gpus", True, (DeviceRequest("all", (DeviceWay("gpu.nvidia.com", count),)),))
+    claim = DeviceClaim("training/gpus", True, (DeviceRequest("all", (DeviceAlternative("gpu.nvidia.com", count),)),))
     classes = (DeviceClass("gpu.nvidia.com", ("gpu.nvidia.com",)),)
     slices = (*(sliced(f"worker-{n}", f"worker-{n}", 1, 8) for n in range(nodes)), *more)
     world = dataclasses.replace(job_world.WORLD, device_claims=(claim,), device_classes=classes, device_slices=slices)

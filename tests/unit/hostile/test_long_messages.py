@@ -69,7 +69,7 @@ ENDED = {"terminated": {"reason": LONG, "message": LONG}}
         (state_of_pod, pod(containerStatuses=[{"state": WAITING}])),
         (state_of_pod, pod(initContainerStatuses=[{"state": WAITING}])),
         (observers.observer_pod, pod(containerStatuses=[{"name": "observer", "imageID": LONG, "state": WAITING}])),
-        (observers.holds_back, made("Namespace", {"conditions": [condition("x", "True")] * 50})),
+        (observers.explain_remaining_namespace, made("Namespace", {"conditions": [condition("x", "True")] * 50})),
         (machine_config.machine_pool, made("MachineConfigPool", {"conditions": [condition("NodeDegraded", "True")]})),
         (
             node_tuning.node_profile,

@@ -32,7 +32,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators imp
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.finalizers import (
     end_mirror_pods,
     is_bare,
-    take_off,
+    remove_finalizers,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import container_on, seen_in
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
@@ -266,7 +266,7 @@ def test_a_pod_of_any_size_keeps_no_finalizer() -> None:
     held = {"deletionTimestamp": GONE, "finalizers": ["evil.example/stay"]}
     large = {"metadata": {"name": "p", "uid": "u1", **held}, "status": {"large": LARGE}}
     server = Server(pods=[mirror(1, **held), large])
-    assert take_off(Cluster(server), "linerate-measure", "a=b", is_bare) == ("u1",)
+    assert remove_finalizers(Cluster(server), "linerate-measure", "a=b", is_bare) == ("u1",)
 
 
 class OperatorServer(Server):

@@ -12,7 +12,10 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import LABEL, OWN, Wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import adds_to, strangers
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import (
+    describe_missing_part,
+    strangers,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.observers import objects
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import (
     observer_view,
@@ -205,10 +208,13 @@ def test_who_only_reads_is_known_by_the_roles_that_are_named() -> None:
 
 def test_what_would_give_more_is_named() -> None:
     role = {"kind": "Role", "metadata": {"name": "r", "labels": {"x": "1", "run": "a"}}, "rules": [{"verbs": ["use"]}]}
-    assert adds_to(role, role, "run") == "" and adds_to({**role, "metadata": {"name": "r"}}, role, "run") == ""
     assert (
-        adds_to({**role, "rules": []}, role, "run") == "Role r has other rules"
-        and adds_to(None, role, "run") == "Role r is not in it"
+        describe_missing_part(role, role, "run") == ""
+        and describe_missing_part({**role, "metadata": {"name": "r"}}, role, "run") == ""
+    )
+    assert (
+        describe_missing_part({**role, "rules": []}, role, "run") == "Role r has other rules"
+        and describe_missing_part(None, role, "run") == "Role r is not in it"
     )
 
 

@@ -30,7 +30,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.o
     try_to_refuse,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import acts, only_reads
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.tenancy import (
+    can_act_for_creator,
+    only_reads,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.olm import subscription
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import kept_release
@@ -499,11 +502,15 @@ def test_the_module_leaves_it_out_unless_an_admin_says_that_it_is_theirs(
 
 
 def test_acts_knows_what_each_namespace_has() -> None:
-    assert not acts("ServiceAccount", named("default")) and not acts("ConfigMap", named("kube-root-ca.crt"))
-    assert acts("ServiceAccount", named("other"))
+    assert not can_act_for_creator("ServiceAccount", named("default")) and not can_act_for_creator(
+        "ConfigMap", named("kube-root-ca.crt")
+    )
+    assert can_act_for_creator("ServiceAccount", named("other"))
     # any kubelet may put a mirror pod into any namespace, with any labels; none has an account
     helm = {"app.kubernetes.io/managed-by": "Helm"}
-    assert not acts("Pod", named("planted", annotations={"kubernetes.io/config.mirror": "5"}, labels=helm)) and acts(
-        "Pod", named("theirs")
+    assert not can_act_for_creator(
+        "Pod", named("planted", annotations={"kubernetes.io/config.mirror": "5"}, labels=helm)
+    ) and can_act_for_creator("Pod", named("theirs"))
+    assert not can_act_for_creator("PolicyReport", named("of-a-controller")) and can_act_for_creator(
+        "Report", named("other")
     )
-    assert not acts("PolicyReport", named("of-a-controller")) and acts("Report", named("other"))

@@ -24,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import ROLE_LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.rights_needed import machine_objects
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorWish
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import DesiredOperator
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.lease import NAME as LEASE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import KINDS, path_of
@@ -433,7 +433,7 @@ def install_by_olm() -> None:
     try:
         client = world.client(world.url)
         facts, _outcomes = Installer(client, time.monotonic, time.sleep, lambda text: None, lambda: "1", 120.0).run(
-            (OperatorWish("nfd", "ops"),), False, 60.0
+            (DesiredOperator("nfd", "ops"),), False, 60.0
         )
         assert facts.operators[0].phase == "ready"
         assert Remover(client, False, 60.0, time.monotonic, time.sleep).run().outcomes

@@ -21,8 +21,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     explain_why_kept,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.health_checks import (
+    explain_remediation_risk,
     of_machines,
-    remediates,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
@@ -1117,16 +1117,16 @@ def test_only_the_status_of_its_pool_says_that_a_pool_rolls_a_node(
 
 def test_health_checks_that_may_not_be_read_keep_the_nodes() -> None:
     one = ClusterNode("w1", ready=True)
-    (why,) = remediates(one, (), {MHC: "machinehealthchecks is forbidden"}, True)
+    (why,) = explain_remediation_risk(one, (), {MHC: "machinehealthchecks is forbidden"}, True)
     assert "is forbidden" in why and "right to list" in why
-    assert remediates(one, (), {"MachineConfigPool": "forbidden"}, False) == ()
+    assert explain_remediation_risk(one, (), {"MachineConfigPool": "forbidden"}, False) == ()
 
 
 def test_a_health_check_whose_machines_are_not_known_is_about_each_node() -> None:
     check, one = HealthCheck(MHC, "x", "y"), ClusterNode("w1", ready=True)
-    assert remediates(one, (of_machines(check, None),), {}, False) and remediates(
+    assert explain_remediation_risk(one, (of_machines(check, None),), {}, False) and explain_remediation_risk(
         one, (of_machines(check, [Machine("x", "m")]),), {}, False
     )
-    assert not remediates(
+    assert not explain_remediation_risk(
         one, (of_machines(check, [Machine("x", "m", node="w2"), Machine("z", "m", node="w1")]),), {}, False
     )

@@ -93,7 +93,7 @@ def whole(ready: typing.Mapping[str, float], nodes: str = "abc") -> tuple[list[P
         def _open_feed(self) -> typing.Any:
             return Feed(api, clock, ready)
 
-        def _listen(self) -> None:
+        def _start_loss_watcher(self) -> None:
             """Nothing is heard afterwards."""
 
     pods = Told(typing.cast(Cluster, api), plan, clock, lambda _seconds: None, lambda _line: None)

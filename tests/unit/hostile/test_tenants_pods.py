@@ -91,7 +91,7 @@ def test_only_the_end_of_the_pod_that_was_made_counts(whose: str, gone: bool) ->
     api.made, api.pods[NAME] = [NAME], {"node": "a"}
     watched.shell(item)
     ended = {"kind": "Pod", "metadata": {"name": NAME, "namespace": "training", "uid": whose}}
-    watched._hear(typing.cast(WatchFeed, Once(watched, KindUpdate("Pod", "drop", (ended,)))))
+    watched._watch_lost_pods(typing.cast(WatchFeed, Once(watched, KindUpdate("Pod", "drop", (ended,)))))
     assert (watched.gone(item) is not None) == gone
 
 

@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorWish
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import DesiredOperator
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import answers, cluster_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
@@ -54,7 +54,7 @@ THEIRS = [
 
 
 def test_subscriptions_of_a_tenant_neither_end_nor_fill_what_is_seen_of_olm() -> None:
-    seen = look(Cluster(Olm(*THEIRS)), [OperatorWish("nfd", "wished")])
+    seen = look(Cluster(Olm(*THEIRS)), [DesiredOperator("nfd", "wished")])
     assert list(seen.subscriptions) == [("ops", "nfd")]
 
 

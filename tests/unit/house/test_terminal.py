@@ -144,7 +144,7 @@ def test_what_takes_long_says_for_whom_it_waits_and_how_long_that_usually_is(cal
     callback.v2_runner_on_ok(told(ping, "worker-1"))
     screen = callback._display
     for seconds in (9.0, 11.0, 12.0, 21.0, 30.0):
-        callback._look(callback._since + seconds)
+        callback._report_silence(callback._since + seconds)
     assert screen.lines[0] == "\n== reachability (usually 42 s, by 3 runs before)"
     assert [line.partition("Ping")[0].strip() for line in screen.lines[1:]] == [
         "11 s",
@@ -152,7 +152,7 @@ def test_what_takes_long_says_for_whom_it_waits_and_how_long_that_usually_is(cal
     ], "no more often than needed"
     assert "Ping each port, waits for worker-0, worker-2, worker-3 and 2 more; reachability is at " in screen.lines[1]
     callback.v2_playbook_on_task_start(task("Judge"), False)
-    callback._look(callback._since + 5.0)
+    callback._report_silence(callback._since + 5.0)
     assert len(screen.lines) == 3, "another task has begun"
 
 

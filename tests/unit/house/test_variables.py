@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.action import variables_lint
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import (
     RawIntent,
     StageContext,
-    collect_ground,
+    collect_validate_facts,
     may_start,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
@@ -294,7 +294,7 @@ def test_a_stage_does_not_start_with_a_misspelt_variable() -> None:
         mistyped={"operators_install": "ture"},
     )
     for stage in ("validate", "fabric"):
-        record = may_start(StageContext(stage, "r", "s", "f", False, {}), RawIntent([]), collect_ground(start))
+        record = may_start(StageContext(stage, "r", "s", "f", False, {}), RawIntent([]), collect_validate_facts(start))
         assert record is not None and record.gate == "closed"
         found = {
             judged.finding.subject: judged.finding
@@ -316,7 +316,8 @@ def test_a_stage_does_not_start_with_a_misspelt_variable() -> None:
         )
     right = RunStart("r", "s", nodes=("worker-1",), variables=("rdma_fabrics", "rdma_mine"))
     assert (
-        may_start(StageContext("validate", "r", "s", "f", False, {}), RawIntent([]), collect_ground(right)) is None
+        may_start(StageContext("validate", "r", "s", "f", False, {}), RawIntent([]), collect_validate_facts(right))
+        is None
     ), "what is only unknown is told later"
 
 
@@ -370,7 +371,7 @@ def test_a_finding_ends_with_file_and_line_of_what_it_is_about() -> None:
     origins = {"rdma_fabrics[0]": "rdma.yml, line 2", "rdma_fabrics[0].profile": "rdma.yml, line 4"}
     start = RunStart("r", "s", nodes=("worker-1",), origins=origins)
     raw = RawIntent([{"name": "a", "profile": "sriov", "mut": 9}])
-    record = may_start(StageContext("fabric", "r", "s", "f", False, {}), raw, collect_ground(start))
+    record = may_start(StageContext("fabric", "r", "s", "f", False, {}), raw, collect_validate_facts(start))
     assert record is not None
     remedies = {
         judged.finding.subject: judged.finding.remedy

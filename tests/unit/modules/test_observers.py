@@ -240,9 +240,11 @@ def test_what_is_missing_since_an_earlier_moment(
     given = {"since": "before_reset", "gather_subset": ["hcas"]}
     kinds = plugin.kinds(given)
     assert given == {"gather_subset": ["hcas"]}, "it is no argument of the module"
-    assert "missing" not in plugin._kept(folder, "worker-1", kinds, given, {}), "nothing was kept at that moment"
+    assert "missing" not in plugin._collect_node_facts(folder, "worker-1", kinds, given, {}), (
+        "nothing was kept at that moment"
+    )
     folder.write("hcas_before_reset", "worker-1", hcas("mlx5_0", "mlx5_1"))
-    assert plugin._kept(folder, "worker-1", kinds, given, {})["missing"] == lost
+    assert plugin._collect_node_facts(folder, "worker-1", kinds, given, {})["missing"] == lost
 
 
 @pytest.mark.parametrize(
@@ -275,7 +277,7 @@ def test_a_node_is_asked_until_nothing_is_missing_or_the_wait_has_ended(
     given = plugin.arguments(folder, "worker-1", given)
     kinds = plugin.kinds(given)
     missing = [] if looks > whole else ["mlx5_1"]
-    assert plugin._kept(folder, "worker-1", kinds, given, {})["missing"] == missing and asked[0] == looks
+    assert plugin._collect_node_facts(folder, "worker-1", kinds, given, {})["missing"] == missing and asked[0] == looks
     assert [line.split(" s  ")[1] for line in shown] == ["mlx5_1"] * bool(missing or whole) + [
         "it has all that it had"
     ] * (0 < whole < 99)
@@ -295,7 +297,7 @@ def test_a_task_that_ends_by_its_timeout_leaves_nothing_of_an_earlier_moment(
     folder.write("hcas", "worker-1", {"hcas": [], "errors": []})
     given = plugin.arguments(folder, "worker-1", {"gather_subset": ["hcas"]})
     with pytest.raises(Timeout):
-        plugin._kept(folder, "worker-1", plugin.kinds(given), given, {})
+        plugin._collect_node_facts(folder, "worker-1", plugin.kinds(given), given, {})
     fact = folder.read("hcas", "worker-1")
     assert fact is not None and (fact.value, fact.error) == (None, "failed: it was asked again, and nothing came back")
 
@@ -315,7 +317,7 @@ def test_an_answer_of_another_form_leaves_nothing_of_an_earlier_moment(
         folder, "worker-1", {"since": "before_reset", "wait_seconds": 300, "gather_subset": ["hcas", "tuning"]}
     )
     with pytest.raises(RdmaError):
-        plugin._kept(folder, "worker-1", plugin.kinds(given), given, {})
+        plugin._collect_node_facts(folder, "worker-1", plugin.kinds(given), given, {})
     kept = {kind: folder.read(kind, "worker-1") for kind in ("hcas", "tuning")}
     assert kept["hcas"] is not None and kept["hcas"].value != before
     assert kept["tuning"] is not None and kept["tuning"].value == {"rows": {}}
@@ -332,7 +334,7 @@ def test_a_look_that_is_refused_leaves_nothing_of_an_earlier_moment(
     folder.write("hcas", "worker-1", {"hcas": [], "errors": []})
     given = plugin.arguments(folder, "worker-1", {"gather_subset": ["hcas"]})
     with pytest.raises(RdmaError):
-        plugin._kept(folder, "worker-1", plugin.kinds(given), given, {})
+        plugin._collect_node_facts(folder, "worker-1", plugin.kinds(given), given, {})
     fact = folder.read("hcas", "worker-1")
     assert fact is not None and (fact.value, fact.error) == (None, "failed: it was asked again, and nothing came back")
 
@@ -352,7 +354,7 @@ def test_what_a_node_lacks_is_said_in_one_line(folder: FactFolder, monkeypatch: 
     given = plugin.arguments(
         folder, "worker-1", {"since": "before_reset", "wait_seconds": 300, "gather_subset": ["hcas"]}
     )
-    (missing,) = plugin._kept(folder, "worker-1", plugin.kinds(given), given, {})["missing"]
+    (missing,) = plugin._collect_node_facts(folder, "worker-1", plugin.kinds(given), given, {})["missing"]
     assert len(shown) == 1 and len(shown[0]) < 200 and len(missing) < 200 and "2995 more" in missing
 
 

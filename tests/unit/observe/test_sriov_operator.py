@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
-    established,
+    find_established_name,
     is_operator,
     namespace_of_operator,
     observe,
@@ -147,9 +147,9 @@ def test_only_established_definitions_of_our_groups() -> None:
         "metadata": {"name": "sriovnetworks.sriovnetwork.openshift.io"},
         "status": {"conditions": [{"type": "Established", "status": "True"}]},
     }
-    assert established(good) == "sriovnetworks.sriovnetwork.openshift.io"
-    assert established({**good, "status": {}}) == ""
-    assert established({**good, "metadata": {"name": "pods.example.org"}}) == ""
+    assert find_established_name(good) == "sriovnetworks.sriovnetwork.openshift.io"
+    assert find_established_name({**good, "status": {}}) == ""
+    assert find_established_name({**good, "metadata": {"name": "pods.example.org"}}) == ""
 
 
 def test_facts() -> None:

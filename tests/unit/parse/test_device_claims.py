@@ -9,13 +9,13 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.device_claims import (
+    DeviceAlternative,
     DeviceClaim,
     DeviceClaims,
     DeviceClass,
     DeviceMatch,
     DeviceRequest,
     DeviceSlice,
-    DeviceWay,
     PodClaim,
     SliceDevice,
     TakenClaim,
@@ -53,8 +53,8 @@ def test_a_claim_has_the_classes_of_each_request_in_the_order_of_its_ways() -> N
         {"name": "b", "deviceClassName": "sriov"},
     ]
     wanted = (
-        DeviceRequest("gpu", (DeviceWay("gpu.nvidia.com", 8),)),
-        DeviceRequest("nic", (DeviceWay("dranet"), DeviceWay("sriov"))),
+        DeviceRequest("gpu", (DeviceAlternative("gpu.nvidia.com", 8),)),
+        DeviceRequest("nic", (DeviceAlternative("dranet"), DeviceAlternative("sriov"))),
     )
     assert read_claim(named("ResourceClaim", spec)) == DeviceClaim("default/nics", False, wanted)
     assert read_claim(named("ResourceClaimTemplate", {"spec": spec}, namespace="training")) == DeviceClaim(
@@ -62,7 +62,7 @@ def test_a_claim_has_the_classes_of_each_request_in_the_order_of_its_ways() -> N
     )
     # of v1beta1
     assert read_claim(named("ResourceClaim", request(deviceClassName="dra.net"))).requests == (
-        DeviceRequest("nic", (DeviceWay("dra.net"),)),
+        DeviceRequest("nic", (DeviceAlternative("dra.net"),)),
     )
 
 
@@ -92,7 +92,7 @@ def test_all_devices_of_a_node_are_one_at_least() -> None:
     (found,) = read_claim(
         named("ResourceClaim", request(exactly={"deviceClassName": "a", "allocationMode": "All"}))
     ).requests
-    assert found.ways == (DeviceWay("a", 1),) and found.classes == ("a",)
+    assert found.ways == (DeviceAlternative("a", 1),) and found.classes == ("a",)
     with pytest.raises(ResourceError, match="count"):
         read_claim(named("ResourceClaim", request(exactly={"deviceClassName": "a", "count": "many"})))
 
@@ -169,7 +169,7 @@ def test_selectors_tolerations_and_constraints_of_a_claim() -> None:
         {"distinctAttribute": "dra.net/ifName"},
     ]
     found = read_claim(named("ResourceClaim", spec))
-    assert found.requests == (DeviceRequest("nic", (DeviceWay("dranet", 1, ("true",), True),)),)
+    assert found.requests == (DeviceRequest("nic", (DeviceAlternative("dranet", 1, ("true",), True),)),)
     assert found.matches == (DeviceMatch("resource.kubernetes.io/pcieRoot", ("nic",)),)
     spec["devices"]["constraints"] = [{"matchAttribute": "a", "requests": "nic"}]
     with pytest.raises(ResourceError, match="requests is no list"):
@@ -179,7 +179,7 @@ def test_selectors_tolerations_and_constraints_of_a_claim() -> None:
 def test_compute_domain_makes_the_template_of_its_channel() -> None:
     spec: dict[str, typing.Any] = {"numNodes": 2, "channel": {"resourceClaimTemplate": {"name": "channel"}}}
     found = read_compute_domain({**named("ComputeDomain", spec, namespace="training")})
-    wanted = (DeviceRequest("channel", (DeviceWay("compute-domain-default-channel.nvidia.com"),)),)
+    wanted = (DeviceRequest("channel", (DeviceAlternative("compute-domain-default-channel.nvidia.com"),)),)
     assert found == DeviceClaim("training/channel", True, wanted, nodes=2)
     with pytest.raises(ResourceError, match="channel"):
         read_compute_domain(named("ComputeDomain", {}))

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.node_tuning import (
     invalid,
     node_profile,
-    recommends,
+    parse_recommended_profiles,
     selected_nodes,
 )
 
@@ -67,8 +67,11 @@ def test_tuneds() -> None:
         invalid(ITEMS["Tuned", "default"]) == ""
         and invalid(ITEMS["Tuned", "linerate-rdma"]) == "duplicate profile linerate-rdma"
     )
-    assert recommends(ITEMS["Tuned", "default"]) == {"openshift-control-plane": 30, "openshift-node": 40}
-    assert recommends(ITEMS["Tuned", "linerate-rdma"]) == {"linerate-rdma": 10}
+    assert parse_recommended_profiles(ITEMS["Tuned", "default"]) == {
+        "openshift-control-plane": 30,
+        "openshift-node": 40,
+    }
+    assert parse_recommended_profiles(ITEMS["Tuned", "linerate-rdma"]) == {"linerate-rdma": 10}
 
 
 def test_a_performance_profile() -> None:

@@ -37,12 +37,12 @@ def test_rate(text: str, expected: tuple[typing.Any, ...]) -> None:
     "text", ["4: ACTIVE", "1: DOWN", "5: LinkUp", "3: Disabled", "6: LinkErrorRecovery", "7: Phy Test"]
 )
 def test_enumeration(text: str) -> None:
-    assert sysfs.enumeration(text) == text.partition(": ")[2]
+    assert sysfs.parse_enumeration_name(text) == text.partition(": ")[2]
 
 
 def test_a_state_that_the_kernel_does_not_know_is_unread() -> None:
     with pytest.raises(ParseError):
-        sysfs.enumeration("9: <unknown>")
+        sysfs.parse_enumeration_name("9: <unknown>")
 
 
 def test_guids() -> None:
@@ -105,7 +105,7 @@ def test_pci_addresses(name: str) -> None:
 PARSERS = (
     sysfs.parse_number,
     sysfs.parse_hexadecimal,
-    sysfs.enumeration,
+    sysfs.parse_enumeration_name,
     sysfs.parse_rate,
     sysfs.guid,
     sysfs.port_guid_of_gid,

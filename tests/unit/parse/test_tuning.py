@@ -102,8 +102,8 @@ def captured(name: str) -> str:
         (tuning.traffic_class, "Global tclass=106", "106"),
         (tuning.traffic_class, "", "unset"),
         (tuning.traffic_class, "tclass=5 src_ip=10.0.0.1", "unset"),
-        (dcb.lossless, captured("dcb/pfc.json"), "3"),
-        (dcb.lossless, captured("dcb/pfc.json").replace("true", "false"), "none"),
+        (dcb.parse_lossless_priorities, captured("dcb/pfc.json"), "3"),
+        (dcb.parse_lossless_priorities, captured("dcb/pfc.json").replace("true", "false"), "none"),
         (dcb.parse_priorities, captured("dcb/app.json"), {26: 3, 48: 6}),
         (dcb.parse_priorities, "{}", {}),
         (nvidia_smi.explain_slowness, "0x0000000000000001", "none"),
@@ -133,9 +133,9 @@ def test_what_it_says(parse: typing.Callable[[str], typing.Any], text: str, valu
         (tuning.parse_kubelet_settings, "apiVersion: v1\nkind: Config\n"),
         (tuning.traffic_class, "Permission denied"),
         (tuning.at_least_zero, "-1"),
-        (dcb.lossless, "{}"),
-        (dcb.lossless, '{"prio_pfc":[false,true]}'),
-        (dcb.lossless, "Attribute read: Operation not supported"),
+        (dcb.parse_lossless_priorities, "{}"),
+        (dcb.parse_lossless_priorities, '{"prio_pfc":[false,true]}'),
+        (dcb.parse_lossless_priorities, "Attribute read: Operation not supported"),
         (dcb.parse_priorities, '{"dscp_prio":[[26]]}'),
         (dcb.parse_priorities, '{"dscp_prio":[[64,3]]}'),
         (dcb.parse_priorities, '{"dscp_prio":7}'),
@@ -275,7 +275,7 @@ def test_priorities_are_read_as_dcb_writes_them(by_dscp: dict[int, int], pfc: li
         == by_dscp
     )
     on = [str(priority) for priority in range(8) if pfc[priority]]
-    assert dcb.lossless(json.dumps({"prio_pfc": pfc})) == (",".join(on) or "none")
+    assert dcb.parse_lossless_priorities(json.dumps({"prio_pfc": pfc})) == (",".join(on) or "none")
 
 
 @given(st.integers(0, (1 << 64) - 1))
@@ -335,7 +335,7 @@ def test_the_readme_lists_the_rows() -> None:
 @pytest.mark.parametrize(("name", "on"), [("6.18-off", False), ("6.18-on", True), ("6.18-left-out", False)])
 def test_whether_a_kernel_was_built_for_peer_to_peer(name: str, on: bool) -> None:
     raw = captured(f"kernel-config/{name}.config").encode()
-    assert kernel_config.p2pdma(raw) is on and kernel_config.p2pdma(gzip.compress(raw)) is on
+    assert kernel_config.has_p2pdma_support(raw) is on and kernel_config.has_p2pdma_support(gzip.compress(raw)) is on
 
 
 def test_a_configuration_that_was_cut_off_or_never_ends_is_none() -> None:
@@ -351,7 +351,7 @@ def test_a_configuration_that_was_cut_off_or_never_ends_is_none() -> None:
         b"kind: Pod\n",
     ):
         with pytest.raises(ParseError):
-            kernel_config.p2pdma(wrong)
+            kernel_config.has_p2pdma_support(wrong)
 
 
 @given(st.binary(max_size=300), st.integers(0, 300))
@@ -362,4 +362,8 @@ def test_a_configuration_is_read_or_refused(noise: bytes, place: int) -> None:
     for text in (noise, bytes(packed)):
         with contextlib.suppress(ParseError):
             # what says yes has the line, however it is packed
-            assert not kernel_config.p2pdma(text) or b"CONFIG_PCI_P2PDMA=" in text or text.startswith(b"\x1f\x8b")
+            assert (
+                not kernel_config.has_p2pdma_support(text)
+                or b"CONFIG_PCI_P2PDMA=" in text
+                or text.startswith(b"\x1f\x8b")
+            )

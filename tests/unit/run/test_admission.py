@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.admission import render_objects
 from ansible_collections.linerate.rdma.plugins.module_utils._render.cluster.names import MANAGED_BY
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import admitted, take_back
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import admitted, remove_leftovers
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
 
@@ -135,28 +135,28 @@ def test_a_teardown_takes_back_what_a_killed_run_has_left(openshift: OpenShift) 
     # killed before it had made all of it
     for definition in render_objects([NAMESPACE], run="run-0")[:3]:
         assert cluster(openshift).apply(definition, "linerate.rdma", dry_run=False)
-    shown = take_back(cluster(openshift), ["test", "elsewhere"], check_mode=True)
+    shown = remove_leftovers(cluster(openshift), ["test", "elsewhere"], check_mode=True)
     assert len(openshift.kinds) == 3
-    done = take_back(cluster(openshift), ["test", "elsewhere"], check_mode=False)
+    done = remove_leftovers(cluster(openshift), ["test", "elsewhere"], check_mode=False)
     kinds = ["Role", "ServiceAccount", "SecurityContextConstraints"]
     assert [[(item.applied.kind, item.applied.action) for item in found] for found in (shown, done)] == [
         [(kind, "deleted") for kind in kinds]
     ] * 2
     assert openshift.kinds == []
-    assert take_back(cluster(openshift), ["test"], check_mode=False) == ()
+    assert remove_leftovers(cluster(openshift), ["test"], check_mode=False) == ()
 
 
 def test_a_teardown_takes_back_an_account_whose_constraints_are_gone(openshift: OpenShift) -> None:
     account = render_objects(["test"], run="run-0")[1]
     assert cluster(openshift).apply(account, "linerate.rdma", dry_run=False)
-    (done,) = take_back(cluster(openshift), ["test"], check_mode=False)
+    (done,) = remove_leftovers(cluster(openshift), ["test"], check_mode=False)
     assert (done.applied.kind, done.applied.action, openshift.former) == ("ServiceAccount", "deleted", [])
 
 
 def test_a_teardown_leaves_what_an_admin_has_prepared(openshift: OpenShift) -> None:
     for definition in MANIFEST[:1]:
         assert cluster(openshift).apply(definition, "admin", dry_run=False)
-    assert take_back(cluster(openshift), ["test"], check_mode=False) == ()
+    assert remove_leftovers(cluster(openshift), ["test"], check_mode=False) == ()
     assert openshift.kinds == ["SecurityContextConstraints"]
 
 
@@ -167,7 +167,7 @@ def test_a_teardown_that_may_not_look_says_so(openshift: OpenShift, monkeypatch:
     there = cluster(openshift)
     monkeypatch.setattr(there, "get", refuse)
     with pytest.raises(ApiError, match="may not get it"):
-        take_back(there, ["test"], check_mode=False)
+        remove_leftovers(there, ["test"], check_mode=False)
 
 
 def test_what_an_admin_has_prepared_is_used_and_stays(openshift: OpenShift) -> None:

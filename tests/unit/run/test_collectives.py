@@ -49,8 +49,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement imp
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collective_logs import LOGS, lines_of
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collective_pods import LOOK, SHORT
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collectives import (
-    CollectivesBench,
-    unstarted,
+    CollectivesRun,
+    make_unstarted_facts,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
 from ansible_collections.linerate.rdma.tests.unit import collectives_world
@@ -108,7 +108,7 @@ def run(
     seen = Facts(api.nodes, bandwidth=measured(api.nodes) if bandwidth else None)
     assert intent.cluster.collectives is not None
     api.clock = Clock()
-    bench = CollectivesBench(
+    bench = CollectivesRun(
         typing.cast(Cluster, api), plan, intent.cluster.collectives, api.clock, lambda seconds: None, lines.append, seen
     )
     facts = load(CollectivesFacts, to_data(bench.run()), "collectives")
@@ -575,7 +575,7 @@ def test_an_interrupt_leaves_no_pod(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_check_mode_starts_not() -> None:
     intent = parse_intent([FABRIC], None, CLUSTER)
-    facts = unstarted(Plan(intent.fabrics, intent.cluster, ("a", "b")), "in check mode no pod is started")
+    facts = make_unstarted_facts(Plan(intent.fabrics, intent.cluster, ("a", "b")), "in check mode no pod is started")
     findings = check(intent, Facts(("a", "b"), facts))
     assert of(findings, "collectives.pod") == [(UNKNOWN, "compute a"), (UNKNOWN, "compute b")]
 

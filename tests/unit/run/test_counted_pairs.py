@@ -350,7 +350,7 @@ def test_switches_that_no_node_can_ask_are_told_with_where_to_look(monkeypatch: 
     ):
         told = Counted(
             dataclasses.replace(fabric, profile=typing.cast(typing.Any, profile)), world.ways, measured.counted, {}
-        ).of_test(test)
+        ).describe_test(test)
         assert NO_COUNTERS in told.text and told.remedy.startswith(step) and bool(told.remedy) == bool(step)
 
 

@@ -25,8 +25,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.pods import pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring import (
     ForeignMeasuringNamespace,
+    HcasByNode,
     MeasuringNamespace,
-    Seats,
     measuring,
 )
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
@@ -170,7 +170,9 @@ def cluster(api: Api) -> Cluster:
     return FakeApi.client(api.url)
 
 
-def measure(api: Api, wanted: typing.Sequence[Fabric] = fabrics(), stays: bool = False) -> typing.ContextManager[Seats]:
+def measure(
+    api: Api, wanted: typing.Sequence[Fabric] = fabrics(), stays: bool = False
+) -> typing.ContextManager[HcasByNode]:
     return measuring(place(api), cluster(api), wanted, CLUSTER, "run-1", stays)
 
 

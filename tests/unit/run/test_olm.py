@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import OperatorStatus, OperatorWish
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import DesiredOperator, OperatorStatus
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.olm import AGAIN, Installer
@@ -32,7 +32,7 @@ from ..olm_world import (
     version,
 )
 
-WISH = OperatorWish("nfd", SPACE)
+WISH = DesiredOperator("nfd", SPACE)
 #: far more than any step takes; a wait that gets there has failed
 LIMIT = 60.0
 #: a minute of patience is half a second here
@@ -73,7 +73,7 @@ class Answer(typing.NamedTuple):
         ]
 
 
-def run(world: OlmWorld, *wishes: OperatorWish, check_mode: bool = False, limit: float = LIMIT) -> Answer:
+def run(world: OlmWorld, *wishes: DesiredOperator, check_mode: bool = False, limit: float = LIMIT) -> Answer:
     said: list[str] = []
     stamps = iter(range(1000))
     installer = Installer(
@@ -158,18 +158,18 @@ def test_an_interrupted_run_goes_on(served: Served) -> None:
 
 def test_the_version_that_is_asked_for_and_no_later_one(served: Served) -> None:
     world = served(package(channels={"stable": ["1.1.0", "1.0.0"]}))
-    answer = run(world, OperatorWish("nfd", SPACE, version="1.0.0"))
+    answer = run(world, DesiredOperator("nfd", SPACE, version="1.0.0"))
     assert answer.only.phase == "ready" and answer.only.installed == "nfd.v1.0.0"
     assert answer.only.upgrade == "nfd.v1.1.0"
     assert world.at("Subscription", "nfd")["spec"]["startingCSV"] == "nfd.v1.0.0"
     # OLM plans the next one at once, and it is left alone
     title = world.plans({"nfd": "nfd.v1.1.0"})
-    answer = run(world, OperatorWish("nfd", SPACE, version="1.0.0"))
+    answer = run(world, DesiredOperator("nfd", SPACE, version="1.0.0"))
     assert answer.only.phase == "ready" and answer.only.upgrade == "nfd.v1.1.0" and answer.changed == []
     assert world.at("InstallPlan", title)["spec"]["approved"] is False
     # without a version what is there stays
     assert run(world).only.installed == "nfd.v1.0.0"
-    answer = run(world, OperatorWish("nfd", SPACE, version="nfd.v1.1.0"))
+    answer = run(world, DesiredOperator("nfd", SPACE, version="nfd.v1.1.0"))
     assert (
         answer.only.phase == "ready"
         and answer.only.installed == "nfd.v1.1.0"
@@ -179,9 +179,11 @@ def test_the_version_that_is_asked_for_and_no_later_one(served: Served) -> None:
 
 def test_an_upgrade_by_another_version_is_named(served: Served) -> None:
     world = served(package(channels={"stable": ["1.2.0", "1.1.0", "1.0.0"]}))
-    run(world, OperatorWish("nfd", SPACE, version="1.0.0"))
+    run(world, DesiredOperator("nfd", SPACE, version="1.0.0"))
     title = world.plans({"nfd": "nfd.v1.1.0"})
-    stand = failed(run(world, OperatorWish("nfd", SPACE, version="1.2.0")), "goes from nfd.v1.0.0 to nfd.v1.1.0 first")
+    stand = failed(
+        run(world, DesiredOperator("nfd", SPACE, version="1.2.0")), "goes from nfd.v1.0.0 to nfd.v1.1.0 first"
+    )
     assert "Set version to nfd.v1.1.0" in stand.remedy and world.at("InstallPlan", title)["spec"]["approved"] is False
 
 
@@ -189,7 +191,7 @@ def test_an_older_version_is_not_gone_back_to(served: Served) -> None:
     world = served(package(channels={"stable": ["1.1.0", "1.0.0"]}))
     run(world)
     stand = failed(
-        run(world, OperatorWish("nfd", SPACE, version="1.0.0")), "nfd.v1.1.0 is installed", "nfd.v1.0.0 is asked for"
+        run(world, DesiredOperator("nfd", SPACE, version="1.0.0")), "nfd.v1.1.0 is installed", "nfd.v1.0.0 is asked for"
     )
     assert "OLM never goes back" in stand.remedy
 
@@ -211,7 +213,7 @@ def test_a_subscription_of_somebody_else_is_used_and_not_touched(served: Served)
         subscription("theirs", spec={"name": "nfd"}, currentCSV="nfd.v1.0.0", installedCSV="nfd.v1.0.0"),
         version("nfd.v1.0.0"),
     )
-    answer = run(world, OperatorWish("nfd", "elsewhere"))
+    answer = run(world, DesiredOperator("nfd", "elsewhere"))
     assert (answer.only.phase, answer.only.ours, answer.only.subscription) == ("ready", False, f"{SPACE}/theirs")
     assert world.writes() == []
 
@@ -254,7 +256,7 @@ def test_another_version_of_somebody_else_is_named(served: Served) -> None:
     world = served(package(channels={"stable": ["1.1.0", "1.0.0"]}))
     world.have(subscription(currentCSV="nfd.v1.0.0", installedCSV="nfd.v1.0.0"), version("nfd.v1.0.0"))
     failed(
-        run(world, OperatorWish("nfd", SPACE, version="1.1.0")),
+        run(world, DesiredOperator("nfd", SPACE, version="1.1.0")),
         "nfd.v1.0.0 is installed by Subscription ops/nfd of somebody else",
     )
 
@@ -262,7 +264,7 @@ def test_another_version_of_somebody_else_is_named(served: Served) -> None:
 def test_an_operator_group_that_fits_is_used(served: Served) -> None:
     world = served()
     world.have(group("theirs", [SPACE]))
-    answer = run(world, OperatorWish("nfd", SPACE, target_namespaces=(SPACE,)))
+    answer = run(world, DesiredOperator("nfd", SPACE, target_namespaces=(SPACE,)))
     assert answer.only.phase == "ready" and world.names("OperatorGroup") == {"theirs"}
 
 
@@ -276,18 +278,18 @@ def test_an_operator_group_that_does_not_fit_is_refused_by_name(served: Served) 
 def test_an_operator_of_ours_is_not_moved(served: Served) -> None:
     world = served()
     run(world)
-    failed(run(world, OperatorWish("nfd", "elsewhere")), "the collection has it in namespace ops")
+    failed(run(world, DesiredOperator("nfd", "elsewhere")), "the collection has it in namespace ops")
 
 
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [
         ((WISH, WISH), "more than once"),
-        ((WISH, OperatorWish("gpu", SPACE, target_namespaces=("a",))), "a namespace has one OperatorGroup"),
+        ((WISH, DesiredOperator("gpu", SPACE, target_namespaces=("a",))), "a namespace has one OperatorGroup"),
     ],
 )
 def test_wishes_that_contradict_each_other_are_refused(
-    wishes: typing.Sequence[OperatorWish], words: str, served: Served
+    wishes: typing.Sequence[DesiredOperator], words: str, served: Served
 ) -> None:
     world = served()
     assert all(stand.phase == "failed" and words in stand.detail for stand in run(world, *wishes).stands)
@@ -296,7 +298,7 @@ def test_wishes_that_contradict_each_other_are_refused(
 
 def test_one_that_cannot_be_had_keeps_no_other_back(served: Served) -> None:
     world = served()
-    answer = run(world, OperatorWish("absent", "x"), WISH)
+    answer = run(world, DesiredOperator("absent", "x"), WISH)
     assert [stand.phase for stand in answer.stands] == ["failed", "ready"]
 
 
@@ -306,7 +308,7 @@ def test_one_that_cannot_be_had_keeps_no_other_back(served: Served) -> None:
 def test_a_catalog_that_is_gone(served: Served) -> None:
     world = served()
     stand = failed(
-        run(world, OperatorWish("nfd", SPACE, source="gone", source_namespace=CATALOGS)),
+        run(world, DesiredOperator("nfd", SPACE, source="gone", source_namespace=CATALOGS)),
         "CatalogSource olm/gone is not there",
         "olm/lab",
     )
@@ -347,20 +349,22 @@ def test_a_catalog_that_somebody_else_serves(served: Served) -> None:
 def test_the_package_s_absence_is_told_before_anything_is_made(served: Served) -> None:
     world = served()
     failed(
-        run(world, OperatorWish("absent", SPACE, source="lab", source_namespace=CATALOGS)),
+        run(world, DesiredOperator("absent", SPACE, source="lab", source_namespace=CATALOGS)),
         "catalog olm/lab has no package absent",
     )
     failed(
-        run(world, OperatorWish("absent", SPACE)), "no catalog of the cluster offers package absent", "olm/lab (READY)"
+        run(world, DesiredOperator("absent", SPACE)),
+        "no catalog of the cluster offers package absent",
+        "olm/lab (READY)",
     )
     assert world.writes() == []
 
 
 def test_the_channel_s_absence_is_told_before_anything_is_made(served: Served) -> None:
     world = served()
-    failed(run(world, OperatorWish("nfd", SPACE, channel="beta")), "package nfd has no channel beta; it has: stable")
+    failed(run(world, DesiredOperator("nfd", SPACE, channel="beta")), "package nfd has no channel beta; it has: stable")
     failed(
-        run(world, OperatorWish("nfd", SPACE, version="9.9.9")),
+        run(world, DesiredOperator("nfd", SPACE, version="9.9.9")),
         "channel stable of package nfd has no nfd.v9.9.9; it has: nfd.v1.0.0",
     )
     assert world.writes() == []
@@ -370,7 +374,7 @@ def test_several_catalogs_offer_it(served: Served) -> None:
     world = served(package(), package(source="other"))
     world.have(catalog(name="other"))
     failed(run(world), "package nfd is in 2 catalogs: olm/lab, olm/other")
-    assert run(world, OperatorWish("nfd", SPACE, source="lab")).only.phase == "ready"
+    assert run(world, DesiredOperator("nfd", SPACE, source="lab")).only.phase == "ready"
 
 
 def test_a_cluster_that_does_not_tell_what_catalogs_offer(served: Served) -> None:
@@ -399,7 +403,7 @@ def test_a_channel_that_was_wrong_is_forgotten_with_the_wish_for_it(served: Serv
             )
 
     world.subscribed = look
-    failed(run(world, OperatorWish("nfd", SPACE, channel="nightly")), "no operators found in channel nightly")
+    failed(run(world, DesiredOperator("nfd", SPACE, channel="nightly")), "no operators found in channel nightly")
     assert run(world).only.phase == "ready" and "channel" not in world.at("Subscription", "nfd")["spec"]
 
 
@@ -572,7 +576,7 @@ def test_a_plan_that_would_upgrade_another_operator_of_ours_is_not_approved(serv
         world.plans({"gpu": "gpu.v1.0.0", "nfd": "nfd.v1.1.0"})
 
     world.subscribed = olm
-    answer = run(world, WISH, OperatorWish("gpu", SPACE))
+    answer = run(world, WISH, DesiredOperator("gpu", SPACE))
     assert [(stand.package, stand.phase) for stand in answer.stands] == [("nfd", "ready"), ("gpu", "failed")]
     assert answer.stands[0].upgrade == "nfd.v1.1.0" and "makes nfd.v1.1.0 beside gpu.v1.0.0" in answer.stands[1].detail
 
@@ -585,7 +589,7 @@ def test_a_plan_of_two_operators_that_were_both_asked_for_is_approved(served: Se
             world.plans({"gpu": "gpu.v1.0.0", "nfd": "nfd.v1.0.0"})
 
     world.subscribed = olm
-    answer = run(world, WISH, OperatorWish("gpu", SPACE))
+    answer = run(world, WISH, DesiredOperator("gpu", SPACE))
     assert {stand.phase for stand in answer.stands} == {"ready"} and len(
         [line for line in answer.changed if "InstallPlan" in line]
     ) == 1
@@ -668,7 +672,7 @@ def test_a_version_that_is_replaced(served: Served) -> None:
         version("nfd.v1.1.0", "Installing", spec={"replaces": "nfd.v1.0.0"}),
     )
     stand = failed(
-        run(world, OperatorWish("nfd", SPACE, version="1.0.0")), "nfd.v1.0.0 is being replaced by nfd.v1.1.0"
+        run(world, DesiredOperator("nfd", SPACE, version="1.0.0")), "nfd.v1.0.0 is being replaced by nfd.v1.1.0"
     )
     assert "Set version to nfd.v1.1.0" in stand.remedy
 

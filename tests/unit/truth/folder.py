@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import re
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import (
     RawIntent,
     StageContext,
-    collect_ground,
+    collect_validate_facts,
     judge_stage,
     may_start,
 )
@@ -79,7 +79,7 @@ def write(
     judged: dict[str, Record] = {}
     for stage in STAGES:
         context = StageContext(stage, run, STARTED, FINISHED, False, dict(judged))
-        record = may_start(context, wishes, collect_ground(start))
+        record = may_start(context, wishes, collect_validate_facts(start))
         if record is None:
             # the first look at a node brings what several stages build on
             for source in {*SOURCES[stage].values(), *(() if stage == "validate" else SHARED)}:

@@ -49,7 +49,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collectives import CollectivesBench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.collectives import CollectivesRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import COLLECTIVES, INSIDE, NcclApi, functions_of
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import Clock
@@ -153,7 +153,7 @@ def _collectives(intent: Intent) -> CollectivesFacts:
     plan = Plan(intent.fabrics[:1], intent.cluster, SHAPE.names, rails, parallel=2, pod_seconds=60.0)
     pairs = tuple(PairResult("compute", NODE, OTHER, 5, average_gbps=390.0, rail=rail) for rail in range(SHAPE.rails))
     seen = Facts(SHAPE.names, bandwidth=BandwidthFacts((), pairs))
-    return CollectivesBench(
+    return CollectivesRun(
         typing.cast(Cluster, api), plan, wanted, Clock(), lambda seconds: None, lambda line: None, seen
     ).run()
 

@@ -129,7 +129,9 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
         yield from wrong
         yield from (
             finding
-            for finding in run_rules((_report_gateway_alone, _exclude_alone, _report_routes_alone), fabric.ipam, path)
+            for finding in run_rules(
+                (_report_gateway_alone, _report_exclusions_alone, _report_routes_alone), fabric.ipam, path
+            )
             if finding.subject not in places
         )
         return
@@ -137,7 +139,7 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
         findings = _check_addresses(fabric, fabric.ipam, path, nodes)
     except Unread:
         # what is not known is part of the arithmetic
-        findings = run_rules((_report_gateway_alone, _exclude_alone, _report_routes_alone), fabric.ipam, path)
+        findings = run_rules((_report_gateway_alone, _report_exclusions_alone, _report_routes_alone), fabric.ipam, path)
     yield from findings
 
 
@@ -175,7 +177,7 @@ def _report_gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
         )
 
 
-def _exclude_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
+def _report_exclusions_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
     """Yield a finding for each entry of ``exclude`` that is not a valid network. This check does not need a valid
     range.
 

@@ -178,7 +178,9 @@ class PairLimits:
         """
         amount = wider(self.fabric, more_than) if more_than is not None else None
         if amount is not None:
-            return self._doubt(pair, amount.message_bytes, amount.iterations, "more queue pairs", "more queue pairs")
+            return self._explain_invalid_figure(
+                pair, amount.message_bytes, amount.iterations, "more queue pairs", "more queue pairs"
+            )
         wanted = self.fabric.pods
         if (
             pair.average_gbps is not None
@@ -189,7 +191,9 @@ class PairLimits:
                 f"It is of {pair.queue_pairs or 'an unknown number of'} queue pairs, and {wanted.queue_pairs} were"
                 " asked for (pods.queue_pairs)."
             )
-        return self._doubt(pair, wanted.message_bytes, wanted.iterations, "pods.message_bytes", "pods.iterations")
+        return self._explain_invalid_figure(
+            pair, wanted.message_bytes, wanted.iterations, "pods.message_bytes", "pods.iterations"
+        )
 
     def doubt_wider(self, pair: PairResult) -> str:
         """Return why the repetition of a pair with more queue pairs gave no valid figure; empty if its figure is
@@ -204,7 +208,7 @@ class PairLimits:
                 f"It is of {found.queue_pairs} queue pairs, and {wanted.queue_pairs if wanted else 'none'} were to be"
                 " measured."
             )
-        return self._doubt(
+        return self._explain_invalid_figure(
             _with_more(pair), wanted.message_bytes, wanted.iterations, "more queue pairs", "more queue pairs"
         )
 
@@ -221,7 +225,7 @@ class PairLimits:
         proven = self.proven(pair)
         return _with_more(pair) if proven is not None and proven > (pair.average_gbps or 0.0) else pair
 
-    def _doubt(
+    def _explain_invalid_figure(
         self, pair: PairResult, message_bytes: int, iterations: typing.Optional[int], of_bytes: str, of_iterations: str
     ) -> str:
         """Return why the figure of a pair is not a valid measurement; empty if it is valid.

@@ -14,7 +14,7 @@ from ..._model.kubernetes.control_plane import EtcdMember, HealthCheck
 from ..._model.kubernetes.disruption import MachinePool, PoolPlan
 from ..._model.kubernetes.objects import ClusterNode
 from .control_plane import explain_why_kept, is_control_plane
-from .health_checks import HOW, list_watching, remediates
+from .health_checks import HOW, explain_remediation_risk, list_watching
 
 #: names of the MachineConfigPools of control-plane nodes
 _CONTROL = ("master", "control-plane")
@@ -110,7 +110,10 @@ def stays(
     :param how: remedy for a health check
     """
     kept = explain_why_kept(node, stand.nodes, stand.etcd, stand.unread.get("etcd", ""), awaited)
-    return (*([kept] if kept else []), *remediates(node, stand.health_checks, stand.unread, may_pause, how))
+    return (
+        *([kept] if kept else []),
+        *explain_remediation_risk(node, stand.health_checks, stand.unread, may_pause, how),
+    )
 
 
 def explain_too_many(pool: MachinePool, control: bool) -> str:

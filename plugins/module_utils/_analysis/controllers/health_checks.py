@@ -56,7 +56,7 @@ def list_watching(node: ClusterNode, checks: typing.Iterable[HealthCheck]) -> tu
     return tuple(check for check in checks if check.watches(node.name) and (check.ours or not check.paused))
 
 
-def remediates(
+def explain_remediation_risk(
     node: ClusterNode,
     checks: typing.Iterable[HealthCheck],
     unread: typing.Mapping[str, str],

@@ -99,7 +99,7 @@ def of_pods(namespace: str, name: str) -> Keys:
     )
 
 
-def concerns(words: str) -> bool:
+def is_image_pull_message(words: str) -> bool:
     """Return whether a message about a pod reports that its image cannot be pulled."""
     return any(reason in words for reason in IMAGE_REASONS)
 

@@ -52,7 +52,7 @@ def find_rendered_configs(
     )
 
 
-def unrendered(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> bool:
+def has_unrendered_config(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> bool:
     """Return whether the operator has not yet rendered an existing MachineConfig into the desired configuration of a
     pool. The pool then rolls soon, even if it looks idle.
     """

@@ -119,9 +119,9 @@ class Patience:
 
         :param now: time of a monotonic clock, in seconds
         """
-        return tuple(self._one(observer, now) for observer in observers)
+        return tuple(self._apply_grace_period(observer, now) for observer in observers)
 
-    def _one(self, observer: Observer, now: float) -> Observer:
+    def _apply_grace_period(self, observer: Observer, now: float) -> Observer:
         reason, since = self._since.get(observer.node, ("", now))
         if reason != observer.reason:
             since = now
@@ -146,7 +146,7 @@ class _Index:
         self._seen = seen
         self._pods: dict[str, list[ObserverPod]] = {}
         for pod in seen.pods:
-            if seen.daemon is not None and seen.daemon.controls(pod):
+            if seen.daemon is not None and seen.daemon.is_controller_of(pod):
                 self._pods.setdefault(pod.node, []).append(pod)
         #: by uid; of a pod that has ended, of which only the name is known, words alone by its name
         self._of_pods: dict[str, list[ClusterEvent]] = {}
@@ -263,7 +263,7 @@ class _Index:
 
     def _with_pod(self, node: ClusterNode, daemon: ObserverSet, pod: ObserverPod) -> tuple[str, str, str]:
         show = f"kubectl describe pod {pod.name} -n {self._seen.namespace}"
-        words = self._words(pod)
+        words = self._describe_pod_state(pod)
         if pod.template != daemon.template and pod.phase == "ready":
             return (
                 "outdated",
@@ -323,7 +323,7 @@ class _Index:
         )
         return "ended", detail, remedy
 
-    def _words(self, pod: ObserverPod) -> str:
+    def _describe_pod_state(self, pod: ObserverPod) -> str:
         """Return the state of a pod as text, followed by its cause from the last event that contains one."""
         causes = [event for event in self._of_pods.get(pod.uid, ()) if names_cause(event.message)]
         # what it says first is enough where the kubelet repeats it

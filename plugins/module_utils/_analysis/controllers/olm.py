@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.operators.olm import InstallPlan, OperatorStatus, OperatorWish, ServiceVersion, Subscription
+from ..._model.operators.olm import DesiredOperator, InstallPlan, OperatorStatus, ServiceVersion, Subscription
 from .olm_causes import (
     LASTING_SECONDS,
     PASSING_SECONDS,
@@ -66,7 +66,7 @@ def _name_spaces(targets: typing.Sequence[str]) -> str:
     return ", ".join(targets) or "all namespaces"
 
 
-def judge(wishes: typing.Sequence[OperatorWish], seen: OlmState) -> tuple[Next, ...]:
+def judge(wishes: typing.Sequence[DesiredOperator], seen: OlmState) -> tuple[Next, ...]:
     """Judge the progress of the installation of each requested operator.
 
     :param wishes: requested operators
@@ -75,7 +75,7 @@ def judge(wishes: typing.Sequence[OperatorWish], seen: OlmState) -> tuple[Next, 
     return tuple(_judge_operator(wish, wishes, seen) for wish in wishes)
 
 
-def _judge_operator(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: OlmState) -> Next:
+def _judge_operator(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperator], seen: OlmState) -> Next:
     subscription = subscription_of(wish, seen)
     if subscription is None:
         trouble = Trouble(
@@ -131,8 +131,8 @@ def _judge_operator(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], s
 
 
 def _judge_unfinished(
-    wish: OperatorWish,
-    wishes: typing.Sequence[OperatorWish],
+    wish: DesiredOperator,
+    wishes: typing.Sequence[DesiredOperator],
     seen: OlmState,
     subscription: Subscription,
     stand: OperatorStatus,
@@ -191,7 +191,7 @@ def _report_wait(
     return Next(stand, trouble, pods=tuple(dict.fromkeys(filter(None, pods))), services=services)
 
 
-def _find_upgrade(wish: OperatorWish, subscription: Subscription, seen: OlmState) -> str:
+def _find_upgrade(wish: DesiredOperator, subscription: Subscription, seen: OlmState) -> str:
     """Return the name of a newer version than the installed one, which OLM would install or which is the newest of the
     channel; empty if there is none, or if no version is installed.
     """

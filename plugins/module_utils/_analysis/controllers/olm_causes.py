@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.operators.olm import Catalog, OperatorWish, ServiceVersion, Subscription
+from ..._model.operators.olm import Catalog, DesiredOperator, ServiceVersion, Subscription
 from ..._parse.kubernetes.pod_state import PodState
 from .image_pull import Keys, explain
 from .olm_state import OlmState, Trouble
@@ -190,7 +190,7 @@ def explain_missing_upgrade(subscription: Subscription, name: str) -> Trouble:
     return Trouble("version", why, remedy, PASSING_SECONDS)
 
 
-def name_newer_version(wish: OperatorWish, newer: typing.Sequence[str], subscription: Subscription) -> str:
+def name_newer_version(wish: DesiredOperator, newer: typing.Sequence[str], subscription: Subscription) -> str:
     if newer:
         return f"Set version of {wish.package} to {newer[0]}, which is there now; OLM never goes back"
     return (

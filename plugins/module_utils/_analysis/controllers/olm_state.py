@@ -11,10 +11,10 @@ import typing
 
 from ..._model.operators.olm import (
     Catalog,
+    DesiredOperator,
     InstallPlan,
     OperatorGroup,
     OperatorStatus,
-    OperatorWish,
     Package,
     ServiceVersion,
     Subscription,
@@ -74,7 +74,7 @@ class Next(typing.NamedTuple):
     services: tuple[Place, ...] = ()
 
 
-def subscriptions_of(wish: OperatorWish, seen: OlmState) -> tuple[Subscription, ...]:
+def subscriptions_of(wish: DesiredOperator, seen: OlmState) -> tuple[Subscription, ...]:
     """Return the Subscriptions that count for a requested operator: those in the requested namespace, and those in
     another namespace that have installed the package.
 
@@ -90,7 +90,7 @@ def subscriptions_of(wish: OperatorWish, seen: OlmState) -> tuple[Subscription, 
     )
 
 
-def list_uncounted(wish: OperatorWish, seen: OlmState) -> tuple[str, ...]:
+def list_uncounted(wish: DesiredOperator, seen: OlmState) -> tuple[str, ...]:
     """Return ``namespace/name`` of each Subscription of the package that :func:`subscriptions_of` leaves out."""
     counted = subscriptions_of(wish, seen)
     return tuple(
@@ -100,7 +100,7 @@ def list_uncounted(wish: OperatorWish, seen: OlmState) -> tuple[str, ...]:
     )
 
 
-def subscription_of(wish: OperatorWish, seen: OlmState) -> typing.Optional[Subscription]:
+def subscription_of(wish: DesiredOperator, seen: OlmState) -> typing.Optional[Subscription]:
     """Return the Subscription for a requested operator: the one in the requested namespace, else one that has installed
     the package elsewhere. Return None if no Subscription counts.
     """
@@ -108,7 +108,7 @@ def subscription_of(wish: OperatorWish, seen: OlmState) -> typing.Optional[Subsc
     return next((item for item in found if item.namespace == wish.namespace), found[0] if found else None)
 
 
-def list_packages(wish: OperatorWish, seen: OlmState) -> tuple[Package, ...]:
+def list_packages(wish: DesiredOperator, seen: OlmState) -> tuple[Package, ...]:
     """Return the entries of a package in all catalogs, or in the catalog that the request names."""
     found = (seen.packages or {}).get(wish.package, ())
     return tuple(
@@ -118,7 +118,7 @@ def list_packages(wish: OperatorWish, seen: OlmState) -> tuple[Package, ...]:
     )
 
 
-def find_pinned_version(wish: OperatorWish, seen: OlmState) -> str:
+def find_pinned_version(wish: DesiredOperator, seen: OlmState) -> str:
     """Return the name of the ClusterServiceVersion for the requested version; empty if the request names no version. A
     version that no catalog and no installation knows gets the usual name, ``package.vVERSION``.
     """
@@ -141,14 +141,14 @@ def find_pinned_version(wish: OperatorWish, seen: OlmState) -> str:
     )
 
 
-def find_wanted_version(wish: OperatorWish, subscription: typing.Optional[Subscription], seen: OlmState) -> str:
+def find_wanted_version(wish: DesiredOperator, subscription: typing.Optional[Subscription], seen: OlmState) -> str:
     """Return the name of the ClusterServiceVersion to install; empty until OLM has chosen it. An installed version is
     kept unless the request names another version.
     """
     return find_pinned_version(wish, seen) or (subscription.installed or subscription.current if subscription else "")
 
 
-def list_wanted_versions(namespace: str, wishes: typing.Iterable[OperatorWish], seen: OlmState) -> set[str]:
+def list_wanted_versions(namespace: str, wishes: typing.Iterable[DesiredOperator], seen: OlmState) -> set[str]:
     """Return the names of the ClusterServiceVersions that an InstallPlan of a namespace may install: those of the
     requested operators whose Subscriptions in the namespace are managed by the collection.
     """

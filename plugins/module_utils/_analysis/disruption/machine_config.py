@@ -61,7 +61,7 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
         )
         members = tuple(node for node in machines.nodes if reasons and find_machine_pool(node, machines.pools) == pool)
         for node in members:
-            nodes[node.name] = _rolled(
+            nodes[node.name] = _add_pool_reboot(
                 nodes.get(node.name, NodePlan(node.name, "nothing", listed=False)), pool, reasons, machines
             )
             missed[node.name] = [config for config in new if config not in mine]
@@ -85,7 +85,7 @@ def left_paused(pool: MachinePool) -> bool:
     return pool.paused_by_us and pool.wanted_config != pool.current_config
 
 
-def _rolled(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machines: Machines) -> NodePlan:
+def _add_pool_reboot(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machines: Machines) -> NodePlan:
     if node.action == "unknown":
         return node
     here = [pod for pod in machines.list_pods(node.node) if leaves(pod, True, "")]

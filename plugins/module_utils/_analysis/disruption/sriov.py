@@ -146,7 +146,7 @@ def _plan_node(
         else "drain"
         if drains
         else "configure"
-        if _normalize(wanted) != _normalize(state.wanted)
+        if _normalize_interfaces(wanted) != _normalize_interfaces(state.wanted)
         else "nothing"
     )
     planned = NodePlan(name, action, (*reboots, *drains), pool=pool.name, listed=listed)
@@ -181,7 +181,7 @@ def _find_reboots(
     pkg/plugins/mellanox OnNodeStateChange, pkg/daemon/daemon.go Reconcile]
     """
     found: list[str] = []
-    news = _normalize(wanted) != _normalize(state.wanted)
+    news = _normalize_interfaces(wanted) != _normalize_interfaces(state.wanted)
     if pool.rdma_mode != state.wanted_rdma_mode:
         found.append(
             f"RDMA mode {state.wanted_rdma_mode or 'not set'} -> {pool.rdma_mode or 'not set'} (a kernel argument)"
@@ -194,7 +194,7 @@ def _find_reboots(
     return tuple(found)
 
 
-def _normalize(wanted: typing.Iterable[WantedInterface]) -> frozenset[typing.Any]:
+def _normalize_interfaces(wanted: typing.Iterable[WantedInterface]) -> frozenset[typing.Any]:
     """Return the desired state of the interfaces as a set for comparison. The names of the interfaces are left out,
     since they change with the eSwitch mode.
     """

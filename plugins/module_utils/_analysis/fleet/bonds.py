@@ -16,7 +16,7 @@ from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import Hca, Netdev, NodeHcas
 
 
-def stands_on_bonds(fabric: Fabric) -> bool:
+def may_use_bonds(fabric: Fabric) -> bool:
     """Return whether the network of a fabric can use a bond: its pods share an interface of the node, and it is not
     InfiniBand.
     """
@@ -27,7 +27,7 @@ def list_usable_names(fabric: Fabric, hca: Hca) -> tuple[str, ...]:
     """Return the names by which a fabric may select an HCA: the names of its interfaces. If the network of the fabric
     can use a bond, the name of the bond replaces the name of each interface that is part of one.
     """
-    if not stands_on_bonds(fabric):
+    if not may_use_bonds(fabric):
         return hca.names
     of_bonds = [netdev.bond or netdev.name for netdev in hca.netdevs]
     return tuple(dict.fromkeys((*of_bonds, *(hca.held.names if hca.held else ()))))
@@ -37,7 +37,7 @@ def join_bonds(fabric: Fabric, hcas: typing.Sequence[Hca]) -> tuple[Hca, ...]:
     """Return these HCAs with a single HCA for each bond: one with an RDMA device if the bond has one, else the
     first.
     """
-    if not stands_on_bonds(fabric):
+    if not may_use_bonds(fabric):
         return tuple(hcas)
     chosen: dict[str, Hca] = {}
     for hca in hcas:
@@ -52,7 +52,7 @@ def join_bonds(fabric: Fabric, hcas: typing.Sequence[Hca]) -> tuple[Hca, ...]:
 def list_parts(fabric: Fabric, node: NodeHcas) -> dict[str, list[tuple[Hca, Netdev]]]:
     """Return the parts of each bond of a node that the fabric stands on, by its name."""
     found: dict[str, list[tuple[Hca, Netdev]]] = {}
-    for hca in node.hcas if stands_on_bonds(fabric) else ():
+    for hca in node.hcas if may_use_bonds(fabric) else ():
         for netdev in hca.netdevs:
             if netdev.bond and netdev.bond in fabric.select.netdev:
                 found.setdefault(netdev.bond, []).append((hca, netdev))
@@ -71,7 +71,7 @@ def explain_parts(fabric: Fabric, node: NodeHcas) -> typing.Optional[tuple[str, 
     """Return the cause and the remedy if the fabric selects an interface that is part of a bond. Return None if it
     selects none.
     """
-    if not stands_on_bonds(fabric):
+    if not may_use_bonds(fabric):
         return None
     for hca in node.hcas:
         for netdev in hca.netdevs:

@@ -121,7 +121,7 @@ def find_leaves(membership: Membership, neighbours: Neighbours) -> dict[Port, st
     return {(end.rail, end.node): names[switch] for end, switch in found}
 
 
-def find_unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
+def find_ports_without_lldp(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
     """Return the ports of which LLDP did not show the switch."""
     return tuple(
         Unheard(end.node, end.rail, netdev.name if netdev is not None else "", why)

@@ -17,7 +17,7 @@ from ..._model.intent.intent import Fabric, Select
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import Hca, NodeHcas, Port
 from . import bonds
-from .layouts import Seats, address_of, number_rails
+from .layouts import HcasByNode, address_of, number_rails
 
 #: of the subnet managers that nodes tell of, in the words of a finding
 _MOST = 8
@@ -199,7 +199,7 @@ def _merge_manager_pairs(of_managers: typing.Sequence[Pairs]) -> Pairs:
     return tuple(chosen.values())
 
 
-def _build_membership(fabric: Fabric, guids: tuple[str, ...], chosen: Group, possible: Seats) -> Membership:
+def _build_membership(fabric: Fabric, guids: tuple[str, ...], chosen: Group, possible: HcasByNode) -> Membership:
     """Return the members of a fabric, each with its rail.
 
     :param guids: GUIDs of the subnet managers; empty on Ethernet

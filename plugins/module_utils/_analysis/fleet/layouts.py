@@ -12,7 +12,7 @@ import typing
 from ..._model.node.hca import Hca
 
 #: HCAs of each node
-Seats = typing.Mapping[str, typing.Sequence[Hca]]
+HcasByNode = typing.Mapping[str, typing.Sequence[Hca]]
 
 
 def group_families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> dict[str, tuple[str, ...]]:
@@ -38,7 +38,7 @@ def group_families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> dict[
     return {names[0]: tuple(names) for names in nodes.values()}
 
 
-def number_rails(members: Seats, possible: Seats, count: int) -> dict[tuple[str, str], int]:
+def number_rails(members: HcasByNode, possible: HcasByNode, count: int) -> dict[tuple[str, str], int]:
     """Return the rail of each member, by node and name of the HCA.
 
     Nodes of one layout have their HCAs at the same PCI addresses. A missing HCA then leaves a gap and does not shift
@@ -60,7 +60,11 @@ def number_rails(members: Seats, possible: Seats, count: int) -> dict[tuple[str,
 
 
 def _of_group(
-    group: typing.Sequence[str], members: Seats, possible: Seats, count: int, devices: typing.Mapping[str, str]
+    group: typing.Sequence[str],
+    members: HcasByNode,
+    possible: HcasByNode,
+    count: int,
+    devices: typing.Mapping[str, str],
 ) -> dict[tuple[str, str], int]:
     """Return the rail of each member of a group of nodes with the same layout, by node and name of the HCA.
 
@@ -83,7 +87,7 @@ def _of_group(
 
 
 def _find_shared_hca_names(
-    key: typing.Callable[[Hca], str], group: typing.Sequence[str], seats: Seats, count: int
+    key: typing.Callable[[Hca], str], group: typing.Sequence[str], seats: HcasByNode, count: int
 ) -> set[str]:
     """Return the names of all HCAs of a group of nodes, if they form a small common set. Return an empty set if there
     are more than ``count`` names, if a name occurs twice on a node, or if an HCA has no name.
@@ -97,7 +101,7 @@ def _find_shared_hca_names(
     return together if tells else set()
 
 
-def _collect_devices(group: typing.Sequence[str], seats: Seats) -> dict[str, str]:
+def _collect_devices(group: typing.Sequence[str], seats: HcasByNode) -> dict[str, str]:
     """Return the RDMA device at each PCI address. The result is empty if two nodes have different devices at an
     address, because a missing HCA shifts the numbers that the kernel assigns.
     """

@@ -48,12 +48,12 @@ class ReadinessCache:
         turns = _Counted(world)
         of_nodes = [getattr(world, name) or {} for name in OF_NODES]
         return tuple(
-            self._one(number, target, name, world, turns, of_nodes)
+            self._judge_node_cached(number, target, name, world, turns, of_nodes)
             for number, target in enumerate(self._targets)
             for name in target.nodes
         )
 
-    def _one(
+    def _judge_node_cached(
         self,
         number: int,
         target: Target,

@@ -138,7 +138,7 @@ def _judge_state(
 ) -> Judgement:
     name = node.name
     if not state.interfaces:
-        return _daemon(
+        return _add_daemon_state(
             _make_waiting_judgement(
                 target,
                 name,
@@ -173,11 +173,11 @@ def _judge_state(
         detail = (
             f"the config daemon works (syncStatus {state.sync_status or 'not set'}){_describe_node_readiness(node)}"
         )
-        return _daemon(_make_waiting_judgement(target, name, detail, "", matched), node, world, "sync_stuck")
+        return _add_daemon_state(_make_waiting_judgement(target, name, detail, "", matched), node, world, "sync_stuck")
     missing = describe_unmade(state, matched)
     if missing:
         detail = f"syncStatus is Succeeded, but it is older than the policy: {missing}{_describe_node_readiness(node)}"
-        return _daemon(_make_waiting_judgement(target, name, detail, "", matched), node, world, "sync_stuck")
+        return _add_daemon_state(_make_waiting_judgement(target, name, detail, "", matched), node, world, "sync_stuck")
     return _judge_offer(target, node, policy, matched, world)
 
 
@@ -201,7 +201,7 @@ def _describe_node_readiness(node: ClusterNode) -> str:
     return "" if node.ready else f"; the node is NotReady: {node.not_ready or 'no reason given'}"
 
 
-def _daemon(judgement: Judgement, node: ClusterNode, world: ClusterState, suspect: str) -> Judgement:
+def _add_daemon_state(judgement: Judgement, node: ClusterNode, world: ClusterState, suspect: str) -> Judgement:
     """Return the judgment with the state of the config daemon added, since the node waits for it.
 
     :param suspect: suspect state of the node unless the daemon's state is the cause

@@ -184,7 +184,7 @@ def _list_pairs(leaves: Leaves) -> list[list[tuple[str, ...]]]:
     return turns
 
 
-def announce(leaves: Leaves, rails: int, gpus: int = 2) -> Announcement:
+def count_planned_tests(leaves: Leaves, rails: int, gpus: int = 2) -> Announcement:
     """Count the tests of a collective before any of them runs.
 
     :param leaves: nodes by leaf
@@ -197,7 +197,7 @@ def announce(leaves: Leaves, rails: int, gpus: int = 2) -> Announcement:
     return Announcement(tests, sum(len(step.rounds) for step in steps), count_most_tests(nodes, len(leaves), rails, 1))
 
 
-class Climb:
+class CollectiveTests:
     """The sequence of the tests of a collective, from one node up to all. It returns the tests of each round and takes
     their results, step by step. If a step is slow, it halves the slow groups to find their slow members.
 
@@ -300,7 +300,7 @@ class Climb:
         inside of a node.
         """
         if self._again or self._step is None or self._step.kind == "one node":
-            self._confirm()
+            self._schedule_confirmation()
             return
         suspects = dict.fromkeys(node for turn in self._slow for group in turn for node in group.nodes)
         self._halving = Halving(
@@ -320,9 +320,9 @@ class Climb:
                 ]
             )
             self._leave_out(node for _rail, nodes in named.undecided for node in nodes)
-        self._confirm()
+        self._schedule_confirmation()
 
-    def _confirm(self) -> None:
+    def _schedule_confirmation(self) -> None:
         """Schedule the slow groups of the step again, without the nodes that were found to be slow."""
         self._again += 1
         turns = []

@@ -54,12 +54,16 @@ class LostPairs:
             for end in pair:
                 self._row[end] = {**dict.fromkeys(pair - {end}, self._step), **self._row[end]}
                 self._lost[end] |= pair - {end}
-        against = {end: self._against(partners) for end, partners in sorted(self._row.items()) if end not in self.out}
+        against = {
+            end: self._list_accusing_partners(partners)
+            for end, partners in sorted(self._row.items())
+            if end not in self.out
+        }
         found = {end: nodes for end, nodes in against.items() if len(nodes) >= PARTNERS}
         self.out.update(found)
         return tuple(found)
 
-    def _against(self, partners: typing.Mapping[End, int]) -> tuple[str, ...]:
+    def _list_accusing_partners(self, partners: typing.Mapping[End, int]) -> tuple[str, ...]:
         """Return the nodes of the partners whose failed pairs count against an end. A partner counts if it is reliable,
         and if it has passed with another end since its failure with this one.
 
@@ -70,12 +74,12 @@ class LostPairs:
                 {
                     partner[1]
                     for partner, step in partners.items()
-                    if self._last.get(partner, 0) > step and self._vouches(partner)
+                    if self._last.get(partner, 0) > step and self._is_reliable_partner(partner)
                 }
             )
         )
 
-    def _vouches(self, partner: End) -> bool:
+    def _is_reliable_partner(self, partner: End) -> bool:
         return partner not in self.out and len(self._passed[partner]) >= _VOUCHES * len(
             self._lost[partner] - set(self.out)
         )

@@ -78,16 +78,16 @@ class OccupiedLinks:
 
     def fits(self, test: Test, way: Way) -> bool:
         free = self.free(test[0]) and self.free(test[1]) and not any(link in self._links for link in way)
-        return free and not any(place in self._crossed for place in self._crosses(way))
+        return free and not any(place in self._crossed for place in self._iterate_leaf_crossings(way))
 
     def add(self, test: Test, way: Way) -> None:
         self._ends.update(test)
         # of what stands for many links nobody knows how many flows share one
         self._links.update(link for link in way if not self._ways.directions[link].between)
-        self._crossed.update(self._crosses(way))
+        self._crossed.update(self._iterate_leaf_crossings(way))
         self.tests.append(test)
 
-    def _crosses(self, way: Way) -> typing.Iterator[tuple[str, bool]]:
+    def _iterate_leaf_crossings(self, way: Way) -> typing.Iterator[tuple[str, bool]]:
         """Yield each leaf that a flow exits (False) and enters (True). Only one flow of a turn may do so, since the
         switches may send two flows over the same link by their hash. The result is empty if the link of each flow is
         known.

@@ -115,7 +115,9 @@ class Evidence:
     known: bool = True
 
 
-def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None) -> Evidence:
+def locate_slow_links(
+    ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None
+) -> Evidence:
     """Return the conclusions from the readings. Readings of tests whose path is unknown are left out.
 
     :param floor_share: share of the rate of its slowest link that a path should carry at least. If the usual rate of a

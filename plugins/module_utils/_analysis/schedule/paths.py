@@ -256,21 +256,21 @@ class PathTable:
         """Return the numbers of the directions that a packet takes from one end to another, or None if the path is
         unknown. In that case ``why_not`` returns the reason.
         """
-        found = self._way(source, target)
+        found = self._find_way(source, target)
         return None if isinstance(found, str) else found
 
     def why_not(self, source: int, target: int) -> str:
         """Return why the path from one end to another is unknown; empty if it is known."""
-        found = self._way(source, target)
+        found = self._find_way(source, target)
         return found if isinstance(found, str) else ""
 
-    def _way(self, source: int, target: int) -> typing.Union[Way, str]:
+    def _find_way(self, source: int, target: int) -> typing.Union[Way, str]:
         found = self._ways.get((source, target))
         if found is None:
-            found = self._ways[source, target] = self._walk(source, target)
+            found = self._ways[source, target] = self._compute_way(source, target)
         return found
 
-    def _walk(self, source: int, target: int) -> typing.Union[Way, str]:
+    def _compute_way(self, source: int, target: int) -> typing.Union[Way, str]:
         near, far = self.leaf(source), self.leaf(target)
         if near is None or far is None or not self.spread:
             return self._by_tables(source, target)

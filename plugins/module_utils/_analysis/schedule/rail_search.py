@@ -125,7 +125,7 @@ class RailSearch:
     def next(self) -> list[RailTrial]:
         """Return the tests of the next round. The result is empty if the search is done."""
         self._asked = {}
-        while not self._asked and (self._waiting or self._begin()):
+        while not self._asked and (self._waiting or self._begin_group_test()):
             taken: set[str] = set()
             left = []
             for job in self._waiting:
@@ -137,7 +137,7 @@ class RailSearch:
                     self._asked[RailTrial(self.rail, job.kind, members, job.suspects)] = job
             self._waiting = left
             if not self._asked:
-                self._unlock()
+                self._unlock_waiting_tests()
         return list(self._asked)
 
     def take(self, results: typing.Mapping[RailTrial, typing.Optional[bool]]) -> None:
@@ -148,7 +148,7 @@ class RailSearch:
             result = results.get(trial)
             job.silent = job.silent or result is None
             if result:
-                self._clear(trial.nodes)
+                self._record_fast_nodes(trial.nodes)
             getattr(self, f"_take_{job.kind}")(job, bool(result))
         for key, sample in self._samples.items():
             if sample.open:
@@ -157,7 +157,7 @@ class RailSearch:
 
     # rounds
 
-    def _begin(self) -> bool:
+    def _begin_group_test(self) -> bool:
         """Schedule a test of the group: first of the complete group, later without the ports, leaves and uplinks that
         were found to be slow. Return False if the search is done, because nothing new was found to be slow since the
         last such test.
@@ -169,10 +169,10 @@ class RailSearch:
             return False
         self._named_before, self._slow_parts = named, {}
         self._group = part = _Part(tuple(self._active))
-        self._waiting = [_Job("part", part.nodes, self._leaf(part.nodes), part)]
+        self._waiting = [_Job("part", part.nodes, self._find_common_leaf(part.nodes), part)]
         return True
 
-    def _leaf(self, nodes: typing.Iterable[str]) -> str:
+    def _find_common_leaf(self, nodes: typing.Iterable[str]) -> str:
         leaves = {self._leaf_of[node] for node in nodes}
         return leaves.pop() if len(leaves) == 1 else ""
 
@@ -204,7 +204,7 @@ class RailSearch:
         job.used |= {other, self._leaf_of[other]}
         return (*job.suspects, other)
 
-    def _unlock(self) -> None:
+    def _unlock_waiting_tests(self) -> None:
         """Find a fast partner for each test that waits for one, by tests with other leaves or by further pairs. Give up
         a test for which there is no partner.
         """
@@ -226,7 +226,7 @@ class RailSearch:
                 self._try_pairs(leaf, members)
         waiting = any(job.kind == "leaf" for job in self._waiting)
         if waiting and not self._outside and self._met < MEETINGS:
-            self._meet()
+            self._schedule_leaf_pairs()
         elif waiting and not singles:
             self._give_up("leaf")
 
@@ -251,7 +251,7 @@ class RailSearch:
         self._samples[key] = _Sample(tuple(members), len(pairs), bool(pairs))
         self._waiting += [_Job("pair", pair, key) for pair in pairs]
 
-    def _meet(self) -> None:
+    def _schedule_leaf_pairs(self) -> None:
         """Schedule tests of pairs of leaves, with all nodes of both leaves, to find leaves whose uplinks are fast."""
         leaves = list(dict.fromkeys(self._leaf_of[node] for node in self._active))
         turns = list(rounds(leaves))
@@ -261,7 +261,7 @@ class RailSearch:
 
     # results
 
-    def _clear(self, nodes: typing.Sequence[str]) -> None:
+    def _record_fast_nodes(self, nodes: typing.Sequence[str]) -> None:
         self._fast.update(dict.fromkeys(nodes))
         leaves = dict.fromkeys(self._leaf_of[node] for node in nodes)
         if len(leaves) > 1:
@@ -271,13 +271,13 @@ class RailSearch:
         part = job.part or _Part(job.suspects)
         part.fast = fast
         if fast:
-            self._resolve(part)
+            self._resolve_parent_part(part)
         elif part.again:
             self.undecided.append(part.nodes)
-        elif not self._is_hopeless(job.leaf):
-            self._halve(part, job.leaf)
+        elif not self._note_slow_part(job.leaf):
+            self._split_part(part, job.leaf)
 
-    def _is_hopeless(self, leaf: str) -> bool:
+    def _note_slow_part(self, leaf: str) -> bool:
         """Count a slow part. If too many parts of the leaf or of the rail were slow and no node is known to be fast,
         schedule pairs of nodes and return True.
 
@@ -295,7 +295,7 @@ class RailSearch:
                 return self._samples[key].open
         return False
 
-    def _halve(self, part: _Part, leaf: str) -> None:
+    def _split_part(self, part: _Part, leaf: str) -> None:
         if leaf:
             middle = (len(part.nodes) + 1) // 2
             split = part.nodes[:middle], part.nodes[middle:]
@@ -308,25 +308,25 @@ class RailSearch:
             )
         part.halves = tuple(_Part(nodes, part) for nodes in split)
         for half in part.halves:
-            own = self._leaf(half.nodes)
+            own = self._find_common_leaf(half.nodes)
             if own and (all(node in self._fast for node in half.nodes) or (not leaf and len(half.nodes) == 1)):
                 # known already; or nobody else of its leaf is here, so that nothing can be slow within
                 half.fast = True
             else:
                 self._waiting.append(_Job("part" if len(half.nodes) > 1 else "single", half.nodes, own, half))
-        self._between(part)
+        self._test_links_between_halves(part)
 
-    def _resolve(self, part: _Part) -> None:
+    def _resolve_parent_part(self, part: _Part) -> None:
         if part.parent is not None:
-            self._between(part.parent)
+            self._test_links_between_halves(part.parent)
 
-    def _between(self, part: _Part) -> None:
+    def _test_links_between_halves(self, part: _Part) -> None:
         """Schedule tests of the links between the halves of a slow part if both halves are fast. A part on one leaf is
         tested once more as a whole. Otherwise the uplinks of its leaves are tested.
         """
         if not part.halves or not all(half.fast for half in part.halves):
             return
-        leaf = self._leaf(part.nodes)
+        leaf = self._find_common_leaf(part.nodes)
         suspects = dict.fromkeys(self._leaf_of[node] for node in part.nodes) if not leaf else {}
         waiting = {job.leaf for job in (*self._waiting, *self._asked.values()) if job.kind == "leaf"}
         if leaf:
@@ -348,7 +348,7 @@ class RailSearch:
         job.slow += not fast
         if fast:
             part.fast = True
-            self._resolve(part)
+            self._resolve_parent_part(part)
         elif job.slow < TWICE:
             self._waiting.append(job)
         else:
@@ -375,7 +375,7 @@ class RailSearch:
             # somebody is fast: halve what was put off, beside it
             sample.open = False
             self._waiting = [waiting for waiting in self._waiting if waiting.kind != "pair" or waiting.leaf != job.leaf]
-            self._halve(_Part(sample.members, fast=False), self._leaf(sample.members))
+            self._split_part(_Part(sample.members, fast=False), self._find_common_leaf(sample.members))
         elif sample.open and not sample.pending:
             sample.open = False
             if job.leaf:

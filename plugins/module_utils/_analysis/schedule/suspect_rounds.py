@@ -26,7 +26,7 @@ _WORTH = 4.0
 _LOOKS = 400
 
 
-class Narrowing:
+class SuspectRoundPlanner:
     """A planner of the rounds that follow the first ones and narrow down the suspected links. It limits the number of
     tests of each link, so that the rounds end.
     """
@@ -46,7 +46,7 @@ class Narrowing:
         if self._made == MOST_ROUNDS:
             return None
         self._made += 1
-        targets = self._targets(evidence)
+        targets = self._list_suspect_directions(evidence)
         turns = []
         asked: set[Test] = set()
         done: set[int] = set()
@@ -56,29 +56,29 @@ class Narrowing:
                 # one reading more says little
                 asked.clear()
                 done = set() if turn % 2 == 0 else done
-            self._again(evidence, taken, asked)
+            self._repeat_doubtful_tests(evidence, taken, asked)
             for number in targets:
-                if number not in done and self._look(number, evidence, taken, asked):
+                if number not in done and self._add_direction_test(number, evidence, taken, asked):
                     done.add(number)
             if not evidence.known and taken.tests:
-                self._fill(evidence, taken, asked)
+                self._fill_idle_ends(evidence, taken, asked)
             if taken.tests:
                 turns.append(tuple(taken.tests))
         return Round("suspects, over ways that are otherwise good", tuple(turns)) if turns else None
 
-    def _targets(self, evidence: Evidence) -> list[int]:
+    def _list_suspect_directions(self, evidence: Evidence) -> list[int]:
         """Return the directions on slow paths that are neither known to be good nor known to be slow. Those with the
         fewest other candidates come first.
         """
         rank: dict[int, int] = {}
         for test, numbers in evidence.candidates.items():
-            if self._told(evidence.measured[test], evidence):
+            if self._is_certainly_slow(evidence.measured[test], evidence):
                 for number in numbers:
                     rank[number] = min(rank.get(number, len(numbers)), len(numbers))
         for number in {
             number
             for item in evidence.measured.values()
-            if item.slow and self._told(item, evidence)
+            if item.slow and self._is_certainly_slow(item, evidence)
             for number in item.way
         }:
             # hidden by a link that was found: it was on no good way yet
@@ -90,12 +90,12 @@ class Narrowing:
         direction = self._ways.directions[number]
         return direction.source in evidence.switches or direction.target in evidence.switches
 
-    def _told(self, item: Measured, evidence: Evidence) -> bool:
+    def _is_certainly_slow(self, item: Measured, evidence: Evidence) -> bool:
         """Return whether a path is slow with enough certainty, compared with the noise, to test each of its links."""
         count = len(item.shares)
         return evidence.noise <= NOISY or (count > 1 and 1 - item.share >= _WORTH * evidence.noise / count**0.5)
 
-    def _again(self, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> None:
+    def _repeat_doubtful_tests(self, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> None:
         """Add repetitions of tests that are not certain yet: slow paths that were measured once, slow paths that may be
         noise, and slow paths whose links are all good.
 
@@ -106,13 +106,13 @@ class Narrowing:
             item = evidence.measured[test]
             count = len(item.shares)
             if count < _READINGS and (
-                count < 2 or not numbers or not self._told(item, evidence) or test in evidence.doubtful
+                count < 2 or not numbers or not self._is_certainly_slow(item, evidence) or test in evidence.doubtful
             ):
-                self._add(test, evidence, taken, asked)
+                self._add_test_if_free(test, evidence, taken, asked)
         for test in evidence.again:
-            self._add(test, evidence, taken, asked)
+            self._add_test_if_free(test, evidence, taken, asked)
 
-    def _fill(self, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> None:
+    def _fill_idle_ends(self, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> None:
         """Add repetitions of the tests with the fewest readings, for ends that are idle in this round. With few
         readings, neither the noise nor the usual rate can be estimated.
 
@@ -120,15 +120,15 @@ class Narrowing:
         :param asked: tests of the round
         """
         for item in sorted(evidence.measured.values(), key=lambda item: len(item.shares)):
-            self._add(item.test, evidence, taken, asked)
+            self._add_test_if_free(item.test, evidence, taken, asked)
 
-    def _add(self, test: Test, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> None:
+    def _add_test_if_free(self, test: Test, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> None:
         way = evidence.measured[test].way
         if test not in asked and taken.fits(test, way):
             taken.add(test, way)
             asked.add(test)
 
-    def _look(self, number: int, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> bool:
+    def _add_direction_test(self, number: int, evidence: Evidence, taken: OccupiedLinks, asked: set[Test]) -> bool:
         """Add a test of one direction over a path that is otherwise good, or else over a path without some of the other
         candidates. Return whether a test was added.
 

@@ -26,7 +26,7 @@ from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import carries_rdma, is_infiniband, list_rails
 from ..._model.measurement.bandwidth import BandwidthFacts, PairLayers, PairResult, RoundPlan
 from ..._model.run.findings import UNKNOWN, Finding
-from .ethernet import describe_pinned, report_unheard
+from .ethernet import describe_pinned, report_ports_without_lldp
 from .facts import Facts, find_limits, find_membership, find_rates, locate_ends
 from .latency import check_latencies
 from .layers import check_layers
@@ -214,4 +214,6 @@ def _report_unheard(fabric: Fabric, facts: Facts, covered: bool) -> list[Finding
     """
     if is_infiniband(fabric) or not carries_rdma(fabric):
         return []
-    return report_unheard("bandwidth.coverage", fabric, find_membership(fabric, facts), facts.neighbours, covered)
+    return report_ports_without_lldp(
+        "bandwidth.coverage", fabric, find_membership(fabric, facts), facts.neighbours, covered
+    )

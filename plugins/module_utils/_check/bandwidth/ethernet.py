@@ -10,7 +10,7 @@ import collections
 import statistics
 import typing
 
-from ..._analysis.fleet.ethernet_ways import HOW, Neighbours, find_unheard_ports
+from ..._analysis.fleet.ethernet_ways import HOW, Neighbours, find_ports_without_lldp
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.routes import listed
 from ..._analysis.schedule.flows import compute_flow_label, compute_udp_port, not_of_label
@@ -64,7 +64,7 @@ def describe_pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[Pair
     )
 
 
-def report_unheard(
+def report_ports_without_lldp(
     check: str, fabric: Fabric, membership: Membership, neighbours: Neighbours, covered: bool
 ) -> list[Finding]:
     """Report all ports for which LLDP did not show the switch, in one warning. The list is empty if the switch of each
@@ -77,7 +77,7 @@ def report_unheard(
     :param neighbours: LLDP neighbors of each node
     :param covered: whether the rounds were planned to use each link, based on the LLDP of the other ports
     """
-    found = find_unheard_ports(membership, neighbours)
+    found = find_ports_without_lldp(membership, neighbours)
     if not found:
         return []
     count = sum(map(len, membership.members.values()))

@@ -80,7 +80,7 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
     steps = [_drop_doubtful_figure(ground, pair, step) for step in pair.steps]
     least = bound(_as_pair(pair, steps[-1]))
     measured, expected = "; ".join(map(_describe_layer_step, steps)), _describe_expected_rates(least)
-    lost, before, at = loser(least, steps, _compute_wanted_rate(ground))
+    lost, before, at = find_loss(least, steps, _compute_wanted_rate(ground))
     missing = [step for step in steps if step.average_gbps is None and not step.absent]
     unseen = "".join(f" {STEPS[step.layer]} could not be measured: {step.why}." for step in missing)
     known = _describe_known_ends(lost or [step.layer for step in steps if not step.absent], steps, hcas)
@@ -150,7 +150,7 @@ def _compute_wanted_rate(ground: PairLimits) -> float:
     return ground.ways * limit / 1000 if limit else math.inf
 
 
-def loser(least: typing.Optional[float], steps: typing.Iterable[LayerStep], wanted: float = math.inf) -> Loss:
+def find_loss(least: typing.Optional[float], steps: typing.Iterable[LayerStep], wanted: float = math.inf) -> Loss:
     """Find the first step at which the bandwidth drops. Return the layers that may cause it, the rate in Gb/s with
     which the step was compared, and the step. If there is no drop, return an empty list and twice None.
 

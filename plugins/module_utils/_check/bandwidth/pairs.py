@@ -204,7 +204,7 @@ def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Bes
     return best is None or best.average < floor or (pair.queue_pairs or 1) < best.queue_pairs
 
 
-def _same_way(ground: PairLimits, pair: PairResult) -> bool:
+def _uses_one_path(ground: PairLimits, pair: PairResult) -> bool:
     """Return whether all queue pairs of a pair take the same path, which is so on InfiniBand. Ethernet switches choose
     a link for each queue pair, unless a flow label makes all of them one flow.
     """
@@ -223,7 +223,7 @@ def _check_proven(
     :param explained: whether the number of queue pairs explains the low figure
     :raises ValueError: the pair was not measured with more queue pairs
     """
-    found, same = pair.wider, _same_way(ground, pair)
+    found, same = pair.wider, _uses_one_path(ground, pair)
     if found is None:
         raise ValueError(f"{subject} was not measured with more queue pairs")
     few, many = (
@@ -400,7 +400,7 @@ def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: fl
             pair,
             average,
             expected,
-            _few_explain(ground, pair, best) and _same_way(ground, pair),
+            _few_explain(ground, pair, best) and _uses_one_path(ground, pair),
         )
     remedy = "See bandwidth.suspect for the end at fault."
     if ground.kind(pair)[1] is not None:

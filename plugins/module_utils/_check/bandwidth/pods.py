@@ -14,7 +14,7 @@ from ..._analysis.controllers.image_pull import explain, of_pods
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import carries_rdma, list_rails, moves
+from ..._model.intent.profiles import carries_rdma, is_interface_moved, list_rails
 from ..._model.measurement.bandwidth import BandwidthFacts, End, RdmaPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
@@ -62,7 +62,7 @@ def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -
     rails = {member.hca.pci.address: member.rail for member in membership.members.get(pod.node, ()) if member.hca.pci}
     function = pod.physical_function or pod.pci
     # a function that a pod gets as a whole is the HCA itself
-    only = len(list_rails(fabric)) == 1 and not (pod.physical_function or (moves(fabric) and pod.pci))
+    only = len(list_rails(fabric)) == 1 and not (pod.physical_function or (is_interface_moved(fabric) and pod.pci))
     if not rails or only or rails.get(function or "") == pod.rail:
         return ""
     mine = ", ".join(address for address, number in rails.items() if number == pod.rail) or "none known"

@@ -93,7 +93,7 @@ class Counted:
         """Return the finding that compares the routing in the intent with the uplinks that the tests used."""
         return check_routing(self._fabric, self._ways, self._pairs)
 
-    def of_test(self, test: Test) -> CounterEvidence:
+    def describe_test(self, test: Test) -> CounterEvidence:
         """Describe the counters of the ports on the path of a test. The result is empty if the test was not measured
         with counters.
 
@@ -131,7 +131,7 @@ class Counted:
             " ".join(words), next((remedy for remedy in (errors[1], self._find_remedy(slower), waits[1]) if remedy), "")
         )
 
-    def _name(self, port: PortGrowth) -> str:
+    def _name_port(self, port: PortGrowth) -> str:
         """Return the name of a port, with the other end of its link if it is known."""
         at = (port.guid, port.port)
         if at not in self._links:
@@ -151,11 +151,12 @@ class Counted:
             )
         )
         said = [
-            f"{self._name(port)}: {', '.join(f'{name} +{port.grown[name]}' for name in names)}" for port, names in found
+            f"{self._name_port(port)}: {', '.join(f'{name} +{port.grown[name]}' for name in names)}"
+            for port, names in found
         ]
         more = f" and {len(said) - _MOST} more" if len(said) > _MOST else ""
         port, names = found[0]
-        name = self._name(port)
+        name = self._name_port(port)
         if any(one in _OF_LINK for one in names):
             remedy = (
                 f"Clean and seat the cable at {name} at both ends, then swap it; if the errors stay, it is the port."
@@ -177,7 +178,7 @@ class Counted:
         )[:_MOST]
         if not found:
             return [], ""
-        said = [f"{self._name(port)} +{rise}, {rise / total:.0%} of all" for rise, port in found]
+        said = [f"{self._name_port(port)} +{rise}, {rise / total:.0%} of all" for rise, port in found]
         text = (
             f"Ports that had data and could not send it (ticks of PortXmitWait): {'; '.join(said)}. What such a port"
             " waits for is behind it."
@@ -185,8 +186,8 @@ class Counted:
         return (
             [text],
             (
-                f"Look behind {self._name(found[0][1])}: the port at the other end of that link took too little, or a"
-                " port further on did."
+                f"Look behind {self._name_port(found[0][1])}: the port at the other end of that link took too little,"
+                " or a port further on did."
             ),
         )
 
@@ -256,19 +257,19 @@ class Counted:
         without a wait counter.
         """
         words = []
-        unread = [f"{self._name(port)} ({port.why})" for port in pair.ports if port.why]
+        unread = [f"{self._name_port(port)} ({port.why})" for port in pair.ports if port.why]
         cleared = [
-            self._name(port)
+            self._name_port(port)
             for port in pair.ports
             if any(name in (*_ERRORS, XMIT_WAIT, XMIT_DATA) for name in port.cleared)
         ]
         stuck = [
-            f"{self._name(port)} {', '.join(its)}"
+            f"{self._name_port(port)} {', '.join(its)}"
             for port in pair.ports
             for its in [[one for one in port.stuck if one in (*_ERRORS, XMIT_WAIT)]]
             if its
         ]
-        mute = [self._name(port) for port in pair.ports if not port.why and XMIT_WAIT in port.lacking]
+        mute = [self._name_port(port) for port in pair.ports if not port.why and XMIT_WAIT in port.lacking]
         if unread:
             words.append(f"Not read, so not known: {listed(unread, '; ')}.")
         if cleared:

@@ -13,7 +13,7 @@ from ..._analysis.bandwidth.floors import PairLimits
 from ..._analysis.fleet.hca_locations import find_topology_with_source
 from ..._analysis.fleet.routes import find_paths
 from ..._analysis.schedule.layers import chosen, every
-from ..._analysis.schedule.localization import Evidence, weigh
+from ..._analysis.schedule.localization import Evidence, locate_slow_links
 from ..._analysis.schedule.paths import PathTable
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import BandwidthFacts, End, PairResult, RdmaPod
@@ -114,7 +114,7 @@ def collect_evidence_within(
     :param figures: for each pair, whether its bandwidth is a valid measurement
     """
     measured = [ground.best_of(pair) for pair, figure in zip(pairs, figures) if figure]
-    return weigh(
+    return locate_slow_links(
         ways, list_readings(ways, measured), compute_least_share(ways, measured, lambda pair: ground.floor(pair)[0])
     )
 

@@ -84,7 +84,7 @@ def check_slow_links(
     """
     if not evidence.measured:
         return [report_unmeasured(fabric, "link", _EXPECTED)]
-    known = _Known(fabric, ways, evidence, where, rates, counted)
+    known = _SlowLinkReporter(fabric, ways, evidence, where, rates, counted)
     flows = ethernet.report_between_leaves(fabric, ways, evidence, pairs, _EXPECTED)
     findings = [*known.switches(), *known.links(), *flows, *known.sets(), *known.pairs(), *known.doubtful()]
     if findings:
@@ -96,7 +96,7 @@ def check_slow_links(
     return [ok("bandwidth.suspect", fabric.name, text, _EXPECTED)]
 
 
-class _Known:
+class _SlowLinkReporter:
     """The conclusions about slow links, with methods that turn them into findings."""
 
     def __init__(
@@ -112,7 +112,7 @@ class _Known:
         self._fabric, self._ways, self._evidence, self._where = fabric, ways, evidence, where
         self._rates = {(found.rail, node): found for (node, _address), found in rates.items()}
 
-    def _finding(self, subject: str, measured: str, why: str, remedy: str) -> Finding:
+    def _build_suspect_finding(self, subject: str, measured: str, why: str, remedy: str) -> Finding:
         return Finding("bandwidth.suspect", f"{self._fabric.name} {subject}", FAIL, measured, _EXPECTED, why, remedy)
 
     def switches(self) -> typing.Iterator[Finding]:
@@ -121,7 +121,7 @@ class _Known:
             shares = [
                 item.share
                 for item in self._evidence.measured.values()
-                if item.slow and any(guid in self._ends(number) for number in item.way)
+                if item.slow and any(guid in self._list_direction_ends(number) for number in item.way)
             ]
             measured = (
                 f"ways over it carry {min(shares, default=0):.0%} to {max(shares, default=0):.0%} of what is usual"
@@ -135,7 +135,7 @@ class _Known:
                 " iblinkinfo."
             )
             remedy = ethernet.describe_switch_step(name) if self._ways.hashed else remedy
-            yield self._finding(f"switch {name}", measured, why, remedy)
+            yield self._build_suspect_finding(f"switch {name}", measured, why, remedy)
 
     def links(self) -> typing.Iterator[Finding]:
         slow = self._evidence.slow
@@ -152,8 +152,10 @@ class _Known:
             first = min(number, back, key=lambda one: self._ways.directions[one].source in self._ways.switches)
             name = self._ways.name(first).replace(" to ", " <-> ", 1) if both else self._ways.name(number)
             counted = self._by_counters({number}) if self._ways.directions[number].between else CounterEvidence()
-            why = f"Each way over it is slow. {self._told(number)} {counted.text}".strip()
-            yield self._finding(name, f"carries {shares} of what is usual", why, counted.remedy or self._step(number))
+            why = f"Each way over it is slow. {self._describe_cable_hca(number)} {counted.text}".strip()
+            yield self._build_suspect_finding(
+                name, f"carries {shares} of what is usual", why, counted.remedy or self._suggest_remedy(number)
+            )
 
     def sets(self) -> typing.Iterator[Finding]:
         for numbers in self._evidence.sets:
@@ -170,7 +172,9 @@ class _Known:
             )
             remedy = ethernet.set_step() if self._ways.hashed else remedy
             counted = self._by_counters(numbers)
-            yield self._finding(names, measured, f"{why} {counted.text}".strip(), counted.remedy or remedy)
+            yield self._build_suspect_finding(
+                names, measured, f"{why} {counted.text}".strip(), counted.remedy or remedy
+            )
 
     def pairs(self) -> typing.Iterator[Finding]:
         for source, target in self._evidence.pairs:
@@ -185,17 +189,20 @@ class _Known:
                 f" {other.lid} and look at its counters."
             )
             remedy = ethernet.pair_step(self._ways, (source, target)) if self._ways.hashed else remedy
-            counted = self._counted.of_test((source, target)) if self._counted else CounterEvidence()
+            counted = self._counted.describe_test((source, target)) if self._counted else CounterEvidence()
             measured = f"carries {item.share:.0%} of what is usual"
-            yield self._finding(
-                self._named((source, target)), measured, f"{why} {counted.text}".strip(), counted.remedy or remedy
+            yield self._build_suspect_finding(
+                self._format_test_ends((source, target)),
+                measured,
+                f"{why} {counted.text}".strip(),
+                counted.remedy or remedy,
             )
 
     def doubtful(self) -> typing.Iterator[Finding]:
         tests = self._evidence.doubtful
         if not tests:
             return
-        names = [self._named(test) for test in tests]
+        names = [self._format_test_ends(test) for test in tests]
         why = f"These were slow, and were not measured often enough to say why: {listed(names, ', ')}."
         subject, measured = f"{self._fabric.name} further ways", f"{len(tests)} are slow"
         yield Finding(
@@ -208,7 +215,7 @@ class _Known:
             "Correct what else is named, then run the stage again.",
         )
 
-    def _named(self, test: Test) -> str:
+    def _format_test_ends(self, test: Test) -> str:
         one, other = (self._ways.ends[end] for end in test)
         if one.rail == other.rail:
             return f"{one.node} -> {other.node} rail {one.rail}"
@@ -221,11 +228,11 @@ class _Known:
         """
         return self._counted.collect_of(numbers) if self._counted else CounterEvidence()
 
-    def _ends(self, number: int) -> tuple[str, str]:
+    def _list_direction_ends(self, number: int) -> tuple[str, str]:
         direction = self._ways.directions[number]
         return direction.source, direction.target
 
-    def _end(self, number: int) -> typing.Optional[End]:
+    def _find_cable_end(self, number: int) -> typing.Optional[End]:
         """Return the rail and the node at the cable to which a direction belongs, or None for a link between switches.
 
         :param number: number of the direction
@@ -233,13 +240,13 @@ class _Known:
         found = self._ways.end_of(number)
         return None if found is None else (found.rail, found.node)
 
-    def _told(self, number: int) -> str:
+    def _describe_cable_hca(self, number: int) -> str:
         """Describe the HCA at a slow cable and its PCIe link, as far as they are known. For a link between switches,
         report that the other links on the slow paths are good.
 
         :param number: number of a direction of the slow link
         """
-        end = self._end(number)
+        end = self._find_cable_end(number)
         if end is None:
             return "The other links of these ways are good elsewhere."
         words = []
@@ -255,8 +262,8 @@ class _Known:
             words.append(f"Its PCIe link is as fast as it can be ({pcie.trained}), so that does not explain it.")
         return " ".join(words)
 
-    def _step(self, number: int) -> str:
-        end = self._end(number)
+    def _suggest_remedy(self, number: int) -> str:
+        end = self._find_cable_end(number)
         if self._ways.directions[number].between:
             return (
                 "Look at the uplinks of both leaves with iblinkinfo and ibqueryerrors: one of them is slow, down, or"

@@ -35,7 +35,7 @@ from .course import Course, GroupFigure, key_of
 from .hardware import NodesHardware
 from .judge import spell_bytes
 from .surroundings import Surroundings, UsedHca
-from .trend import check_trend, summarize
+from .trend import check_trend, summarize_group_figures
 from .wanted import MOST_GPUS, pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged
@@ -147,7 +147,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         *_check_sizes(wanted, seen),
         *(_check_pod(fabric, node, pods.get(node)) for node in facts.nodes),
         *judged.findings,
-        *check_trend(summarize(fabric.name, judged.figures), facts.earlier),
+        *check_trend(summarize_group_figures(fabric.name, judged.figures), facts.earlier),
         *_report_without_leaf(wanted, fabric, facts, seen),
         *_check_ended(seen),
         _check_cleanup(seen),

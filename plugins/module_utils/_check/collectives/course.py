@@ -15,8 +15,8 @@ import typing
 from ..._analysis.schedule.collectives import (
     SMALL,
     SOAK,
-    Climb,
     CollectiveGroup,
+    CollectiveTests,
     Kind,
     Leaves,
     Repeat,
@@ -140,7 +140,7 @@ class Course:
         :raises ValueError: a node belongs to two leaves, or there is no rail
         """
         self.name, self._wanted, self._ground, self.leaves, self._seen = name, wanted, ground, leaves, seen
-        self._climb = Climb(leaves, sorted(ground.gpu_of_rail), wanted.gpus_per_node)
+        self._climb = CollectiveTests(leaves, sorted(ground.gpu_of_rail), wanted.gpus_per_node)
         self._leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}
         self._number = 0
         #: the figure of each node alone, and the slowest of them

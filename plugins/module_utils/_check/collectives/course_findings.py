@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.schedule.collectives import Climb, CollectiveGroup, Kind
+from ..._analysis.schedule.collectives import CollectiveGroup, CollectiveTests, Kind
 from ..._analysis.schedule.halving import Named
 from ..._model.base.text import folded
 from ..._model.measurement.collectives import ExpectedBusbw, TestName
@@ -37,7 +37,7 @@ _RAIL = (
 )
 
 
-def report_steps(name: TestName, climb: Climb, nodes: int) -> list[Finding]:
+def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Finding]:
     """Return a finding for each step of a collective: passed if a group of the step is proven, else unknown.
 
     :param name: name of the collective

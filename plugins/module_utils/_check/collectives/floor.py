@@ -210,7 +210,7 @@ def compute_node_bound_gbs(
     return node.bus_gbs if algorithm == node.algorithm == "ring" else None
 
 
-def expect(
+def compute_bandwidth_floor(
     collective: str,
     shape: Shape,
     rails_gbps: typing.Sequence[float],

@@ -22,7 +22,7 @@ from ..._model.measurement.collectives import (
 )
 from ..job.channels import name_hcas
 from .channel_verdicts import RequiredProof
-from .floor import Algorithm, Floor, NodeFigure, Shape, expect
+from .floor import Algorithm, Floor, NodeFigure, Shape, compute_bandwidth_floor
 from .surroundings import UsedHca
 
 
@@ -110,9 +110,11 @@ def plan_floor(
         # each group has a rail to itself, shared where there are more GPUs than rails; the figure is that of the
         # slowest
         share = min(slowest) * len(rails) / wanted.gpus_per_node
-        return expect(run.test, Shape(len(run.nodes), 1), [share], algorithm, None, wanted.share, library)
+        return compute_bandwidth_floor(
+            run.test, Shape(len(run.nodes), 1), [share], algorithm, None, wanted.share, library
+        )
     gpus = 1 if run.gpu is not None else wanted.gpus_per_node
-    return expect(
+    return compute_bandwidth_floor(
         run.test, Shape(len(run.nodes), gpus), slowest, algorithm, node if gpus > 1 else None, wanted.share, library
     )
 

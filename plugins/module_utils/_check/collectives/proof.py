@@ -110,7 +110,7 @@ def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
     if wanted.nodes > 1:
         if run.collective != EACH_TO_EACH:
             findings += [finding for communicator in own.communicators for finding in _report_leaving(communicator)]
-        findings += _find_rails(own, wanted)
+        findings += _check_rails_used(own, wanted)
     return Proof(verdicts, tuple(findings))
 
 
@@ -327,7 +327,7 @@ def _report_leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
         )
 
 
-def _find_rails(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Finding]:
+def _check_rails_used(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Finding]:
     """Yield a finding on each host: whether it uses all rails of the run.
 
     :param wanted: properties that the log must show

@@ -21,7 +21,7 @@ from .floor import spell_gbs
 MOST_DROP = 0.07
 
 
-def summarize(fabric: str, figures: typing.Iterable[GroupFigure]) -> tuple[StepFigures, ...]:
+def summarize_group_figures(fabric: str, figures: typing.Iterable[GroupFigure]) -> tuple[StepFigures, ...]:
     """Return the number, minimum, median and maximum of the bus bandwidths of the proven groups of each step. Groups
     with different numbers of nodes count as separate steps.
 

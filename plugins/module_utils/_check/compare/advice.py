@@ -36,7 +36,7 @@ class Advice:
     against: tuple[str, ...] = ()
 
 
-def advise(measure: Measure, rows: Rows) -> tuple[Advice, ...]:
+def list_measure_advice(measure: Measure, rows: Rows) -> tuple[Advice, ...]:
     """Return the recommendations that the figures of a measure justify, in the order of the rules.
 
     :param rows: figures of the measure with their scaling

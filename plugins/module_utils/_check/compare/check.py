@@ -20,7 +20,7 @@ from ..._model.intent.profiles import find_kind
 from ..._model.measurement.bandwidth import BandwidthFacts
 from ..._model.measurement.collectives import StepFigures
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
-from .advice import Advice, advise
+from .advice import Advice, list_measure_advice
 from .scaling import CLOSE, ScalingRow, figure_of, is_usable, list_rows
 
 #: steps of a collective whose groups use all rails of several nodes, the ones that come later first
@@ -79,11 +79,11 @@ def compared(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
     own = tuple(_add_measured(measure, intent, facts) for measure in intent.cluster.measures)
     result = []
     for measure, asked in (
-        *((measure, False) for measure in (*_list_measures(intent, facts), *_proven(intent, facts))),
+        *((measure, False) for measure in (*_list_measures(intent, facts), *_derive_proven_measures(intent, facts))),
         *((measure, True) for measure in own),
     ):
         worked_out = list_rows(measure, kinds)
-        result.append(Compared(measure, worked_out, advise(measure, worked_out), asked))
+        result.append(Compared(measure, worked_out, list_measure_advice(measure, worked_out), asked))
     return tuple(result)
 
 
@@ -137,7 +137,7 @@ def _list_figures(collective: str, by_rail: bool, intent: Intent, facts: Facts) 
     return tuple(found.values())
 
 
-def _proven(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
+def _derive_proven_measures(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
     """Yield the measures of each proven collective: its bus bandwidth with all rails, and that of one rail. The measure
     with all rails is left out if a measure of the intent has this collective.
     """
@@ -312,7 +312,9 @@ def report_mistakes(intent: Intent) -> typing.Iterator[Mistake]:
     for index, measure in enumerate(intent.cluster.measures):
         path = f"rdma_cluster.measures[{index}]"
         yield from run_rule(_same_measure, measure, path, seen)
-        yield from run_rules((_no_figure, _single_node, _check_efficiency_limit, _collective), measure, path)
+        yield from run_rules(
+            (_no_figure, _single_node, _check_efficiency_limit, _check_collective_measure), measure, path
+        )
         yield from run_rule(_figure_mistakes, measure, path, kinds)
 
 
@@ -343,7 +345,7 @@ def _single_node(measure: Measure, path: str) -> typing.Iterator[Mistake]:
         )
 
 
-def _collective(measure: Measure, path: str) -> typing.Iterator[Mistake]:
+def _check_collective_measure(measure: Measure, path: str) -> typing.Iterator[Mistake]:
     """Yield the settings of a measure that contradict its key ``collective``. Stage collectives measures the bus
     bandwidth in GB/s, and more is better.
 

@@ -13,7 +13,7 @@ from ..._analysis.fleet.mtus import find_usual_mtus, list_other_nodes
 from ..._model.base.load_error import Hints
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric, Intent
-from ..._model.intent.profiles import find_traits, is_infiniband, moves, owns_rdma
+from ..._model.intent.profiles import find_traits, is_infiniband, is_interface_moved, owns_rdma
 from ..._model.node.hca import Hca, Netdev, NodeHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .functions import check_driver, check_sriov
@@ -57,7 +57,7 @@ def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
         driven = check_driver(name, hca, owns_rdma(fabric), node)
         findings += [driven, check_sriov(name, hca)] if find_traits(fabric).functions else [driven]
         if driven.status == PASS:
-            findings.append(_check_netdev(f"{name} {hca.name}", hca, moves(fabric)))
+            findings.append(_check_netdev(f"{name} {hca.name}", hca, is_interface_moved(fabric)))
     for bond, parts in bonds.list_parts(fabric, node).items():
         findings += _check_bond(f"{name} {fabric.name} {bond}", bond, parts)
     return findings
@@ -126,7 +126,7 @@ def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
     """Return functions whose interfaces are in pods, so that the names on the node are unknown. The fabric may have
     selected them by the name of the interface.
     """
-    if not (moves(fabric) and fabric.select.netdev):
+    if not (is_interface_moved(fabric) and fabric.select.netdev):
         return []
     select = dataclasses.replace(fabric.select, netdev=())
     return [hca for hca in node.hcas if hca.held and hca.held.netdevs and not hca.names and selects(select, hca)]

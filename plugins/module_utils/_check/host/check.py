@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.image_pull import concerns, explain, of_pods
+from ..._analysis.controllers.image_pull import explain, is_image_pull_message, of_pods
 from ..._analysis.fleet import unreachable_nodes
 from ..._model.intent.host_intent import Memlock
 from ..._model.intent.intent import Fabric, Intent
@@ -317,7 +317,7 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             if facts.check_mode
             else "Read the text. The node needs a free virtual function, and the image ibv_rc_pingpong."
         )
-        if proof and concerns(error):
+        if proof and is_image_pull_message(error):
             namespace, _slash, name = proof.pod.partition("/")
             cause, remedy = explain(error, of_pods(namespace, name))
             why = f"{why} {cause}"

@@ -14,11 +14,11 @@ from ..._model.base.errors import ParseError
 from ..._model.base.text import cut, folded
 from ..._model.kubernetes.device_claims import (
     MOST_OF_NODE,
+    DeviceAlternative,
     DeviceClaim,
     DeviceClaims,
     DeviceMatch,
     DeviceRequest,
-    DeviceWay,
     SliceDevice,
 )
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding
@@ -111,7 +111,7 @@ def check_totals(
 
     :param claims: claims of a pod, each with its name in the pod
     """
-    wanted: dict[DeviceWay, dict[str, int]] = {}
+    wanted: dict[DeviceAlternative, dict[str, int]] = {}
     for name, claim in claims:
         for request in claim.requests:
             # of several ways nobody knows which one is taken
@@ -136,7 +136,7 @@ def check_totals(
             yield Finding(_CHECK, subject, FAIL, measured, "devices for all claims of the pod", why, remedy)
 
 
-def choose(way: DeviceWay, known: DeviceClaims) -> typing.Optional[DeviceChoice]:
+def choose(way: DeviceAlternative, known: DeviceClaims) -> typing.Optional[DeviceChoice]:
     """Return the devices that one alternative of a request may use. Return None if its DeviceClass is unknown.
 
     :param way: the alternative
@@ -314,7 +314,7 @@ def _format_selectors(request: DeviceRequest) -> str:
 
 
 def _report_none(
-    subject: str, request: DeviceRequest, ways: typing.Sequence[tuple[DeviceWay, DeviceChoice]]
+    subject: str, request: DeviceRequest, ways: typing.Sequence[tuple[DeviceAlternative, DeviceChoice]]
 ) -> Finding:
     lacking = tuple(dict.fromkeys(name for _way, item in ways for name in item.lacking))
     measured = " or ".join(f"{item.most(True)} of {way.count} devices on a node" for way, item in ways)

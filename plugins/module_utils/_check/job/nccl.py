@@ -373,11 +373,11 @@ class Choice:
         text = text[exclude + exact :]
         return cls(tuple(name for part in text.split(",") if (name := part.partition(":")[0].strip())), exclude, exact)
 
-    def _hits(self, pattern: str, name: str) -> bool:
+    def _is_pattern_match(self, pattern: str, name: str) -> bool:
         return name == pattern if self.exact else name.startswith(pattern)
 
     def takes(self, name: str) -> bool:
-        return any(self._hits(pattern, name) for pattern in self.patterns) != self.exclude
+        return any(self._is_pattern_match(pattern, name) for pattern in self.patterns) != self.exclude
 
     def unmatched(self, names: typing.Iterable[str]) -> list[str]:
         """Return the patterns that match none of the names. Return an empty list if the value excludes names."""
@@ -385,7 +385,9 @@ class Choice:
         return (
             []
             if self.exclude
-            else [pattern for pattern in self.patterns if not any(self._hits(pattern, name) for name in names)]
+            else [
+                pattern for pattern in self.patterns if not any(self._is_pattern_match(pattern, name) for name in names)
+            ]
         )
 
 

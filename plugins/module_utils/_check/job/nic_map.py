@@ -109,7 +109,7 @@ def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
         *_check_netdevs(name, found.lines, inputs),
         *_report_unique(name, found.lines),
         *_check_peers(name, found.lines),
-        *_list_addresses(name, found, inputs),
+        *_check_addresses(name, found, inputs),
     )
 
 
@@ -273,7 +273,7 @@ def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[
         yield ok(check, name, f"{folded(sorted(everything), _NAMED)} on {len(interfaces)} nodes", expected)
 
 
-def _list_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.Iterator[Finding]:
+def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.Iterator[Finding]:
     check, pool = "nic_map.range", inputs.pool
     if pool is None:
         return

@@ -102,7 +102,7 @@ def check(
             for host in seen.hosts
             if (host.gpu or policy.kind not in OF_GPUS) and (policy.nodes is None or host.name in policy.nodes)
         ]
-        if not policy.container and any(other.container and _replaces(other, policy) for other in policies):
+        if not policy.container and any(other.container and _is_for_same_devices(other, policy) for other in policies):
             # a policy for some of the nodes brings the driver, and has findings of its own
             continue
         if not policy.container:
@@ -152,7 +152,7 @@ def _list_policies(intent: Intent, seen: OperatorsSeen) -> typing.Iterator[Drive
     )
 
 
-def _replaces(other: DriverPolicy, policy: DriverPolicy) -> bool:
+def _is_for_same_devices(other: DriverPolicy, policy: DriverPolicy) -> bool:
     return any({other.kind, policy.kind} <= {*kinds} for kinds in (OF_NICS, OF_GPUS))
 
 

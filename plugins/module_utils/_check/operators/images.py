@@ -123,7 +123,7 @@ def _check_image(image: str, keys: typing.Sequence[str], seen: ImageFacts) -> Fi
 
 def _report_rejected(subject: str, named: str, name: ImageReference, seen: ImageFacts) -> typing.Optional[Finding]:
     lists = seen.registries
-    blocked = [scope for scope in lists.blocked if accepts(scope, name)]
+    blocked = [scope for scope in lists.blocked if is_in_scope(scope, name)]
     if blocked:
         why = (
             f"blockedRegistries of {_CONFIG} has {', '.join(blocked)}. The nodes refuse the name, also where a mirror"
@@ -131,7 +131,7 @@ def _report_rejected(subject: str, named: str, name: ImageReference, seen: Image
         )
         remedy = f"Name an image of another registry in {named}, or {_EDIT}."
         return Finding("operators.image", subject, FAIL, f"blocked: {', '.join(blocked)}", _EXPECTED, why, remedy)
-    if lists.allowed and not any(accepts(scope, name) for scope in lists.allowed):
+    if lists.allowed and not any(is_in_scope(scope, name) for scope in lists.allowed):
         why = (
             f"allowedRegistries of {_CONFIG} has {', '.join(lists.allowed[:10])}. The nodes refuse any other name, also"
             " where a mirror has the image."
@@ -250,7 +250,7 @@ def fits(scope: str, repository: str) -> int:
     return len(scope) if repository == scope or (repository.startswith(scope) and repository[len(scope)] in ":/") else 0
 
 
-def accepts(scope: str, name: ImageReference) -> bool:
+def is_in_scope(scope: str, name: ImageReference) -> bool:
     """Return whether an entry of policy.json applies to an image.
 
     :param scope: the entry: host, namespace, repository or image, or ``*.`` and a domain

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.controllers.image_pull import Keys, concerns, explain
+from ..._analysis.controllers.image_pull import Keys, explain, is_image_pull_message
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NO_OPERATOR, OperatorFacts, OperatorInstallation
@@ -157,7 +157,7 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
         name, _colon, detail = trouble.partition(": ")
         why = "A part of the operator fails or is still starting. It need not be one that your nodes depend on."
         remedy = f"kubectl -n {seen.namespace} describe pod {name}"
-        if concerns(detail):
+        if is_image_pull_message(detail):
             owner = f"what owns pod {name}"
             keys = Keys(
                 f"the image of {owner}", f"imagePullPolicy of {owner}", "its imagePullSecrets", seen.namespace, remedy

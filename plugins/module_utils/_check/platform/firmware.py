@@ -25,7 +25,7 @@ from ..._model.node.hca import Hca
 from ..._model.node.platform import PciEvidence
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from .firmware_fleet import Fleet, find_odd_settings, find_odd_version, find_usual, split_version
-from .firmware_settings import FirmwareObjection, check_settings, check_unread_wishes
+from .firmware_settings import FirmwareObjection, check_settings, check_unread_settings
 
 _GRAVEST: tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
 
@@ -78,7 +78,7 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
     objections = [
         *offers,
         *(check_settings(fabric, function, seen, nic, fleet) if seen else ()),
-        *check_unread_wishes(fabric, hca, function, seen, fleet),
+        *check_unread_settings(fabric, hca, function, seen, fleet),
     ]
     if not offers:
         objections += [*_check_unread(hca, expected), *_check_version(hca, fleet)]

@@ -160,7 +160,7 @@ def check_settings(
         )
 
 
-def check_unread_wishes(
+def check_unread_settings(
     fabric: Fabric, hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], fleet: Fleet
 ) -> typing.Iterator[FirmwareObjection]:
     """Report firmware settings that the intent asks for and that no tool has read. The settings that the fabric needs

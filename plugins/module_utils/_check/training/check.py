@@ -54,7 +54,7 @@ class Facts:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Got:
+class _PodDevices:
     """The devices of one fabric that a pod got.
 
     :ivar devices: rail of each RDMA device; None if the rail is not known
@@ -175,8 +175,8 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
         ]
         allowed = {device for got in gots for device in got.devices}
         for fabric, got in zip(fabrics, gots):
-            yield _list_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed)
-            yield _find_rails(fabric, f"{fabric.name} {host}", got, used.get(host, {}))
+            yield _check_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed)
+            yield _check_rails(fabric, f"{fabric.name} {host}", got, used.get(host, {}))
         carried = [fabric for fabric, got in zip(fabrics, gots) if got.devices]
         vendors = {
             member.hca.pci.vendor
@@ -241,13 +241,13 @@ def _collect_pod_devices(
     functions: typing.Sequence[PodFunction],
     members: typing.Sequence[Member],
     observed: typing.Optional[ObservedHcas],
-) -> _Got:
+) -> _PodDevices:
     """Return the RDMA devices of a fabric that the pod got, with their rails. The names come from the annotation of
     multus, or from sysfs of the node.
     """
     mine = [function for function in functions if function.network == attachment_name(fabric)]
     if find_traits(fabric).shared and mine:
-        return _Got({member.hca.rdma_device: member.rail for member in members if member.hca.rdma_device}, ())
+        return _PodDevices({member.hca.rdma_device: member.rail for member in members if member.hca.rdma_device}, ())
     hcas = {hca.pci.address: hca for hca in (observed.value or NodeHcas(())).hcas if hca.pci} if observed else {}
     rails = {member.hca.pci.address: member.rail for member in members if member.hca.pci}
     devices: dict[str, typing.Optional[int]] = {}
@@ -259,7 +259,7 @@ def _collect_pod_devices(
             nameless.append(function.interface)
         else:
             devices[device] = rails.get((hca.physical_function if hca else None) or function.pci or "")
-    return _Got(devices, tuple(nameless))
+    return _PodDevices(devices, tuple(nameless))
 
 
 def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool) -> Finding:
@@ -362,7 +362,7 @@ def _report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) ->
     )
 
 
-def _list_hcas(subject: str, got: _Got, used: dict[str, bool], allowed: typing.AbstractSet[str]) -> Finding:
+def _check_hcas(subject: str, got: _PodDevices, used: dict[str, bool], allowed: typing.AbstractSet[str]) -> Finding:
     """Return the finding on the HCAs of a fabric that a host uses. They should be exactly those that its pod got.
 
     :param got: devices of the fabric that the pod got
@@ -435,7 +435,7 @@ def _list_hcas(subject: str, got: _Got, used: dict[str, bool], allowed: typing.A
     return ok("training.hcas", subject, measured, expected)
 
 
-def _find_rails(fabric: Fabric, subject: str, got: _Got, used: dict[str, bool]) -> Finding:
+def _check_rails(fabric: Fabric, subject: str, got: _PodDevices, used: dict[str, bool]) -> Finding:
     count = fabric.select.hcas_per_node
     expected = f"each of {count} rails is used"
     rails = {rail for device, rail in got.devices.items() if rail is not None and device in used}

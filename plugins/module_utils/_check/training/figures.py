@@ -53,10 +53,10 @@ class _Judge:
         key = tuple((rank.host, rank.pid) for rank in run.ranks)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._transport(*cut_to_run(self._log, run, self._by_process))
+            found = self._known[key] = self._judge_log_transport(*cut_to_run(self._log, run, self._by_process))
         return found
 
-    def _transport(self, own: NcclLog, silent: typing.Sequence[tuple[str, int]]) -> NcclTestTransport:
+    def _judge_log_transport(self, own: NcclLog, silent: typing.Sequence[tuple[str, int]]) -> NcclTestTransport:
         ranks = 1 + sum(len(item.ranks) for item in own.communicators)
         if ranks > self._left:
             return NcclTestTransport(

@@ -90,7 +90,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if observed.value is not None and observed.error is None
     }
     of_fabrics = others.without(intent, hcas, seen)
-    strangers = rows.find_strangers(hcas)
+    strangers = rows.find_other_vendors(hcas)
     judged = [rows.judge(intent, row, of_fabrics, strangers) for row in ROWS if row.check != "roce" and seen]
     findings += (finding for one in judged for finding in one.findings)
     findings += check_roce(intent, facts.nodes, seen)

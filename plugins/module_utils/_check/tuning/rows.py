@@ -84,7 +84,7 @@ def wanted(intent: Intent, row: TuningRow) -> ExpectedValue:
     return ExpectedValue(rule, row.level, f"profile {tuning.profile}: {row.source}")
 
 
-def find_strangers(nodes: typing.Mapping[str, NodeHcas]) -> Strangers:
+def find_other_vendors(nodes: typing.Mapping[str, NodeHcas]) -> Strangers:
     """Return the HCAs of each node that are from other vendors than NVIDIA. NVIDIA's tools do not apply to them."""
     return {
         name: frozenset(hca.name for hca in node.hcas if find_vendor(hca) is not NVIDIA) for name, node in nodes.items()

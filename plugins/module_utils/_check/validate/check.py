@@ -22,7 +22,7 @@ from ..._model.kubernetes.controller import ControllerFacts
 from ..._model.run.archive import VARIABLE, ArchiveFacts
 from ..._model.run.findings import FAIL, PASS, SKIPPED, WARN, Finding, ok
 from ..._model.run.public_names import ROLE_VARIABLES
-from ..._model.run.variables import OF_ENVIRONMENT, RDMA_VARIABLES, meant, suggest
+from ..._model.run.variables import OF_ENVIRONMENT, RDMA_VARIABLES, meant, suggest_variable_name
 from ..._model.run.variables import expected as expected_of
 from ..collectives.wanted import find_mistakes
 from ..compare import check as compare
@@ -207,7 +207,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
     return [refuse_value("nodes", "inventory", "no host", expected, why, remedy)]
 
 
-def misnamed(facts: Facts) -> bool:
+def has_invalid_variables(facts: Facts) -> bool:
     """Return whether the name of a variable is misspelled or its value is invalid. Ansible would ignore such a variable
     without a message, so the run must not start.
     """
@@ -242,7 +242,9 @@ def _report_misnamed(name: str) -> Finding:
         if name in OF_ENVIRONMENT:
             why = "No part of the collection reads this variable. The environment chooses the context."
             remedy = f"Remove it, and give the context to the run with: export {known}=NAME"
-        return refuse_value("variables", name, "unknown variable", f"{known} ({suggest(name)})", why, remedy)
+        return refuse_value(
+            "variables", name, "unknown variable", f"{known} ({suggest_variable_name(name)})", why, remedy
+        )
     why = "No part of the collection reads this variable."
     remedy = (
         "Rename it, or remove it; names that start with rdma_ belong to this collection, and docs/intent.md lists them."

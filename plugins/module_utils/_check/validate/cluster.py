@@ -30,7 +30,7 @@ def check_cluster(intent: Intent) -> list[Finding]:
         (
             _check_node_selector,
             _check_nodes_expected,
-            _wait_seconds,
+            _check_wait_seconds,
             _check_node_pool,
             _look_at_firmware,
             _check_operator_release,
@@ -68,7 +68,7 @@ def _check_nodes_expected(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         yield refuse_value("cluster", "rdma_cluster.nodes_expected", str(cluster.nodes_expected), expected, why, remedy)
 
 
-def _wait_seconds(cluster: ClusterIntent) -> typing.Iterator[Finding]:
+def _check_wait_seconds(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.wait_seconds < 1:
         yield refuse_value(
             "cluster",

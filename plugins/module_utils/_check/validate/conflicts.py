@@ -39,7 +39,7 @@ def check(intent: Intent) -> list[Finding]:
     """
     return run_rules(
         (
-            _list_names,
+            _check_unique_names,
             _check_claims,
             _check_modes,
             _report_unread_words,
@@ -54,7 +54,7 @@ def _report_bad(check_id: str, subject: str, measured: str, expected: str, why: 
     return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
 
 
-def _list_names(intent: Intent) -> list[Finding]:
+def _check_unique_names(intent: Intent) -> list[Finding]:
     findings: list[Finding] = []
     for what, name_of, why in (
         ("name", operator.attrgetter("name"), "Findings and objects are told apart by the fabric's name."),

@@ -191,7 +191,7 @@ def _check_enough(fabric: Fabric, place: str, items: tuple[str, ...]) -> typing.
 
 
 def _check_numbers(fabric: Fabric, path: str) -> list[Finding]:
-    findings = run_rules((_list_hcas, _list_functions, _check_mtu, _check_uplinks), fabric, path)
+    findings = run_rules((_check_hca_count, _check_functions, _check_mtu, _check_uplinks), fabric, path)
     return findings or [
         ok(
             "validate.numbers",
@@ -202,12 +202,12 @@ def _check_numbers(fabric: Fabric, path: str) -> list[Finding]:
     ]
 
 
-def _list_hcas(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _check_hca_count(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     if find_traits(fabric).members:
         yield from check_range(f"{path}.select.hcas_per_node", fabric.select.hcas_per_node, 1, 64, "HCAs")
 
 
-def _list_functions(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _check_functions(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     # that there must be some is validate.profile's to say
     if find_traits(fabric).functions and fabric.virtual_functions:
         yield from check_range(

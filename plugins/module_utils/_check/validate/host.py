@@ -33,7 +33,7 @@ def _check_memlock(host: HostNeeds, path: str) -> list[Finding]:
     return (
         []
         if host.memlock is None
-        else run_rules((_check_memlock_size, _limit_gib, _check_proof_mib), host.memlock, f"{path}.memlock")
+        else run_rules((_check_memlock_size, _check_limit_gib, _check_proof_mib), host.memlock, f"{path}.memlock")
     )
 
 
@@ -51,7 +51,7 @@ def _check_memlock_size(memlock: Memlock, path: str) -> typing.Iterator[Finding]
         )
 
 
-def _limit_gib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
+def _check_limit_gib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
     if memlock.limit_gib is not None and not 1 <= memlock.limit_gib <= 1 << 20:
         yield refuse_value(
             "host",

@@ -43,16 +43,16 @@ def check(fabric: Fabric, path: str) -> list[Finding]:
         finding
         for rule in (
             _check_foreign_keys,
-            _list_functions,
+            _check_functions,
             _check_resource_name,
-            _list_addresses,
+            _check_ipam,
             _check_network_name,
             _check_hca_selection,
             _check_rdma_flag,
             _check_routing,
             _check_uplinks,
             _check_interface_selection,
-            _find_rates,
+            _check_vlan_and_rates,
             _list_rdma_wishes,
         )
         for finding in run_rule(_report_profile_mistakes, rule, fabric, path)
@@ -89,7 +89,7 @@ def _check_foreign_keys(fabric: Fabric) -> typing.Iterator[Mistake]:
             )
 
 
-def _list_functions(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _check_functions(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = find_traits(fabric), fabric.profile
     if its.functions != bool(fabric.virtual_functions):
         why = (
@@ -118,7 +118,7 @@ def _check_resource_name(fabric: Fabric) -> typing.Iterator[Mistake]:
         )
 
 
-def _list_addresses(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _check_ipam(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = find_traits(fabric), fabric.profile
     if its.members != (fabric.ipam is not None):
         why = (
@@ -237,7 +237,7 @@ def _warn_of_unread_pods(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
         yield Finding("validate.profile", f"{path}.pods.{key}", WARN, seen, "unset without RDMA", why, remedy)
 
 
-def _find_rates(fabric: Fabric) -> typing.Iterator[Mistake]:
+def _check_vlan_and_rates(fabric: Fabric) -> typing.Iterator[Mistake]:
     """Yield values of VLAN, priority and rates that the API server, the CNI plugin or the kernel would refuse."""
     network = fabric.network
     if network.vlan is not None and not 0 <= network.vlan <= 4094:

@@ -118,7 +118,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         for name, node in read.items():
             functions = _list_functions(fabric, membership, name, node, facts.operators)
             everywhere += functions
-            findings.append(_list_members(fabric, name, functions))
+            findings.append(_check_members(fabric, name, functions))
             # those that are there are judged whatever their number: a waiver of a missing one is about that one
             for layers in functions:
                 findings += _check_function(layers)
@@ -174,7 +174,7 @@ def _list_functions(
     return tuple(result)
 
 
-def _list_members(fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports]) -> Finding:
+def _check_members(fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports]) -> Finding:
     expected = f"{fabric.select.hcas_per_node} physical functions"
     measured = folded([layers.hca.name for layers in functions]) or "none"
     if len(functions) == fabric.select.hcas_per_node:

@@ -3,8 +3,8 @@
 """Escaping of text from outside for each output format: terminal, OpenMetrics, JUnit and YAML comments. HTML is escaped
 in ``_report/markup/markup.py``.
 
-Most functions build on ``visible``. A name that another person or machine chose must not move the cursor, reverse the
-text direction, or start a line of its own.
+Most functions build on ``escape_nonprinting``. A name that another person or machine chose must not move the cursor,
+reverse the text direction, or start a line of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PIECE = 4096
 _TEMPLATES = ("{{", "{%", "{#")
 
 
-def visible(text: str, keep: str = "\n") -> str:
+def escape_nonprinting(text: str, keep: str = "\n") -> str:
     r"""Return ``text`` with an escape such as ``\u202e`` in place of each character that does not print: control
     characters, direction marks, surrogates.
 
@@ -35,10 +35,10 @@ def visible(text: str, keep: str = "\n") -> str:
         bare = bare.replace(sign, "")
     if bare.isprintable():
         return text
-    return "".join(_escaped(text[place : place + _PIECE], keep) for place in range(0, len(text), _PIECE))
+    return "".join(_escape_piece(text[place : place + _PIECE], keep) for place in range(0, len(text), _PIECE))
 
 
-def _escaped(piece: str, keep: str) -> str:
+def _escape_piece(piece: str, keep: str) -> str:
     return "".join(
         sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode("ascii") for sign in piece
     )
@@ -46,22 +46,22 @@ def _escaped(piece: str, keep: str) -> str:
 
 def line(text: str) -> str:
     r"""Return ``text`` as one line for a terminal. A line end becomes ``\n``."""
-    return visible(text, "")
+    return escape_nonprinting(text, "")
 
 
 def lines(text: str) -> str:
     """Return ``text`` for a terminal. Each line after the first is indented, so that text from outside cannot imitate a
     line of the verdict.
     """
-    return _FORGES.sub("\n  ", visible(text))
+    return _FORGES.sub("\n  ", escape_nonprinting(text))
 
 
 def data(value: typing.Any) -> typing.Any:
-    """Return JSON data in which each text, including the keys of mappings, is escaped by ``visible``. Line ends and
-    tabs are kept.
+    """Return JSON data in which each text, including the keys of mappings, is escaped by ``escape_nonprinting``. Line
+    ends and tabs are kept.
     """
     if isinstance(value, str):
-        return visible(value, "\n\t")
+        return escape_nonprinting(value, "\n\t")
     if isinstance(value, (list, tuple)):
         return [data(item) for item in value]
     if isinstance(value, dict):
@@ -73,7 +73,7 @@ def xml(text: str) -> str:
     """Return ``text`` with each non-printing character escaped, which includes all characters that XML 1.0 does not
     allow [XML 1.0, production 2]. Line ends and tabs are kept. The XML writer escapes the markup.
     """
-    return visible(text, "\n\t")
+    return escape_nonprinting(text, "\n\t")
 
 
 def label_value(text: str) -> str:

@@ -183,13 +183,13 @@ class _FastDataclass:
 
     def __call__(self, data: typing.Any) -> typing.Any:
         if not self.observed:
-            return self._load(data)
+            return self._load_instance(data)
         try:
-            return self._load(data)
+            return self._load_instance(data)
         except Exception:  # the exact loader makes the error of this node
             return load_exactly(self.type, data)
 
-    def _load(self, data: typing.Any) -> typing.Any:
+    def _load_instance(self, data: typing.Any) -> typing.Any:
         if not isinstance(data, dict):
             raise TypeError
         fields = self.fields or self._read_fields()

@@ -37,7 +37,7 @@ def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.An
 
     :raises LoadError: the first mistake
     """
-    value = _collect(cls, data, path, _First())
+    value = _collect_value(cls, data, path, _First())
     return None if value is _HOLE else value
 
 
@@ -59,7 +59,7 @@ def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> tuple[typing.
     If a mapping has more than ``MOST_UNKNOWN`` unknown keys, the rest is reported as a count.
     """
     problems: list[LoadError] = []
-    value = _collect(cls, data, path, problems)
+    value = _collect_value(cls, data, path, problems)
     return (None if value is _HOLE else value), tuple(problems)
 
 
@@ -106,7 +106,7 @@ def _partial_class(cls: typing.Any, unread: frozenset[str]) -> typing.Any:
     )
 
 
-def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
+def _collect_value(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
     """Load ``data`` as type ``cls``, and append the mistakes to ``problems``. Return the value. With a mistake, return
     a partial instance for a dataclass and ``_HOLE`` for any other type.
     """
@@ -120,7 +120,7 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadEr
             return None
         if len(options) > 1:
             return _collect_option(options, data, path, problems)
-        return _collect(options[0], data, path, problems)
+        return _collect_value(options[0], data, path, problems)
     if origin is typing.Literal:
         return _collect_literal(arguments, data, path, problems)
     if origin is typing.Annotated:
@@ -200,7 +200,7 @@ def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[L
     if data == "" and typing.get_origin(cls) is typing.Annotated:
         problems.append(LoadError(path, describe_value(data), typing.get_args(cls)[1].expected))
         return _HOLE
-    return _collect(cls, data, path, problems)
+    return _collect_value(cls, data, path, problems)
 
 
 def _collect_formed(
@@ -213,7 +213,7 @@ def _collect_formed(
             LoadError(path, f"a {'mapping' if isinstance(data, dict) else 'list'} of {len(data)}", form.expected)
         )
         return _HOLE
-    value = _collect(cls, data, path, problems)
+    value = _collect_value(cls, data, path, problems)
     if value is _HOLE or value == "" or form.fits(value):
         return value
     problems.append(LoadError(path, describe_value(data), form.expected))
@@ -238,7 +238,10 @@ def _collect_dict(
         return _HOLE
     keys, cls = key_type(types[0]), types[1]
     items = [
-        (_collect(keys, key, f"{path} (key)", problems), _collect(cls, item, join_path(path, key), problems))
+        (
+            _collect_value(keys, key, f"{path} (key)", problems),
+            _collect_value(cls, item, join_path(path, key), problems),
+        )
         for key, item in data.items()
     ]
     return _HOLE if any(key is _HOLE or item is _HOLE for key, item in items) else dict(items)
@@ -257,7 +260,7 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: l
     unknown = 0
     for key, item in data.items():
         if key in fields:
-            values[key] = _collect(hints[key], item, join_path(path, key), problems)
+            values[key] = _collect_value(hints[key], item, join_path(path, key), problems)
             continue
         unknown += 1
         if unknown <= MOST_UNKNOWN:

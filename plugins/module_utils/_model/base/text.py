@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from .escape import visible
+from .escape import escape_nonprinting
 
 #: types in the words of YAML and JSON; those of Ansible, which have names of their own, are built on them
 _KINDS = (
@@ -41,7 +41,7 @@ def plain(text: str, limit: int = 2000) -> str:
     """Return ``text`` truncated to ``limit`` characters, with its full length appended if it was longer. Non-printing
     characters other than line ends are escaped.
     """
-    return visible(cut(text, limit))
+    return escape_nonprinting(cut(text, limit))
 
 
 def cut(text: str, limit: int) -> str:

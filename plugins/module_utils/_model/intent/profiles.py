@@ -160,7 +160,7 @@ def carries_rdma(fabric: Fabric) -> bool:
     return owns_rdma(fabric) or (find_traits(fabric).rdma and isolates_rdma(fabric))
 
 
-def moves(fabric: Fabric) -> bool:
+def is_interface_moved(fabric: Fabric) -> bool:
     """Return whether a pod of the fabric gets a whole physical interface of the node. The node does not have the
     interface while the pod runs.
     """

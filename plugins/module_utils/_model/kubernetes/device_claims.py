@@ -78,7 +78,7 @@ class TakenClaim:
 
 
 @dataclasses.dataclass(frozen=True)
-class DeviceWay:
+class DeviceAlternative:
     """One alternative of a device request: a number of devices of a class.
 
     :ivar count: minimum number of devices; 1 if it requests all devices of a node
@@ -100,7 +100,7 @@ class DeviceRequest:
     """
 
     name: Label
-    ways: tuple[DeviceWay, ...]
+    ways: tuple[DeviceAlternative, ...]
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ class ObserverSet:
     nodes: tuple[str, ...] = ()
     run: str = ""
 
-    def controls(self, pod: ObserverPod) -> bool:
+    def is_controller_of(self, pod: ObserverPod) -> bool:
         """Return whether a pod belongs to this DaemonSet, by its controller's uid. Labels are not sufficient, since any
         creator of a pod can choose them.
         """

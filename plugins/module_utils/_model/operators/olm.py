@@ -18,7 +18,7 @@ OPENSHIFT_CATALOGS = "openshift-marketplace"
 
 
 @dataclasses.dataclass(frozen=True)
-class OperatorWish:
+class DesiredOperator:
     """A request for an operator.
 
     :ivar package: its name in the catalog

@@ -133,10 +133,10 @@ def decide(
         return "dead"
     if lease.holder.run == me.run and alive is None:
         return "resumed"
-    return "expired" if silence(lease, now, unchanged) > lease.seconds + SKEW else "held"
+    return "expired" if compute_holder_silence(lease, now, unchanged) > lease.seconds + SKEW else "held"
 
 
-def silence(lease: Lease, now: typing.Optional[datetime.datetime], unchanged: float = 0.0) -> float:
+def compute_holder_silence(lease: Lease, now: typing.Optional[datetime.datetime], unchanged: float = 0.0) -> float:
     """Return for how many seconds, at least, the holder has not renewed the Lease."""
     told = (now - lease.renewed).total_seconds() if now is not None and lease.renewed is not None else 0.0
     return max(told, unchanged)
@@ -148,7 +148,7 @@ def remaining(lease: Lease, now: typing.Optional[datetime.datetime]) -> typing.O
     """
     if now is None or lease.renewed is None or (now - lease.renewed).total_seconds() < -SKEW:
         return None
-    return max(0.0, lease.seconds + SKEW - silence(lease, now))
+    return max(0.0, lease.seconds + SKEW - compute_holder_silence(lease, now))
 
 
 def take_lease(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime, seconds: int, doing: str) -> Lease:
@@ -175,7 +175,7 @@ def describe(lease: Lease, now: typing.Optional[datetime.datetime]) -> str:
     where += f" (process {process})" if process else ""
     since = f", since {lease.since:%Y-%m-%d %H:%M:%S} UTC" if lease.since is not None else ""
     seen = (
-        f", last seen {max(0.0, silence(lease, now)):.0f} s ago"
+        f", last seen {max(0.0, compute_holder_silence(lease, now)):.0f} s ago"
         if now is not None and lease.renewed is not None
         else ""
     )

@@ -97,7 +97,7 @@ def ours(names: typing.Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name.startswith(PREFIX) or meant(name)))
 
 
-def suggest(name: str) -> str:
+def suggest_variable_name(name: str) -> str:
     """Return a hint with the correct name of a misspelled variable, or an empty text."""
     if name in OF_ENVIRONMENT:
         return f"did you mean '{meant(name)}', a variable of the environment?"
@@ -109,7 +109,7 @@ def expected(name: str) -> str:
     return EXPECTED.get(type_of(name), "")
 
 
-def mistakes(
+def describe_mistakes(
     names: typing.Iterable[str], values: typing.Mapping[str, str], places: typing.Mapping[str, str]
 ) -> list[str]:
     """Return one error message for each misspelled name, and one for each invalid value.
@@ -122,7 +122,11 @@ def mistakes(
     def shown(name: str) -> str:
         return f"{name} ({places[name]})" if places.get(name) else name
 
-    found = [f"{shown(name)} is no variable of the collection ({suggest(name)})" for name in names if suggest(name)]
+    found = [
+        f"{shown(name)} is no variable of the collection ({suggest_variable_name(name)})"
+        for name in names
+        if suggest_variable_name(name)
+    ]
     return found + [f"{shown(name)} is '{value}'; expected {expected(name)}" for name, value in sorted(values.items())]
 
 

@@ -48,8 +48,8 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServ
     """
     if not ports:
         return ()
-    tool = command.require("ibping", PACKAGE)
-    guard = command.require("timeout", "coreutils")
+    tool = command.require_tool("ibping", PACKAGE)
+    guard = command.require_tool("timeout", "coreutils")
     stop()
     with contextlib.ExitStack() as stack:
         running = []
@@ -128,7 +128,7 @@ def ping(
     jobs = [(task, lid) for task in tasks for lid in task.lids]
     if not jobs:
         return ()
-    tool = command.require("ibping", PACKAGE)
+    tool = command.require_tool("ibping", PACKAGE)
 
     def ping_until_loss(task: PingTask, lid: int, count: int, deadline: float) -> Ping:
         result = Ping(task.device, task.port, lid, 0, 0)

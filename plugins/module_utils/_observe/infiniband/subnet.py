@@ -113,8 +113,8 @@ def read_subnets(
     """
     asked = [question for question in questions if not question.why_not]
     if asked:
-        command.require("sminfo", PACKAGE)
-        command.require("smpquery", PACKAGE)
+        command.require_tool("sminfo", PACKAGE)
+        command.require_tool("smpquery", PACKAGE)
     answers = {
         question: (
             dataclasses.replace(seen, barrier=umad.find_barrier(question.name, sysfs))
@@ -140,7 +140,7 @@ def _ask_subnet_manager(question: PortQuery) -> SeenSubnet:
 
 
 def _ask_once(name: PortName) -> SeenSubnet:
-    finished = command.run((command.require("sminfo", PACKAGE), *arguments(name)), _QUERY_SECONDS)
+    finished = command.run((command.require_tool("sminfo", PACKAGE), *arguments(name)), _QUERY_SECONDS)
     try:
         # the output counts only with exit code 0
         manager = sminfo.parse(finished.stdout) if not finished.failure else None
@@ -173,7 +173,7 @@ def _run_port_query(tool: str, name: PortName, *more: str) -> str:
     :raises RdmaError: the tool failed, or did not end within 30 seconds
     :raises ToolMissing: the tool is not installed
     """
-    finished = command.run((command.require(tool, PACKAGE), *arguments(name), *more), _QUERY_SECONDS)
+    finished = command.run((command.require_tool(tool, PACKAGE), *arguments(name), *more), _QUERY_SECONDS)
     if finished.failure:
         raise RdmaError(finished.failure)
     return finished.stdout
@@ -197,7 +197,7 @@ def read_fabric(name: PortName, limits: SubnetLimits) -> SeenTopology:
     :raises ToolMissing: a tool is not installed
     """
     for tool in ("ibnetdiscover", "iblinkinfo", "ibqueryerrors", "saquery", "sminfo", "dump_fts"):
-        command.require(tool, PACKAGE)
+        command.require_tool(tool, PACKAGE)
     with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
         # the tool refuses to write to a file that exists
         walked = os.path.join(folder, "fabric")
@@ -225,7 +225,7 @@ def read_fabric(name: PortName, limits: SubnetLimits) -> SeenTopology:
 
 def _read_topology(name: PortName, walked: str, limit_seconds: float) -> SeenTopology:
     finished = command.run(
-        (command.require("ibnetdiscover", PACKAGE), *arguments(name), "--cache", walked),
+        (command.require_tool("ibnetdiscover", PACKAGE), *arguments(name), "--cache", walked),
         limit_seconds,
         most_bytes=_MOST_OUTPUT,
     )
@@ -239,7 +239,7 @@ def _read_topology(name: PortName, walked: str, limit_seconds: float) -> SeenTop
 
 def _read_capabilities(name: PortName, walked: str, limit_seconds: float) -> SeenCapabilities:
     finished = command.run(
-        (command.require("iblinkinfo", PACKAGE), *arguments(name), "--load-cache", walked, "--line"),
+        (command.require_tool("iblinkinfo", PACKAGE), *arguments(name), "--load-cache", walked, "--line"),
         limit_seconds,
         most_bytes=_MOST_OUTPUT,
     )
@@ -256,7 +256,7 @@ def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
     fabric.
     """
     finished = command.run(
-        (command.require("dump_fts", PACKAGE), *arguments(name), "-n"), limit_seconds, most_bytes=_MOST_OUTPUT
+        (command.require_tool("dump_fts", PACKAGE), *arguments(name), "-n"), limit_seconds, most_bytes=_MOST_OUTPUT
     )
     if finished.failure:
         return SeenForwarding(error=finished.failure)
@@ -276,7 +276,9 @@ def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Un
     """
     options = ("--load-cache", walked, "--threshold-file", os.devnull, "--suppress", "PortXmitWait")
     finished = command.run(
-        (command.require("ibqueryerrors", PACKAGE), *arguments(name), *options), limit_seconds, most_bytes=_MOST_OUTPUT
+        (command.require_tool("ibqueryerrors", PACKAGE), *arguments(name), *options),
+        limit_seconds,
+        most_bytes=_MOST_OUTPUT,
     )
     # 1: errors were found
     if finished.rc not in (0, 1):

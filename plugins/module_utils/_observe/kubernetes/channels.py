@@ -119,8 +119,12 @@ class Way:
         found: typing.Any = None
         tunnel: typing.Optional[socket.socket] = None
         try:
-            found = _Socket(seconds, sslopt=self._secured(url), skip_utf8_validation=True)
-            options, header, tunnel = self._proxy(url), self._header(), self._tunnel(url, seconds)
+            found = _Socket(seconds, sslopt=self._share_tls_options(url), skip_utf8_validation=True)
+            options, header, tunnel = (
+                self._read_proxy_options(url),
+                self._build_request_headers(),
+                self._open_proxy_tunnel(url, seconds),
+            )
             options.update({} if tunnel is None else {"socket": tunnel})
             # the token goes to the API server alone: a redirection may lead anywhere
             found.connect(
@@ -141,7 +145,7 @@ class Way:
         found.answered()
         return Channels(found)
 
-    def _tunnel(self, url: str, seconds: float) -> typing.Optional[socket.socket]:
+    def _open_proxy_tunnel(self, url: str, seconds: float) -> typing.Optional[socket.socket]:
         """Return a connection to the API server through a proxy, with TLS if the URL requires it. Return None if no
         proxy is configured, and the websocket library connects by itself.
 
@@ -150,7 +154,7 @@ class Way:
 
         :raises WebSocketException: the proxy refuses, or its answer exceeds a limit
         """
-        proxy, server = self._proxy(url), urllib.parse.urlsplit(url)
+        proxy, server = self._read_proxy_options(url), urllib.parse.urlsplit(url)
         chosen = [proxy.get(f"http_{name}") for name in ("proxy_host", "proxy_port", "proxy_auth", "no_proxy")]
         secure, host = url.startswith("wss:"), server.hostname or ""
         # as the library chooses it: also by variables of the environment
@@ -165,20 +169,20 @@ class Way:
                 made, f"[{host}]" if ":" in host else host, server.port or (443 if secure else 80), login, seconds
             )
             if secure:
-                tls = self._secured(url)
+                tls = self._share_tls_options(url)
                 made = tls["context"].wrap_socket(made, server_hostname=tls.get("server_hostname") or host)
         except BaseException:
             made.close()
             raise
         return made
 
-    def _header(self) -> list[str]:
+    def _build_request_headers(self) -> list[str]:
         with self._lock:
             # may renew a token, which no two threads may do at once
             user = self._configuration.auth_settings().get("BearerToken", {}).get("value")
         return [*([f"authorization: {user}"] if user else []), *self._headers]
 
-    def _proxy(self, url: str) -> dict[str, typing.Any]:
+    def _read_proxy_options(self, url: str) -> dict[str, typing.Any]:
         configuration = self._configuration
         return (
             dict(ws_client.websocket_proxycare({}, configuration, url, None))
@@ -186,7 +190,7 @@ class Way:
             else {}
         )
 
-    def _secured(self, url: str) -> dict[str, typing.Any]:
+    def _share_tls_options(self, url: str) -> dict[str, typing.Any]:
         """Return the TLS options for the websocket library, or an empty dict if the URL has no TLS. The options are
         built once and shared, so that a thousand connections do not read the certificates again.
         """
@@ -312,14 +316,14 @@ class _Socket(_Base):  # type: ignore[misc]
         self._heard, self._since = 0, time.monotonic()
         read = self.frame_buffer.recv_strict
 
-        def bounded(size: int) -> typing.Any:
+        def read_within_limit(size: int) -> typing.Any:
             if size > MOST_FRAME:
                 raise websocket.WebSocketProtocolException(
                     f"a frame of {size} bytes came, and {MOST_FRAME} are the most"
                 )
             return read(size)
 
-        self.frame_buffer.recv_strict = bounded
+        self.frame_buffer.recv_strict = read_within_limit
 
     @property
     def sock(self) -> typing.Any:
@@ -423,16 +427,16 @@ class Channels:
             self._traffic = time.monotonic()
             self._socket.ping()
         try:
-            if self._ready(seconds):
+            if self._wait_for_data(seconds):
                 self._receive()
         except _ENDS as error:
             self.open = False
             self.lost = self._mute or str(error) or type(error).__name__
         self._send()
 
-    def _ready(self, seconds: float) -> bool:
+    def _wait_for_data(self, seconds: float) -> bool:
         """Wait until the socket is ready. Return whether there is data to receive."""
-        sock = self._there()
+        sock = self._require_open_socket()
         # TLS decrypts several frames at once, and no poll shows what it holds
         if isinstance(sock, ssl.SSLSocket) and sock.pending():
             return True
@@ -440,7 +444,7 @@ class Channels:
         poll.register(sock, select.POLLIN | (select.POLLOUT if self.unsent else 0))
         return any(events & ~select.POLLOUT for _number, events in poll.poll(max(0.0, seconds) * 1000))
 
-    def _there(self) -> typing.Any:
+    def _require_open_socket(self) -> typing.Any:
         """Return the socket of the connection.
 
         :raises ConnectionError: another thread has closed the connection
@@ -459,7 +463,7 @@ class Channels:
                 opcode, frame = self._socket.recv_data_frame(True)
                 self._traffic = time.monotonic()
                 if opcode == websocket.ABNF.OPCODE_CLOSE:
-                    self._push()
+                    self._send_waiting_bytes()
                     self.open = False
                 elif (
                     opcode in (websocket.ABNF.OPCODE_BINARY, websocket.ABNF.OPCODE_TEXT)
@@ -480,7 +484,7 @@ class Channels:
                     if not self._stdin[0]:
                         del self._stdin[0]
                     self._socket.send(b"\0" + bytes(piece), websocket.ABNF.OPCODE_BINARY)
-                if not self._push():
+                if not self._send_waiting_bytes():
                     return
                 self._traffic = time.monotonic()
         except _ENDS as error:
@@ -489,11 +493,11 @@ class Channels:
             self._stdin.clear()
             self._socket.waiting.clear()
 
-    def _push(self) -> bool:
+    def _send_waiting_bytes(self) -> bool:
         """Send queued bytes. Return False if the socket accepts no bytes at the moment."""
         waiting = self._socket.waiting
         try:
-            taken = self._there().send(bytes(waiting))
+            taken = self._require_open_socket().send(bytes(waiting))
         except _LATER:
             return False
         del waiting[:taken]
@@ -507,7 +511,7 @@ class Channels:
             self._stdin.clear()
             with contextlib.suppress(*_ENDS):
                 self._socket.send_close()
-                self._push()
+                self._send_waiting_bytes()
         self.open = False
         with contextlib.suppress(*_ENDS):
             self._socket.shutdown()

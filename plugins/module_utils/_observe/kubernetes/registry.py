@@ -122,12 +122,12 @@ class _Work:
                 if not images or time.monotonic() > self._end:
                     return
                 image, why = images.pop(0), dead[0] if dead else ""
-            said = RegistryReply("silent", why) if why else self._one(image, dead)
+            said = RegistryReply("silent", why) if why else self._look_up_image(image, dead)
             with self._changed:
                 self._said[image] = said
                 self._changed.notify_all()
 
-    def _one(self, image: RegistryQuery, dead: list[str]) -> RegistryReply:
+    def _look_up_image(self, image: RegistryQuery, dead: list[str]) -> RegistryReply:
         try:
             return _Registry(image, self._logins, self._trust, self._end).look()
         except _Silent as error:
@@ -159,11 +159,11 @@ class _Registry:
 
     def look(self) -> RegistryReply:
         if not self._image.by_system:
-            status, _headers, _text = self._authorized("HEAD", f"/v2/{self._path}/manifests/{self._version}")
-            return self._judged(status)
-        status, _headers, text = self._authorized("GET", f"/v2/{self._path}/tags/list?n=10000")
+            status, _headers, _text = self._request_with_login("HEAD", f"/v2/{self._path}/manifests/{self._version}")
+            return self._judge_http_status(status)
+        status, _headers, text = self._request_with_login("GET", f"/v2/{self._path}/tags/list?n=10000")
         if status != 200:
-            return self._judged(status)
+            return self._judge_http_status(status)
         found = [tag for tag in parse_tags(text) if tag.startswith(f"{self._version}-")]
         return (
             RegistryReply("there", ", ".join(found[:5]))
@@ -171,7 +171,7 @@ class _Registry:
             else RegistryReply("missing", f"no tag that begins with {self._version}-")
         )
 
-    def _judged(self, status: int) -> RegistryReply:
+    def _judge_http_status(self, status: int) -> RegistryReply:
         who = "the user of the file" if self._login else "nobody, since the file of users has none for it"
         if status == 200:
             return RegistryReply("there")
@@ -181,19 +181,19 @@ class _Registry:
             return RegistryReply("refused", f"HTTP {status} for {who}")
         return RegistryReply("silent", f"HTTP {status}")
 
-    def _authorized(self, method: str, path: str) -> tuple[int, http.client.HTTPMessage, str]:
-        answer = self._request(self._host, method, path, "")
+    def _request_with_login(self, method: str, path: str) -> tuple[int, http.client.HTTPMessage, str]:
+        answer = self._send_request(self._host, method, path, "")
         if answer[0] in _ELSEWHERE:
-            return self._elsewhere(method, path, answer[1].get("Location") or "")
+            return self._follow_redirect(method, path, answer[1].get("Location") or "")
         if answer[0] != 401:
             return answer
         asked = parse_challenge(answer[1].get("WWW-Authenticate") or "")
         if asked is None:
             return answer
-        authorization = self._authorization(asked)
-        return self._request(self._host, method, path, authorization) if authorization else answer
+        authorization = self._build_authorization(asked)
+        return self._send_request(self._host, method, path, authorization) if authorization else answer
 
-    def _elsewhere(self, method: str, path: str, location: str) -> tuple[int, http.client.HTTPMessage, str]:
+    def _follow_redirect(self, method: str, path: str, location: str) -> tuple[int, http.client.HTTPMessage, str]:
         """Send a request again to the address to which a registry redirects it, without credentials.
 
         :raises _Silent: the address is not a valid HTTPS address, or does not answer
@@ -206,9 +206,11 @@ class _Registry:
             or any(sign <= " " for sign in location)
         ):
             raise _Silent(f"it sends us to {plain(location, 100)}, which is no address of https")
-        return self._request(place.netloc, method, f"{place.path or '/'}{f'?{place.query}' if place.query else ''}", "")
+        return self._send_request(
+            place.netloc, method, f"{place.path or '/'}{f'?{place.query}' if place.query else ''}", ""
+        )
 
-    def _authorization(self, asked: Challenge) -> str:
+    def _build_authorization(self, asked: Challenge) -> str:
         login = self._login or RegistryLogin()
         if asked.scheme == "basic":
             return f"Basic {login.basic}" if login.basic else ""
@@ -243,7 +245,7 @@ class _Registry:
             else f"?{'&'.join(filter(None, (realm.query, urllib.parse.urlencode([*query, ('scope', scope)]))))}"
         )
         basic = f"Basic {login.basic}" if login.basic and not body else ""
-        status, _headers, text = self._request(realm.netloc, "POST" if body else "GET", path, basic, body)
+        status, _headers, text = self._send_request(realm.netloc, "POST" if body else "GET", path, basic, body)
         if status in (400, 401, 403):
             # the registry's own refusal says the rest
             return ""
@@ -251,7 +253,7 @@ class _Registry:
             raise _Silent(f"its token server answers HTTP {status}")
         return f"Bearer {token_of(text)}"
 
-    def _request(
+    def _send_request(
         self, host: str, method: str, path: str, authorization: str, body: str = ""
     ) -> tuple[int, http.client.HTTPMessage, str]:
         left = min(PATIENCE, self._end - time.monotonic())

@@ -55,7 +55,7 @@ class Shell:
         self._begin(line)
         self._channels.write(f"{number} {self._command}\n".encode())
 
-    def _pump(self, seconds: float) -> None:
+    def _receive_output(self, seconds: float) -> None:
         self._channels.update(seconds)
         self._stream.feed(self._channels.take(STDOUT))
         # a kubelet may send it all the same
@@ -76,7 +76,7 @@ class Shell:
             found, looked = self._stream.find(text, looked) >= 0, self._stream.size
             if found or not self.running or self._clock() >= end:
                 return found
-            self._pump(max(0.0, min(1.0, end - self._clock())))
+            self._receive_output(max(0.0, min(1.0, end - self._clock())))
 
     def wait(self, seconds: float, lost: typing.Callable[[], str] = str) -> CommandResult:
         """Wait for the end of the current command, and return its result. If it still runs after ``seconds``, close the
@@ -87,7 +87,7 @@ class Shell:
         """
         end = self._clock() + seconds
         while self.running and self._clock() < end and not lost():
-            self._pump(max(0.0, min(1.0, end - self._clock())))
+            self._receive_output(max(0.0, min(1.0, end - self._clock())))
         why = lost() if self.running else ""
         outside = self.running and not why
         if self.running:
@@ -100,10 +100,10 @@ class Shell:
             # of coreutils' timeout: 124, and 137 when it had to kill
             timed_out=outside or code in (124, 137),
             seconds=round(self._clock() - self._started, 3),
-            error="" if code is not None or outside else why or self._farewell(),
+            error="" if code is not None or outside else why or self._explain_missing_exit_code(),
         )
 
-    def _farewell(self) -> str:
+    def _explain_missing_exit_code(self) -> str:
         """Return the reason why a command has no exit code: it printed too much, the connection broke, or the API
         server or the kubelet sent a Status on the error channel.
         """

@@ -219,32 +219,32 @@ class _Count:
             elif isinstance(event, yaml.AliasEvent):
                 if event.anchor not in self._sizes:
                     raise _Unfolds(f"alias *{shown(event.anchor)} of nothing, or of what it is in")
-                self._spend(*self._sizes[event.anchor])
+                self._spend_limits(*self._sizes[event.anchor])
             elif isinstance(event, yaml.ScalarEvent):
                 self._take_scalar(event.value, event.anchor)
             elif isinstance(event, yaml.CollectionStartEvent):
-                self._begin(event.anchor)
+                self._begin_collection(event.anchor)
             elif isinstance(event, yaml.CollectionEndEvent):
-                self._end()
+                self._end_collection()
 
     def _take_scalar(self, value: str, anchor: typing.Optional[str]) -> None:
         if len(value) > _MOST_NUMBER and _NUMBER.fullmatch(value):
             # numbers of base 60 take the square of their length
             raise _Unfolds(f"a number of {len(value)} characters, expected {_MOST_NUMBER} at most")
-        self._spend(1, len(value), 1)
+        self._spend_limits(1, len(value), 1)
         if anchor is not None:
             self._sizes[anchor] = (1, len(value), 1)
 
-    def _begin(self, anchor: typing.Optional[str]) -> None:
+    def _begin_collection(self, anchor: typing.Optional[str]) -> None:
         if anchor is not None:
             # what an anchor named before is not what an alias within means
             self._sizes.pop(anchor, None)
         here = _Open(anchor, self._nodes, self._characters, self._deepest)
         self._deepest = len(self._open)
-        self._spend(1, 0, 1)
+        self._spend_limits(1, 0, 1)
         self._open.append(here)
 
-    def _end(self) -> None:
+    def _end_collection(self) -> None:
         here = self._open.pop()
         if here.anchor is not None:
             self._sizes[here.anchor] = (
@@ -254,7 +254,7 @@ class _Count:
             )
         self._deepest = max(self._deepest, here.deepest)
 
-    def _spend(self, nodes: int, characters: int, levels: int) -> None:
+    def _spend_limits(self, nodes: int, characters: int, levels: int) -> None:
         self._nodes += nodes
         self._characters += characters
         if self._nodes > MOST_VALUES or self._characters > self._most:

@@ -25,7 +25,7 @@ def state(host: str) -> str:
     """
     need_files(host)
     try:
-        mode = os.lstat(followed(host, DROP_IN)).st_mode
+        mode = os.lstat(resolve_node_path(host, DROP_IN)).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
     except OSError as error:
@@ -47,7 +47,7 @@ def need_files(host: str) -> None:
         )
 
 
-def followed(host: str, path: str) -> str:
+def resolve_node_path(host: str, path: str) -> str:
     """Return the path in ``host`` that a path on the node resolves to. Links in its folders are followed, and an
     absolute link starts at ``host``. A link in the last component is not followed.
 

@@ -183,7 +183,7 @@ def _add_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
     """
     try:
         finished = command.run(
-            [command.require("devlink", "iproute2"), "-j", "dev", "info", f"pci/{made.address}"],
+            [command.require_tool("devlink", "iproute2"), "-j", "dev", "info", f"pci/{made.address}"],
             _compute_time_left(end, _DEVLINK_SECONDS),
         )
         if finished.rc != 0:

@@ -41,7 +41,7 @@ def add_vf_settings(node: NodeHcas) -> NodeHcas:
 
 def _read_vf_settings() -> dict[str, Settings]:
     finished = command.run(
-        [command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "link", "show"], _LIMIT_SECONDS
+        [command.require_tool("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "link", "show"], _LIMIT_SECONDS
     )
     if finished.failure:
         raise RdmaError(finished.failure)

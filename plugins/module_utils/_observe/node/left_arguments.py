@@ -13,7 +13,7 @@ import typing
 from ..._model.node.kernel_arguments import DROP_IN, RECORD
 from ..._parse.node.kernel_arguments import drop_in
 from ..._store.files import read_bytes
-from .drop_in import followed
+from .drop_in import resolve_node_path
 
 #: bytes of one of the two files, which have a few words
 _MOST_BYTES = 65_536
@@ -33,7 +33,7 @@ def read_left_arguments(host: str) -> tuple[str, ...]:
 def _read_host_file(host: str, path: str) -> typing.Optional[str]:
     """Return the text of a file. Return None if it does not exist."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        place = followed(host, path)
+        place = resolve_node_path(host, path)
         if os.path.lexists(place):
             return read_bytes(place, most=_MOST_BYTES).decode("utf-8", "backslashreplace")
     return None

@@ -28,7 +28,7 @@ from ..._model.boundary.words import WORD
 from ..._model.node.hca import HeldParts, Netdev
 from ..._parse.node.sysfs import guid, pci_address_of_link
 from .namespace_sysfs import Look, look_into
-from .sysfs import SysfsReader, natural, read_netdev, read_ports
+from .sysfs import SysfsReader, make_natural_sort_key, read_netdev, read_ports
 
 #: of one node, of one class in a namespace, and of one function: who may make namespaces and interfaces makes any
 #: number of them
@@ -121,7 +121,7 @@ class _Found:
         :param root: sysfs of the namespace
         """
         own: dict[str, list[Netdev]] = {}
-        for name, address in self._away(namespace, root, "net"):
+        for name, address in self._iterate_foreign_functions(namespace, root, "net"):
             netdevs = self._netdevs.setdefault(address, [])
             if len(netdevs) >= _MOST_NETDEVS:
                 self.left_out(
@@ -132,25 +132,25 @@ class _Found:
             netdev = read_netdev(reader, name, SysfsReader(root))
             if netdev is None:
                 continue
-            if netdev.bond is not None and not self._is(
+            if netdev.bond is not None and not self._is_valid_name(
                 INTERFACE, netdev.bond, f"{namespace}: the bond of {name}, {address}"
             ):
                 netdev = dataclasses.replace(netdev, bond=None)
             netdevs.append(netdev)
-            self._note(address, namespace)
+            self._record_lost_function(address, namespace)
             own.setdefault(address, []).append(netdev)
             # the name that it had on the node [containernetworking/plugins main/host-device moveLinkIn]; any other
             # alias is none
             alias = INTERFACE.parse(reader.text("ifalias"))
             if alias is not None:
                 self._names.setdefault(address, []).append(alias)
-        for name, address in self._away(namespace, root, "infiniband"):
+        for name, address in self._iterate_foreign_functions(namespace, root, "infiniband"):
             device = SysfsReader(os.path.join(root, "class/infiniband", name))
             ports = read_ports(device, own.get(address, ()))
             self._devices[address] = HeldParts(rdma_device=name, node_guid=device.value("node_guid", guid), ports=ports)
-            self._note(address, namespace)
+            self._record_lost_function(address, namespace)
 
-    def _note(self, address: str, namespace: str) -> None:
+    def _record_lost_function(self, address: str, namespace: str) -> None:
         if namespace in self._idle:
             self._lost[address] = os.path.basename(namespace)
 
@@ -173,7 +173,7 @@ class _Found:
         )
         return HeldByPods(parts, (*self._errors, *more))
 
-    def _away(self, namespace: str, root: str, kind: str) -> typing.Iterator[tuple[str, str]]:
+    def _iterate_foreign_functions(self, namespace: str, root: str, kind: str) -> typing.Iterator[tuple[str, str]]:
         """Yield the name of each interface or RDMA device in a namespace, with the PCI address of its function.
         Functions that have such an entry in the sysfs of the node are left out.
 
@@ -186,10 +186,12 @@ class _Found:
                 f"{namespace}: {len(names)} entries in {folder}: those behind the first {_MOST_ENTRIES} are left out"
             )
         for name, address in _list_functions(folder, names[:_MOST_ENTRIES]).items():
-            if address not in self._here[kind] and self._is(_FORMS[kind], name, f"{namespace}: {folder}, {address}"):
+            if address not in self._here[kind] and self._is_valid_name(
+                _FORMS[kind], name, f"{namespace}: {folder}, {address}"
+            ):
                 yield name, address
 
-    def _is(self, form: Form, text: str, source: str) -> bool:
+    def _is_valid_name(self, form: Form, text: str, source: str) -> bool:
         """Return whether a name of a pod's interface or device has the form that facts require. The kernel allows other
         names too. A name of another form is recorded as left out, so that the facts of the node remain valid.
         """
@@ -257,7 +259,7 @@ def _list_functions(folder: str, names: typing.Sequence[str]) -> dict[str, str]:
 
 def _list_folder(folder: str) -> list[str]:
     try:
-        return sorted(os.listdir(folder), key=natural)
+        return sorted(os.listdir(folder), key=make_natural_sort_key)
     except OSError:
         return []
 

@@ -85,7 +85,7 @@ def _find_ethernet(node: NodeHcas, beside_infiniband: bool) -> list[Netdev]:
 
 def _read_neighbours() -> dict[str, tuple[str, ...]]:
     finished = command.run(
-        [command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "neigh", "show"], _IP_SECONDS
+        [command.require_tool("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "neigh", "show"], _IP_SECONDS
     )
     if finished.failure:
         raise RdmaError(finished.failure)

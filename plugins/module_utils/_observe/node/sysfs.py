@@ -68,7 +68,7 @@ class SysfsReader:
         try:
             return parser(raw.decode("utf-8").rstrip("\n"))
         except (ParseError, UnicodeDecodeError) as error:
-            self._failed(name, str(error))
+            self._record_read_failure(name, str(error))
             return None
 
     def text(self, name: str) -> typing.Optional[str]:
@@ -95,11 +95,11 @@ class SysfsReader:
         with an entry in ``unread``, if it cannot be read.
         """
         try:
-            return tuple(sorted(os.listdir(os.path.join(self.folder, name)), key=natural))
+            return tuple(sorted(os.listdir(os.path.join(self.folder, name)), key=make_natural_sort_key))
         except (FileNotFoundError, NotADirectoryError):
             return ()
         except OSError as error:
-            self._failed(name, error.strerror or str(error))
+            self._record_read_failure(name, error.strerror or str(error))
             return ()
 
     def link(self, name: str) -> typing.Optional[str]:
@@ -114,7 +114,7 @@ class SysfsReader:
             # class/net holds a plain file too: bonding_masters
             return None
         except OSError as error:
-            self._failed(name, error.strerror or str(error))
+            self._record_read_failure(name, error.strerror or str(error))
             return None
 
     def above(self, name: str) -> str:
@@ -136,7 +136,7 @@ class SysfsReader:
         except OSError as error:
             # the kernel makes some files for every device, and this is how one says that it has no such thing
             if error.errno != errno.EOPNOTSUPP:
-                self._failed(name, error.strerror or str(error))
+                self._record_read_failure(name, error.strerror or str(error))
             return None
 
     def number_if_any(self, name: str) -> typing.Optional[int]:
@@ -149,12 +149,12 @@ class SysfsReader:
         except (OSError, ParseError, UnicodeDecodeError):
             return None
 
-    def _failed(self, name: str, why: str) -> None:
+    def _record_read_failure(self, name: str, why: str) -> None:
         self.unread.append(name)
         self.errors.append(f"{os.path.join(self.folder, name)}: {why}")
 
 
-def natural(name: str) -> tuple[tuple[int, int, str], ...]:
+def make_natural_sort_key(name: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key by which mlx5_10 comes after mlx5_9."""
     parts = re.split(r"([0-9]+)", name)
     return tuple((1, int(part), "") if place % 2 else (0, 0, part) for place, part in enumerate(parts) if part)
@@ -191,7 +191,7 @@ def read_node(
         found.values(),
         key=lambda hca: (
             hca.rdma_device is None,
-            natural(hca.rdma_device or ""),
+            make_natural_sort_key(hca.rdma_device or ""),
             hca.pci.address if hca.pci else hca.name,
         ),
     )
@@ -480,8 +480,8 @@ def _read_port(reader: SysfsReader, number: int, mtus: typing.Sequence[int]) -> 
     ]
     return Port(
         number=number,
-        state=reader.value(f"{folder}/state", parse.enumeration),
-        physical_state=reader.value(f"{folder}/phys_state", parse.enumeration),
+        state=reader.value(f"{folder}/state", parse.parse_enumeration_name),
+        physical_state=reader.value(f"{folder}/phys_state", parse.parse_enumeration_name),
         link_layer=link_layer,
         rate_gbps=rate.gbps if rate else None,
         width=rate.width if rate else None,

@@ -20,8 +20,8 @@ from ..._parse.kubernetes.tenancy import (
     UNPROVEN,
     VIEW,
     RoleName,
-    acts,
     asks_for_more,
+    can_act_for_creator,
     is_record,
     only_reads,
     proven_releases,
@@ -110,7 +110,7 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
     forged = False
     # no more is held of an object than its name: who makes it decides how large it is
     for kind, item in everything(cluster, namespace, unread):
-        if acts(kind, item):
+        if can_act_for_creator(kind, item):
             actors.append(f"{kind} {name_of(item)}")
             forged = forged or is_record(item, release)
     if forged:
@@ -142,7 +142,10 @@ def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[
     if others or installed:
         return others
     actors = [
-        f"{kind} {name_of(item)}" for kind in _ACTORS for item in cluster.pages(kind, namespace) if acts(kind, item)
+        f"{kind} {name_of(item)}"
+        for kind in _ACTORS
+        for item in cluster.pages(kind, namespace)
+        if can_act_for_creator(kind, item)
     ]
     actors += [
         f"Subscription {name_of(item)}"
@@ -200,14 +203,14 @@ def _only_reads(cluster: Cluster, role: RoleName, namespace: str, known: dict[Ro
     if kind not in ("Role", "ClusterRole") or len(name) > _LONGEST:
         return False
     if role not in known:
-        found = _reads(cluster, role, namespace)
+        found = _is_read_only_role(cluster, role, namespace)
         if len(known) >= _ROLES:
             return found
         known[role] = found
     return known[role]
 
 
-def _reads(cluster: Cluster, role: RoleName, namespace: str) -> bool:
+def _is_read_only_role(cluster: Cluster, role: RoleName, namespace: str) -> bool:
     kind, name = role
     found = read_existing(
         cluster, {"kind": kind, "metadata": {"name": name, **({"namespace": namespace} if kind == "Role" else {})}}

@@ -146,7 +146,7 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         answer(lambda: found.extend(taken for taken in map(take, cluster.pages(kind)) if taken is not None))
         return found
 
-    crds = only("CustomResourceDefinition", lambda item: established(item) or None)
+    crds = only("CustomResourceDefinition", lambda item: find_established_name(item) or None)
     bound = only("ClusterRoleBinding", _list_bound_accounts)
     deployments = only(
         "Deployment",
@@ -243,7 +243,7 @@ def _is_config(config: Resource) -> bool:
     return bool(config["metadata"]["name"] == "default")
 
 
-def established(crd: Resource) -> str:
+def find_established_name(crd: Resource) -> str:
     """Return the name of a CustomResourceDefinition if the API server serves it and its API group is one of GROUPS.
     Otherwise return an empty string.
     """

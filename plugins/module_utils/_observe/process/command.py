@@ -77,7 +77,7 @@ def search_path() -> str:
     return os.pathsep.join(own + [folder for folder in _FOLDERS if folder not in own])
 
 
-def require(tool: str, package: str) -> str:
+def require_tool(tool: str, package: str) -> str:
     """Return the path of a program.
 
     :param package: package that contains the program, for the error message

@@ -107,7 +107,7 @@ class Session:
         return self
 
     def __exit__(self, *_what: object) -> None:
-        self._close()
+        self._close_connection()
 
     def get(self, path: str) -> dict[str, typing.Any]:
         """Return a resource.
@@ -115,7 +115,7 @@ class Session:
         :param path: path on this BMC, optionally with a query
         :raises BmcError: the BMC does not answer, or its answer is not a resource
         """
-        answer = self._got(path)
+        answer = self._get_following_redirects(path)
         resource = self.resource(path, answer.body)
         self._etags[path] = etag(resource, answer.headers.get("ETag", ""))
         return resource
@@ -125,7 +125,7 @@ class Session:
 
         :raises BmcError: the BMC does not answer, or answers with an error
         """
-        return self._got(path).body
+        return self._get_following_redirects(path).body
 
     def resource(self, path: str, body: bytes) -> dict[str, typing.Any]:
         """Decode the body of a resource and return it.
@@ -141,15 +141,15 @@ class Session:
             )
         return data
 
-    def _got(self, path: str) -> BmcAnswer:
+    def _get_following_redirects(self, path: str) -> BmcAnswer:
         """Return the successful answer to a GET. Redirections within this BMC are followed."""
         for _redirect in range(_REDIRECTS + 1):
-            answer = self._answer("GET", path)
+            answer = self._request_with_retries("GET", path)
             if answer.status == 200:
                 return answer
             if answer.status not in (301, 302, 307, 308):
                 raise refused(self.bmc, f"GET {path}", answer.status, parse_message_id(answer.data))
-            path = self._elsewhere(path, answer.headers.get("Location", ""))
+            path = self._resolve_redirect(path, answer.headers.get("Location", ""))
         raise self.error("status", f"GET {path} is redirected again and again", "Update the firmware of the BMC")
 
     def etag(self, path: str) -> str:
@@ -164,9 +164,9 @@ class Session:
             has not accepted the write
         :raises RdmaError: the write is not permitted
         """
-        return self._answer(method, path, write)
+        return self._request_with_retries(method, path, write)
 
-    def _elsewhere(self, path: str, location: str) -> str:
+    def _resolve_redirect(self, path: str, location: str) -> str:
         """Return the path that a redirection leads to.
 
         :raises BmcError: the redirection leads to another host, which must not get the password, or is invalid
@@ -188,7 +188,7 @@ class Session:
             )
         return target
 
-    def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> BmcAnswer:
+    def _request_with_retries(self, method: str, path: str, write: typing.Optional[Write] = None) -> BmcAnswer:
         """Return the answer to a request. A GET or PATCH is sent again if the BMC is busy. A GET is also sent again if
         the connection broke.
         """
@@ -199,7 +199,7 @@ class Session:
             if write:
                 write.prove()
             try:
-                answer = self._exchange(method, path, write)
+                answer = self._exchange_once(method, path, write)
             except BmcError as error:
                 if error.cause != "closed" or write or attempt == ATTEMPTS:
                     raise
@@ -217,20 +217,20 @@ class Session:
             self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
-    def _exchange(self, method: str, path: str, write: typing.Optional[Write]) -> BmcAnswer:
-        with self._failures(f"{method} {path}"):
-            connection = self._connection or self._connect()
+    def _exchange_once(self, method: str, path: str, write: typing.Optional[Write]) -> BmcAnswer:
+        with self._convert_errors(f"{method} {path}"):
+            connection = self._connection or self._open_connection()
             secure = typing.cast(TlsChannel, connection.sock)
-            secure.expect()
+            secure.compute_bandwidth_floor()
             # nothing but sending it comes after this
             self._until = min(self.end, time.monotonic() + write.guard.seconds()) if write else self.end
             secure.end = self._until
             left(self._until)
-            connection.request(method, path, write.body if write else None, self._headers(write))
+            connection.request(method, path, write.body if write else None, self._build_headers(write))
             response = connection.getresponse()
             read = self._read(f"{method} {path}", response)
         if response.will_close:
-            self._close()
+            self._close_connection()
         return BmcAnswer(response.status, response.headers, read)
 
     def _read(self, what: str, response: http.client.HTTPResponse) -> bytes:
@@ -242,10 +242,10 @@ class Session:
         while part := response.read1(_CHUNK):
             taken += len(part)
             if inflate is not None:
-                part = self._inflated(what, inflate, part)
+                part = self._inflate_part(what, inflate, part)
             size += len(part)
             if max(size, taken) > LARGEST or len(parts) >= _MOST_PARTS:
-                self._close()
+                self._close_connection()
                 limit = (
                     f"{what} was answered in {_MOST_PARTS} parts"
                     if max(size, taken) <= LARGEST
@@ -261,7 +261,7 @@ class Session:
         response.close()
         return b"".join(parts)
 
-    def _inflated(self, what: str, inflate: typing.Any, part: bytes) -> bytes:
+    def _inflate_part(self, what: str, inflate: typing.Any, part: bytes) -> bytes:
         """Decompress one part of a compressed answer and return it.
 
         :param what: description of the request
@@ -273,7 +273,7 @@ class Session:
         was_complete = inflate.eof
         found: bytes = b"" if was_complete else inflate.decompress(part, LARGEST + 1)
         if was_complete or inflate.unused_data:
-            self._close()
+            self._close_connection()
             raise self.error(
                 "not_json",
                 f"{what} was answered with bytes behind the end of what gzip has packed",
@@ -281,7 +281,7 @@ class Session:
             )
         return found
 
-    def _headers(self, write: typing.Optional[Write]) -> dict[str, str]:
+    def _build_headers(self, write: typing.Optional[Write]) -> dict[str, str]:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
         if write:
             headers.update({**write.headers, "Content-Type": "application/json"})
@@ -289,7 +289,7 @@ class Session:
             return {**headers, "X-Auth-Token": self.bmc.token}
         return {**headers, "Authorization": f"Basic {basic(self.bmc)}"}
 
-    def _connect(self) -> http.client.HTTPSConnection:
+    def _open_connection(self) -> http.client.HTTPSConnection:
         host, context = self.bmc.address.strip("[]"), self._trust.context(self.bmc)
         plain = socket.create_connection((host, self.bmc.port), min(CONNECT, left(self.end)))
         try:
@@ -311,7 +311,7 @@ class Session:
         self._connection = connection
         return connection
 
-    def _close(self) -> None:
+    def _close_connection(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -326,7 +326,7 @@ class Session:
         return self.bmc.error(cause, what, remedy)
 
     @contextlib.contextmanager
-    def _failures(self, what: str) -> typing.Iterator[None]:
+    def _convert_errors(self, what: str) -> typing.Iterator[None]:
         """Convert errors of the socket, TLS and HTTP to errors with a cause, and close the connection.
 
         :param what: description of the request
@@ -334,21 +334,21 @@ class Session:
         try:
             yield
         except BmcError:
-            self._close()
+            self._close_connection()
             raise
         except TooMuch:
-            self._close()
+            self._close_connection()
             raise self.error(
                 "too_large",
                 f"{what} was answered with more than {_MOST_RAW // 2**20} MiB of TLS and HTTP around its content",
                 "See what answers at this address, and restart the BMC if it is one",
             ) from None
         except ssl.SSLCertVerificationError as error:
-            self._close()
+            self._close_connection()
             # without what it was raised in: that holds the headers
             raise untrusted(self.bmc, error) from None
         except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:
-            self._close()
+            self._close_connection()
             timeout = isinstance(error, (TimeoutError, socket.timeout))
             if timeout and time.monotonic() >= self.end:
                 raise over(self.bmc, what, self._seconds) from None

@@ -69,14 +69,16 @@ class Writer:
     def _send(
         self, method: str, path: str, body: typing.Mapping[str, typing.Any], headers: typing.Mapping[str, str]
     ) -> BmcAnswer:
-        answer = self._session.send(method, path, Write(json.dumps(body).encode(), headers, self._prove, self._guard))
+        answer = self._session.send(
+            method, path, Write(json.dumps(body).encode(), headers, self._prove_identity, self._guard)
+        )
         if answer.status not in _TAKEN:
             raise not_written(
                 self._session.bmc, f"{method} {path}", answer.status, parse_message_id(answer.data), said(answer.data)
             )
         return answer
 
-    def _prove(self) -> None:
+    def _prove_identity(self) -> None:
         """Read the system again and verify its identity, because another BMC may answer at the address now."""
         try:
             system = parse(self._session.get(self._path))

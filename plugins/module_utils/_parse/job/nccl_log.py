@@ -154,7 +154,7 @@ class _Reader:
         self._left_out: dict[str, NcclLeftOut] = {}
         self._processes: dict[tuple[str, int], LogProcess] = {}
         self._threads: dict[str, LogThread] = {}
-        self._messages = MessageReader(self._keep)
+        self._messages = MessageReader(self._charge_memory_budget)
         self._problems = ProblemList()
         self._endpoints: dict[transports.EndpointLine, int] = {}
         self._more_endpoints = 0
@@ -252,7 +252,7 @@ class _Reader:
         self._cut = self._cut or part._cut
         self._logs += part._logs
         self._budget.characters += part._budget.characters
-        self._keep(part._budget.kept, "")
+        self._charge_memory_budget(part._budget.kept, "")
 
     def build_log(self) -> NcclLog:
         """Return the fact that is built from all lines so far."""
@@ -344,7 +344,7 @@ class _Reader:
         self._threads = {token: item for token, item in self._threads.items() if not is_of(item.process)}
         self._left_out[source] = NcclLeftOut(source, hosts, self._budget.release(source))
 
-    def _keep(self, cost: int, host: str) -> None:
+    def _charge_memory_budget(self, cost: int, host: str) -> None:
         """Count the memory of an item that is kept.
 
         :param cost: bytes of memory
@@ -391,9 +391,9 @@ class _Reader:
                 return None
             process = self._processes.get(key)
             if process is None:
-                self._keep(OF_PROCESS, key[0])
+                self._charge_memory_budget(OF_PROCESS, key[0])
                 process = self._processes[key] = LogProcess(*key)
-            self._keep(OF_THREAD, key[0])
+            self._charge_memory_budget(OF_THREAD, key[0])
             thread = self._threads[token] = LogThread(process)
             if self._file is not None:
                 self._add_file(process, self._file)
@@ -415,7 +415,7 @@ class _Reader:
         if not places or places[-1] is not file:
             places.append(file)
             file.hosts[process.host] = None
-            self._keep(OF_PLACE, process.host)
+            self._charge_memory_budget(OF_PLACE, process.host)
 
     def _read_warning(self, before: str, message: str) -> None:
         head = self._parse_head(before)
@@ -428,7 +428,7 @@ class _Reader:
         if self._file is not None and head[1] not in self._file.hosts:
             # the host is counted like that of a line of level INFO, since any program can write this line
             self._file.hosts[head[1]] = None
-            self._keep(OF_PLACE, head[1])
+            self._charge_memory_budget(OF_PLACE, head[1])
         own = (process.oob[1], process.bootstrap[1]) if process else ()
         self._problems.add_text(message, self._lines, head[1], head[4] or "", own)
 

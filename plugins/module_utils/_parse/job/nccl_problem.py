@@ -20,12 +20,12 @@ _LONGEST = 1000
 
 def classify(text: str) -> Kind:
     """Return the kind of a problem. Return an empty string if the kind is unknown."""
-    return _classify(text[:_LONGEST])
+    return _classify_cut_text(text[:_LONGEST])
 
 
 # many ranks write the same text
 @functools.lru_cache(maxsize=1024)
-def _classify(text: str) -> Kind:
+def _classify_cut_text(text: str) -> Kind:
     provider = libibverbs.parse(text).kind
     if provider is not None:
         return provider

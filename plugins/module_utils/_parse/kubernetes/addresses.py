@@ -199,11 +199,11 @@ class Blocks:
                 continue
             # a block of one address that is the gateway's is passed over as well
             if self.size > 1 or start != self.gateway:
-                found, poorest = found + 1, min(poorest, self._usable(start, end))
+                found, poorest = found + 1, min(poorest, self._count_usable_addresses(start, end))
             start = end + 1
         return found, poorest if found else 0
 
-    def _usable(self, start: int, end: int) -> int:
+    def _count_usable_addresses(self, start: int, end: int) -> int:
         gateway = self.gateway if self.gateway_index is None else start + self.gateway_index
         start, end = start + self.edges[0], end - self.edges[1]
         holes = [(max(low, start), min(high, end)) for low, high in self.excluded if low <= end and high >= start]

@@ -14,12 +14,12 @@ import typing
 
 from ..._model.boundary.kubernetes import DEVICE_POOL, LABEL, LABEL_KEY, REQUEST_NAME, SUBDOMAIN
 from ..._model.kubernetes.device_claims import (
+    DeviceAlternative,
     DeviceClaim,
     DeviceClass,
     DeviceMatch,
     DeviceRequest,
     DeviceSlice,
-    DeviceWay,
     PodClaim,
     SliceDevice,
     TakenClaim,
@@ -112,7 +112,7 @@ def read_compute_domain(resource: Resource) -> DeviceClaim:
     template = mapping_at(spec, "channel", "resourceClaimTemplate")
     name = text_of(SUBDOMAIN, template.get("name"), f"{what}: channel.resourceClaimTemplate.name")
     nodes = number_of(spec["numNodes"], f"{what}: numNodes") if spec.get("numNodes") is not None else 0
-    request = DeviceRequest("channel", (DeviceWay(CHANNEL),))
+    request = DeviceRequest("channel", (DeviceAlternative(CHANNEL),))
     return DeviceClaim(f"{namespace}/{name}", True, (request,), nodes=nodes)
 
 
@@ -220,11 +220,11 @@ def _parse_device_request(request: Resource, what: str) -> DeviceRequest:
     )
 
 
-def _parse_subrequest(way: Resource, what: str) -> DeviceWay:
+def _parse_subrequest(way: Resource, what: str) -> DeviceAlternative:
     name = text_of(SUBDOMAIN, way.get("deviceClassName"), f"{what}: requests: deviceClassName")
     count = number_of(way["count"], f"{what}: requests: count") if way.get("count") is not None else 1
     # all that a node has are one at least
-    return DeviceWay(
+    return DeviceAlternative(
         name,
         1 if way.get("allocationMode") == "All" else count,
         _read_selectors(way, what),

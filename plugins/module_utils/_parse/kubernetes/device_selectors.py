@@ -61,105 +61,105 @@ class _Parser:
         while at < len(text):
             found = _TOKEN.match(text, at)
             if found is None or len(self._tokens) >= _MOST_PARTS:
-                raise self._error("made of parts that are known here, or has too many")
+                raise self._make_parse_error("made of parts that are known here, or has too many")
             self._tokens.append((str(found.lastgroup), found[str(found.lastgroup)]))
             at = found.end()
         self._at = self._depth = 0
 
-    def _error(self, what: str) -> ParseError:
+    def _make_parse_error(self, what: str) -> ParseError:
         return ParseError("selector of devices", self._text, what)
 
     def parse(self) -> Part:
-        found = self._either()
+        found = self._parse_disjunction()
         # behind a condition stand its two values, which are not looked at
-        if self._sign("?"):
+        if self._take_sign("?"):
             return _UNKNOWN
         if self._at < len(self._tokens):
-            raise self._error("one expression: more stands behind its end")
+            raise self._make_parse_error("one expression: more stands behind its end")
         return found
 
-    def _sign(self, *signs: str) -> str:
+    def _take_sign(self, *signs: str) -> str:
         """Consume the next token if it is one of the signs, and return it. Otherwise return an empty string."""
         if self._at < len(self._tokens) and self._tokens[self._at][0] == "sign" and self._tokens[self._at][1] in signs:
             self._at += 1
             return self._tokens[self._at - 1][1]
         return ""
 
-    def _need(self, sign: str) -> None:
-        if not self._sign(sign):
-            raise self._error(f"complete: it lacks {sign}")
+    def _require_sign(self, sign: str) -> None:
+        if not self._take_sign(sign):
+            raise self._make_parse_error(f"complete: it lacks {sign}")
 
-    def _either(self) -> Part:
+    def _parse_disjunction(self) -> Part:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise self._error(f"nested less than {_DEEPEST} times")
-        parts = [self._both()]
-        while self._sign("||"):
-            parts.append(self._both())
+            raise self._make_parse_error(f"nested less than {_DEEPEST} times")
+        parts = [self._parse_conjunction()]
+        while self._take_sign("||"):
+            parts.append(self._parse_conjunction())
         self._depth -= 1
         return parts[0] if len(parts) == 1 else Part("||", parts=tuple(parts))
 
-    def _both(self) -> Part:
-        parts = [self._relation()]
-        while self._sign("&&"):
-            parts.append(self._relation())
+    def _parse_conjunction(self) -> Part:
+        parts = [self._parse_relation()]
+        while self._take_sign("&&"):
+            parts.append(self._parse_relation())
         return parts[0] if len(parts) == 1 else Part("&&", parts=tuple(parts))
 
-    def _relation(self) -> Part:
-        left = self._sum()
-        sign = self._sign(*_COMPARISONS)
+    def _parse_relation(self) -> Part:
+        left = self._parse_arithmetic()
+        sign = self._take_sign(*_COMPARISONS)
         if not sign and self._tokens[self._at : self._at + 1] == [("name", "in")]:
             self._at += 1
             sign = "in"
-        return Part(sign, parts=(left, self._sum())) if sign else left
+        return Part(sign, parts=(left, self._parse_arithmetic())) if sign else left
 
-    def _sum(self) -> Part:
-        found = self._not()
-        while self._sign("+", "*", "/", "%", "-"):
-            self._not()
+    def _parse_arithmetic(self) -> Part:
+        found = self._parse_negation()
+        while self._take_sign("+", "*", "/", "%", "-"):
+            self._parse_negation()
             found = _UNKNOWN
         return found
 
-    def _not(self) -> Part:
+    def _parse_negation(self) -> Part:
         times = 0
-        while self._sign("!"):
+        while self._take_sign("!"):
             times += 1
-        found = self._minus()
+        found = self._parse_minus()
         return Part("!", parts=(found,)) if times % 2 else found
 
-    def _minus(self) -> Part:
-        if not self._sign("-"):
-            return self._member()
-        found = self._member()
+    def _parse_minus(self) -> Part:
+        if not self._take_sign("-"):
+            return self._parse_member()
+        found = self._parse_member()
         known = found.kind == "literal" and isinstance(found.value, int) and not isinstance(found.value, bool)
         return Part("literal", -int(found.value or 0)) if known else _UNKNOWN
 
-    def _member(self) -> Part:
+    def _parse_member(self) -> Part:
         """Parse a value and the members, indices and function calls that follow it."""
-        name, found = self._value()
+        name, found = self._parse_primary()
         while True:
-            if self._sign("."):
-                optional = bool(self._sign("?"))
-                part = self._next("name")
-                if self._sign("("):
-                    name, found = "", self._function(found, part, self._arguments(")"))
+            if self._take_sign("."):
+                optional = bool(self._take_sign("?"))
+                part = self._take_token("name")
+                if self._take_sign("("):
+                    name, found = "", self._make_function_part(found, part, self._parse_arguments(")"))
                 else:
-                    name, found = self._of(name, found, part)
+                    name, found = self._resolve_member(name, found, part)
                 if optional:
                     name, found = "", _UNKNOWN
-            elif self._sign("["):
-                inside = self._arguments("]")
+            elif self._take_sign("["):
+                inside = self._parse_arguments("]")
                 key = inside[0].value if len(inside) == 1 and inside[0].kind == "literal" else None
-                name, found = self._of(name, found, key) if isinstance(key, str) else ("", _UNKNOWN)
-            elif self._sign("("):
-                inside = self._arguments(")")
+                name, found = self._resolve_member(name, found, key) if isinstance(key, str) else ("", _UNKNOWN)
+            elif self._take_sign("("):
+                inside = self._parse_arguments(")")
                 present = name == "has" and len(inside) == 1 and inside[0].kind == "attribute"
                 name, found = "", Part("has", inside[0].value) if present else _UNKNOWN
             else:
                 return found
 
-    def _of(self, name: str, found: Part, part: str) -> tuple[str, Part]:
-        """Return the member ``part`` of a value, in the form that ``_value`` returns."""
+    def _resolve_member(self, name: str, found: Part, part: str) -> tuple[str, Part]:
+        """Return the member ``part`` of a value, in the form that ``_parse_primary`` returns."""
         if name == "device" and part == "driver":
             return "", Part("driver")
         if name == "device":
@@ -171,26 +171,26 @@ class _Parser:
         return "", _UNKNOWN
 
     @staticmethod
-    def _function(of: Part, name: str, arguments: tuple[Part, ...]) -> Part:
+    def _make_function_part(of: Part, name: str, arguments: tuple[Part, ...]) -> Part:
         if name in ("startsWith", "endsWith", "contains") and len(arguments) == 1:
             return Part(name, parts=(of, *arguments))
         return Part(name, parts=(of,)) if name == "lowerAscii" and not arguments else _UNKNOWN
 
-    def _value(self) -> tuple[str, Part]:
+    def _parse_primary(self) -> tuple[str, Part]:
         """Return a name and a part. The name is empty unless it may be the beginning of a known name, such as
         ``device``.
         """
-        if self._sign("("):
-            found = self._either()
-            if self._sign("?"):
-                self._either()
-                self._need(":")
-                self._either()
+        if self._take_sign("("):
+            found = self._parse_disjunction()
+            if self._take_sign("?"):
+                self._parse_disjunction()
+                self._require_sign(":")
+                self._parse_disjunction()
                 found = _UNKNOWN
-            self._need(")")
+            self._require_sign(")")
             return "", found
-        if self._sign("["):
-            return "", Part("list", parts=self._arguments("]"))
+        if self._take_sign("["):
+            return "", Part("list", parts=self._parse_arguments("]"))
         kind, text = self._tokens[self._at] if self._at < len(self._tokens) else ("end", "")
         self._at += 1
         if kind == "number":
@@ -201,20 +201,20 @@ class _Parser:
             return "", Part("literal", text == "true")
         if kind == "name":
             return text, _UNKNOWN
-        raise self._error("complete: it lacks a value")
+        raise self._make_parse_error("complete: it lacks a value")
 
-    def _next(self, kind: str) -> str:
+    def _take_token(self, kind: str) -> str:
         if self._at >= len(self._tokens) or self._tokens[self._at][0] != kind:
-            raise self._error(f"complete: it lacks a {kind}")
+            raise self._make_parse_error(f"complete: it lacks a {kind}")
         self._at += 1
         return self._tokens[self._at - 1][1]
 
-    def _arguments(self, end: str) -> tuple[Part, ...]:
+    def _parse_arguments(self, end: str) -> tuple[Part, ...]:
         found: list[Part] = []
-        while not self._sign(end):
+        while not self._take_sign(end):
             if found:
-                self._need(",")
-            found.append(self._either())
+                self._require_sign(",")
+            found.append(self._parse_disjunction())
         return tuple(found)
 
 

@@ -58,7 +58,7 @@ def owned_namespace(resource: Resource, label: str = LABEL) -> tuple[typing.Lite
     return ("prepared" if labels.get(label) == PREPARED else "foreign"), ""
 
 
-def holds_back(resource: Resource) -> str:
+def explain_remaining_namespace(resource: Resource) -> str:
     """Return the reason why a Namespace that is being deleted still exists: the messages of its true conditions. Return
     an empty string if there are none.
     """

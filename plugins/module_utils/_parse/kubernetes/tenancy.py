@@ -156,7 +156,7 @@ def is_record(resource: Resource, release: str) -> bool:
     return labels.get("owner") == "helm" and labels.get("name") == release
 
 
-def acts(kind: str, resource: Resource) -> bool:
+def can_act_for_creator(kind: str, resource: Resource) -> bool:
     """Return whether an object of a namespace can act for its creator: it runs pods, is a ServiceAccount or its token,
     belongs to a Helm release, or is the record of one.
 
@@ -187,7 +187,7 @@ def _is_inside(subject: Resource, namespace: str) -> bool:
     return subject.get("kind") == "ServiceAccount" and subject.get("namespace", namespace) == namespace
 
 
-def adds_to(found: typing.Optional[Resource], wanted: Resource, owned: str) -> str:
+def describe_missing_part(found: typing.Optional[Resource], wanted: Resource, owned: str) -> str:
     """Return a description of the first part of ``wanted`` that the existing object lacks. Return an empty string if it
     has all parts.
 

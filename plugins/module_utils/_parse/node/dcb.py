@@ -18,7 +18,7 @@ _TOOL = "dcb"
 _PRIORITIES = 8
 
 
-def lossless(text: str) -> str:
+def parse_lossless_priorities(text: str) -> str:
     """Return the priorities with PFC, such as ``3`` or ``3,4``. Return ``none`` if there are none.
 
     :raises ParseError: the output has another form

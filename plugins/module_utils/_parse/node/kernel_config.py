@@ -20,7 +20,7 @@ _P2PDMA = re.compile(r"^(?:CONFIG_PCI_P2PDMA=([ym])|# CONFIG_PCI_P2PDMA is not s
 _LAST_MENU = re.compile(r"^# end of Kernel hacking$", re.MULTILINE)
 
 
-def p2pdma(raw: bytes) -> bool:
+def has_p2pdma_support(raw: bytes) -> bool:
     """Return whether the kernel supports peer-to-peer DMA between PCI functions (CONFIG_PCI_P2PDMA).
 
     :param raw: contents of the file, optionally compressed by gzip

@@ -81,7 +81,7 @@ def is_representor(text: str) -> bool:
     return bool(_REPRESENTOR.match(text))
 
 
-def enumeration(text: str) -> str:
+def parse_enumeration_name(text: str) -> str:
     """Return the name in an enumeration: ``ACTIVE`` for ``4: ACTIVE``, ``Polling`` for ``2: Polling``."""
     match = _ENUM.match(text)
     if not match:

@@ -56,7 +56,7 @@ def selected_nodes(resource: Resource) -> dict[str, str]:
     return {str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()}
 
 
-def recommends(resource: Resource) -> dict[str, int]:
+def parse_recommended_profiles(resource: Resource) -> dict[str, int]:
     """Return the priority of each profile that a Tuned recommends. If a profile is recommended several times, return
     its lowest number, which wins.
 

@@ -97,9 +97,9 @@ class Exchange:
             self._due.append(b"%s %d\n" % (self._token, len(self._stdin)))
             self._due.append(self._stdin)
         self._streams[channel].feed(data)
-        self._look()
+        self._queue_due_replies()
 
-    def _look(self) -> None:
+    def _queue_due_replies(self) -> None:
         first, second = (self._streams[channel].code for channel in (STDOUT, STDERR))
         if first is None or second is None:
             return

@@ -131,7 +131,7 @@ def location(data: Data) -> str:
     return str(paths[0])
 
 
-def supports(data: Data, model: str, serial: str) -> bool:
+def is_system_supported(data: Data, model: str, serial: str) -> bool:
     """Return whether a registry supports the system with this model or serial number.
 
     :raises ParseError: the data is not a registry

@@ -196,7 +196,7 @@ def lockdown(data: Data) -> bool:
     raise ParseError("lockdown mode", str(found), "Enabled or Disabled")
 
 
-def expanded(data: Data, source: str) -> typing.Optional[list[Data]]:
+def list_expanded_members(data: Data, source: str) -> typing.Optional[list[Data]]:
     """Return the members of a collection that was requested with ``$expand``. Return None if the BMC returned links
     instead.
 

@@ -95,7 +95,7 @@ def matches(
     return True if True in answers else None if None in answers else False
 
 
-def in_the_words_of(current: typing.Any, key: str, wanted: typing.Any) -> typing.Any:
+def spell_like_current(current: typing.Any, key: str, wanted: typing.Any) -> typing.Any:
     """Return a wanted value in the spelling of the current value of a BMC, for attributes without a registry that lists
     the allowed values. Return None if the spelling cannot be derived.
 

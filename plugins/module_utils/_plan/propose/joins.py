@@ -53,17 +53,17 @@ class Joins:
         self._rejected: dict[Nic, list[Place]] = {}
         self._nics = [*dict.fromkeys([*heard, *seen, *(other for others in seen.values() for other in others)])]
         for nic in self._nics:
-            self._add(nic).add(nic[0])
+            self._register_place(nic).add(nic[0])
         for switches in heard.values():
             for switch in switches:
-                self._add(switch)
+                self._register_place(switch)
                 self._with_switch.add(switch)
         # a NIC that hears one network is on it, whatever else it claims
         self._placed = {nic for nic, switches in heard.items() if len(switches) == 1}
         for nic in self._placed:
-            self._join(nic, next(iter(heard[nic])))
+            self._merge_components(nic, next(iter(heard[nic])))
         for nic in self._nics:
-            self._claim(nic)
+            self._record_nic_claims(nic)
         self._join_by_several([(one, other) for one, others in self._claims.items() for other in others])
         self._join_by_one()
 
@@ -91,18 +91,18 @@ class Joins:
             parents[place] = place = parents[parents[place]]
         return place
 
-    def _add(self, place: Place) -> set[str]:
+    def _register_place(self, place: Place) -> set[str]:
         self._parents.setdefault(place, place)
         return self._nodes.setdefault(place, set())
 
-    def _join(self, one: Place, other: Place) -> list[tuple[Place, Place]]:
+    def _merge_components(self, one: Place, other: Place) -> list[tuple[Place, Place]]:
         """Merge the components of two NICs or switch networks. Return the pairs of components whose reports were
         combined by the merge.
         """
         kept, gone = self.find(one), self.find(other)
         if kept == gone:
             return []
-        if self._size(kept) < self._size(gone):
+        if self._compute_component_size(kept) < self._compute_component_size(gone):
             kept, gone = gone, kept
         self._parents[gone] = kept
         self._nodes[kept] |= self._nodes.pop(gone)
@@ -120,10 +120,10 @@ class Joins:
             self._claims[place][kept] = there
         return [(kept, place) for place in moved]
 
-    def _size(self, root: Place) -> int:
+    def _compute_component_size(self, root: Place) -> int:
         return len(self._nodes[root]) + len(self._claims.get(root, ()))
 
-    def _claim(self, nic: Nic) -> None:
+    def _record_nic_claims(self, nic: Nic) -> None:
         """Record the components to which a NIC reports a connection, by LLDP frames or neighbors."""
         home = self.find(nic)
         owners: dict[Place, typing.Optional[set[str]]] = {}
@@ -140,7 +140,7 @@ class Joins:
             root: frozenset([nic[0], *(names if names and len(names) == 1 else ())]) for root, names in owners.items()
         }
         for root, common in by.items():
-            self._note(home, root, nic[0], common)
+            self._record_claim(home, root, nic[0], common)
         if nic in self._placed:
             return
         # it is on no network yet, and claims nevertheless that those are one: each is joined to the one that most nodes
@@ -150,9 +150,9 @@ class Joins:
             key=lambda root: (-len(self._nodes[root]), *map(str, root)),
         )
         for root in networks[1:]:
-            self._note(networks[0], root, nic[0], by[networks[0]] | by[root])
+            self._record_claim(networks[0], root, nic[0], by[networks[0]] | by[root])
 
-    def _note(self, one: Place, other: Place, claimant: str, common: frozenset[str]) -> None:
+    def _record_claim(self, one: Place, other: Place, claimant: str, common: frozenset[str]) -> None:
         claims = _Claims({claimant}, common)
         there = self._claims.setdefault(one, {}).setdefault(other, claims)
         if there is not claims:
@@ -169,7 +169,7 @@ class Joins:
             one, other = waiting.pop()
             claims = self._claims.get(one, {}).get(other)
             if claims is not None and self._is_solid(one, other, claims):
-                waiting += self._join(one, other)
+                waiting += self._merge_components(one, other)
 
     def _is_solid(self, one: Place, other: Place, claims: _Claims) -> bool:
         """Return whether at least two nodes report that two components are one network. If one of them has a switch
@@ -184,7 +184,7 @@ class Joins:
         """Merge components on the report of a single NIC. NICs whose component has no other node are examined first,
         then NICs that report fewer components. A NIC that would merge networks of several other nodes is rejected.
         """
-        of_nic = {nic: self._alone(nic) for nic in self._nics}
+        of_nic = {nic: self._examine_isolation(nic) for nic in self._nics}
         for nic in sorted(
             (nic for nic, (_lone, places) in of_nic.items() if places),
             key=lambda nic: (not of_nic[nic][0], len(of_nic[nic][1]), nic),
@@ -194,15 +194,15 @@ class Joins:
             several = [root for root in roots if len(self._nodes[root]) - (nic[0] in self._nodes[root]) >= _SEVERAL]
             if len(several) < _SEVERAL:
                 for root in roots:
-                    self._join_by_several(self._join(home, root))
+                    self._join_by_several(self._merge_components(home, root))
             elif nic not in self._placed:
                 self._rejected[nic] = several
         for nic, places in [*self._rejected.items()]:
             if len({self.find(place) for place in places}) == 1:
-                self._join(nic, places[0])
+                self._merge_components(nic, places[0])
                 del self._rejected[nic]
 
-    def _alone(self, nic: Nic) -> tuple[bool, list[Place]]:
+    def _examine_isolation(self, nic: Nic) -> tuple[bool, list[Place]]:
         """Return whether the component of a NIC has no other node, and the other components that the NIC reports as its
         network. If the component has no other node, add the components of which several nodes report the NIC.
         """

@@ -53,7 +53,7 @@ class Networks:
                 f"a private network of /{prefix} or wider that nobody uses",
                 f"what the cluster uses {seen}. Room: {why}",
             )
-        found = self._free(prefix) if prefix >= _LARGEST else None
+        found = self._find_free_network(prefix) if prefix >= _LARGEST else None
         if found is None:
             return Blank(
                 f"a network of /{prefix} that nobody uses", f"no private network of this size is free. Room: {why}"
@@ -70,7 +70,7 @@ class Networks:
         )
         return Value(str(found), f"room for {why}; {beside}")
 
-    def _free(self, prefix: int) -> typing.Optional[ipaddress.IPv4Network]:
+    def _find_free_network(self, prefix: int) -> typing.Optional[ipaddress.IPv4Network]:
         """Return a free network with this prefix length; None if there is none. Each private network is searched from
         its upper end down, since sites usually allocate from the lower end.
         """

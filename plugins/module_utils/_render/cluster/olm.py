@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.marks import MANAGED_BY
-from ..._model.operators.olm import OperatorWish
+from ..._model.operators.olm import DesiredOperator
 
 Resource = dict[str, typing.Any]
 
@@ -34,7 +34,7 @@ def render_operator_group(name: str, space: str, targets: typing.Sequence[str]) 
     }
 
 
-def render_subscription(name: str, wish: OperatorWish, pinned: str) -> Resource:
+def render_subscription(name: str, wish: DesiredOperator, pinned: str) -> Resource:
     """Render the Subscription, with manual approval of install plans.
 
     :param wish: the desired operator with its catalog and its channel; without a channel OLM takes the default of the

@@ -109,7 +109,10 @@ def commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
         if not mirror or EVERYTHING in mirror
         else (copied(image.name, mirror) for image in pulls.images if not image.by_system)
     )
-    return (*by_name, *(command for chart in pulls.charts if chart.repository for command in pushed(chart, mirror)))
+    return (
+        *by_name,
+        *(command for chart in pulls.charts if chart.repository for command in render_chart_commands(chart, mirror)),
+    )
 
 
 def place(name: str, mirror: Mirror) -> str:
@@ -128,7 +131,7 @@ def copied(name: str, mirror: Mirror) -> str:
     return f"skopeo copy --all docker://{name if target != name else 'SOURCE'} docker://{target}"
 
 
-def pushed(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
+def render_chart_commands(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
     """Return the two commands that pull a chart from its repository and push it to the mirror."""
     version = f" --version {shlex.quote(chart.version)}" if chart.version else ""
     folder = place(chart.repository.partition("://")[2].strip("/"), mirror)
@@ -180,7 +183,10 @@ def heads(pulls: Pulls, mirror: Mirror) -> dict[str, tuple[str, ...]]:
         for item in pulls.packages
     )
     by_helm = tuple(
-        f"not in it: {command}" for chart in pulls.charts if chart.repository for command in pushed(chart, mirror)
+        f"not in it: {command}"
+        for chart in pulls.charts
+        if chart.repository
+        for command in render_chart_commands(chart, mirror)
     )
     sync_to = f"skopeo sync --all --scoped --src yaml --dest docker {SKOPEO} {mirror.get(EVERYTHING, 'MIRROR')}"
     if mirror and EVERYTHING not in mirror:

@@ -20,7 +20,7 @@ from ..._check.bandwidth.facts import NOTHING, Facts
 from ..._check.bandwidth.pairs import subject_of
 from ..._check.collectives import check as collectives
 from ..._check.collectives.course import GroupFigure
-from ..._check.collectives.trend import summarize
+from ..._check.collectives.trend import summarize_group_figures
 from ..._check.compare import check as compare
 from ..._check.discover import check as discover
 from ..._check.fabric import check as fabric
@@ -185,7 +185,7 @@ def list_steps_over_runs(
     if loaded is None or not loaded[1].earlier.runs:
         return (), 0
     kept = loaded[1].earlier
-    return list_steps(summarize("", proven), kept), len(kept.runs)
+    return list_steps(summarize_group_figures("", proven), kept), len(kept.runs)
 
 
 def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Optional[tuple[Intent, Facts]]:

@@ -15,7 +15,7 @@ from ..._check.discover import check as discover
 from ..._model.base.errors import RdmaError
 from ..._model.base.load import load
 from ..._model.intent.intent import Intent
-from ..._model.intent.profiles import moves
+from ..._model.intent.profiles import is_interface_moved
 from ..._model.node.hca import Hca, NodeHcas, ObservedHcas
 from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import PASS, Judged
@@ -124,7 +124,7 @@ def _collect_intended_hcas(intent: Intent, hcas: ObservedHcas, rails: Rails) -> 
         if len(names) < fabric.select.hcas_per_node:
             names |= {hca.name for hca in (*find_candidates(fabric, value), *mute) if hca.name not in rails}
         wanted |= names
-        moved |= names if moves(fabric) else set()
+        moved |= names if is_interface_moved(fabric) else set()
     return wanted, moved
 
 

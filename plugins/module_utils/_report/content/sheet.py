@@ -208,25 +208,32 @@ class _Tree:
         self.known = self.rows or NodeTuning()
         cards = sorted({name for reading in self.known.rows.get("gpu_model", ()) for name in reading.where})
         self.cards, self.more = dict.fromkeys(cards[:MOST_GPUS]), max(0, len(cards) - MOST_GPUS)
-        ways = ((name, _parse_pci_path(value)) for name, value in self._by("pci_way").items())
+        ways = ((name, _parse_pci_path(value)) for name, value in self._map_row_values("pci_way").items())
         self.ways = {name: way for name, way in ways if way is not None}
-        self.models, self.numa, self.lanes = self._by("gpu_model"), self._by("gpu_numa"), self._by("gpu_link_width")
+        self.models, self.numa, self.lanes = (
+            self._map_row_values("gpu_model"),
+            self._map_row_values("gpu_numa"),
+            self._map_row_values("gpu_link_width"),
+        )
         self.nearest = {
-            name.partition(" ")[0]: (name.partition(" ")[2], value) for name, value in self._by("gpu_nic_path").items()
+            name.partition(" ")[0]: (name.partition(" ")[2], value)
+            for name, value in self._map_row_values("gpu_nic_path").items()
         }
         self.wanted = {hca.name for hca in hcas if hca.name in seen.wanted}
-        self.cpus = {name.rpartition(" ")[2]: cpus for name, cpus in self._by("numa_cpus").items()}
-        self.acs = self._by("acs")
-        self.between = {bridge for card, (hca, _far) in self.nearest.items() for bridge in self._between(card, hca)}
+        self.cpus = {name.rpartition(" ")[2]: cpus for name, cpus in self._map_row_values("numa_cpus").items()}
+        self.acs = self._map_row_values("acs")
+        self.between = {
+            bridge for card, (hca, _far) in self.nearest.items() for bridge in self._list_bridges_between(card, hca)
+        }
 
-    def _by(self, row: str) -> dict[str, str]:
+    def _map_row_values(self, row: str) -> dict[str, str]:
         """Return the values of a tuning row, by the device or other object from which each value was read."""
         return {name: reading.value for reading in self.known.rows.get(row, ()) for name in reading.where}
 
-    def _why(self, row: str) -> typing.Optional[str]:
+    def _explain_unread_row(self, row: str) -> typing.Optional[str]:
         return explain_why_unread(self.known, row) if self.rows is not None else None
 
-    def _between(self, card: str, hca: str) -> tuple[str, ...]:
+    def _list_bridges_between(self, card: str, hca: str) -> tuple[str, ...]:
         if card not in self.ways or hca not in self.ways:
             return ()
         return pci_path.between(self.ways[card], self.ways[hca])
@@ -234,7 +241,7 @@ class _Tree:
     @property
     def without_place(self) -> typing.Iterator[tuple[str, Tone]]:
         """The problems and unknown values that do not belong to a single item of the tree, each as text and tone."""
-        why = self._why("gpus") or self._why("gpu_model")
+        why = self._explain_unread_row("gpus") or self._explain_unread_row("gpu_model")
         count = next((reading.value for reading in self.known.rows.get("gpus", ())), "0")
         if self.more:
             yield (
@@ -245,13 +252,13 @@ class _Tree:
             yield f"GPUs: {why}", "unknown"
         elif count != str(len(self.cards) + self.more):
             yield f"GPUs: {count} on PCI, and {len(self.cards)} of them shown", "unknown"
-        if self.cards and self._why("acs") is not None:
-            yield f"ACS on the way between GPUs and HCAs: {self._why('acs')}", "unknown"
+        if self.cards and self._explain_unread_row("acs") is not None:
+            yield f"ACS on the way between GPUs and HCAs: {self._explain_unread_row('acs')}", "unknown"
 
     def blocks(self) -> tuple[Block, ...]:
         found: dict[str, list[SheetItem]] = {}
         leaves: dict[tuple[str, str], list[tuple[tuple[str, ...], SheetItem]]] = {}
-        for number, name, item in [*map(self._gpu, self.cards), *map(self._hca, self.hcas)]:
+        for number, name, item in [*map(self._build_gpu_item, self.cards), *map(self._build_hca_item, self.hcas)]:
             way = self.ways.get(name)
             found.setdefault(number, [])
             if way is None:
@@ -264,7 +271,7 @@ class _Tree:
             else:
                 leaves.setdefault((number, way.root), []).append((way.functions[:-1], item))
         for (number, root), items in sorted(leaves.items()):
-            found[number].append(SheetItem("root", f"host bridge {root or UNKNOWN}", (), self._below(items)))
+            found[number].append(SheetItem("root", f"host bridge {root or UNKNOWN}", (), self._group_by_bridge(items)))
         for number in self.cpus:
             found.setdefault(number, [])
         return tuple(
@@ -272,7 +279,7 @@ class _Tree:
             for number, items in sorted(found.items(), key=lambda at: (len(at[0]), at[0]))
         )
 
-    def _below(self, items: typing.Sequence[tuple[tuple[str, ...], SheetItem]]) -> tuple[SheetItem, ...]:
+    def _group_by_bridge(self, items: typing.Sequence[tuple[tuple[str, ...], SheetItem]]) -> tuple[SheetItem, ...]:
         """Return the tree of the given items: first the items without a bridge in their remaining path, then, in the
         order of addresses, each first bridge with the items below it.
 
@@ -286,32 +293,34 @@ class _Tree:
         return (
             *ends,
             *(
-                SheetItem("bridge", f"bridge {bridge}", self._acs(bridge), self._below(rest))
+                SheetItem("bridge", f"bridge {bridge}", self._describe_acs(bridge), self._group_by_bridge(rest))
                 for bridge, rest in sorted(by_bridge.items())
             ),
         )
 
-    def _acs(self, bridge: str) -> tuple[Statement, ...]:
+    def _describe_acs(self, bridge: str) -> tuple[Statement, ...]:
         if self.acs.get(bridge) == "redirect":
             return (Statement("ACS redirect: packets between GPU and HCA go up to the host", "bad"),)
         if self.acs.get(bridge) == "direct":
             return (Statement("ACS direct"),)
         return (Statement("ACS unknown", "unknown"),) if bridge in self.between else ()
 
-    def _gpu(self, card: str) -> tuple[str, str, SheetItem]:
-        said = [Statement(self.models[card]), self._lanes(card), self._path(card)]
+    def _build_gpu_item(self, card: str) -> tuple[str, str, SheetItem]:
+        said = [Statement(self.models[card]), self._describe_gpu_lanes(card), self._describe_nearest_hca(card)]
         return self._numa_of_gpu(card), card, SheetItem("gpu", f"GPU {card}", tuple(said))
 
-    def _lanes(self, card: str) -> Statement:
+    def _describe_gpu_lanes(self, card: str) -> Statement:
         lanes = self.lanes.get(card)
         if lanes is None:
             return Statement("lanes of its link unknown", "unknown")
         return Statement("all lanes" if lanes == "full" else f"link {lanes}", "" if lanes == "full" else "bad")
 
-    def _path(self, card: str) -> Statement:
+    def _describe_nearest_hca(self, card: str) -> Statement:
         if card not in self.nearest:
             no_hca = (
-                self._why("gpu_nic_path") is None and self.rows is not None and not self.known.rows.get("gpu_nic_path")
+                self._explain_unread_row("gpu_nic_path") is None
+                and self.rows is not None
+                and not self.known.rows.get("gpu_nic_path")
             )
             return (
                 Statement("no HCA with an RDMA device beside it")
@@ -333,15 +342,15 @@ class _Tree:
                 (
                     Statement(self.models[card]),
                     _or_unknown(self._numa_of_gpu(card)),
-                    self._lanes(card),
-                    self._path(card),
+                    self._describe_gpu_lanes(card),
+                    self._describe_nearest_hca(card),
                 ),
             )
             for card in self.cards
         )
 
-    def _hca(self, hca: Hca) -> tuple[str, str, SheetItem]:
-        said = [*(self._state(hca, port) for port in hca.all_ports), *self._link(hca)]
+    def _build_hca_item(self, hca: Hca) -> tuple[str, str, SheetItem]:
+        said = [*(self._describe_port_state(hca, port) for port in hca.all_ports), *self._describe_pcie_link(hca)]
         if hca.name in self.seen.wanted and not hca.all_ports:
             said.insert(0, Statement("no port shown", "unknown"))
         rail = self.seen.rails.get(hca.name)
@@ -357,46 +366,50 @@ class _Tree:
         )
 
     def _numa_of_gpu(self, card: str) -> str:
-        return self._number(self.numa.get(card))
+        return self._resolve_numa_node(self.numa.get(card))
 
     def _numa_of_hca(self, hca: Hca) -> str:
-        return self._number(None if hca.pci is None or hca.pci.numa_node is None else str(hca.pci.numa_node))
+        return self._resolve_numa_node(None if hca.pci is None or hca.pci.numa_node is None else str(hca.pci.numa_node))
 
-    def _number(self, numa: typing.Optional[str]) -> str:
+    def _resolve_numa_node(self, numa: typing.Optional[str]) -> str:
         """Return the number of a NUMA node. Some platforms do not report it. It is then the only NUMA node, or unknown
         if there are several.
         """
         if numa is not None and numa != "none":
             return numa
-        return next(iter(self.cpus)) if len(self.cpus) == 1 and self._why("numa_cpus") is None else UNKNOWN
+        return (
+            next(iter(self.cpus)) if len(self.cpus) == 1 and self._explain_unread_row("numa_cpus") is None else UNKNOWN
+        )
 
     def _of_cpus(self, number: str) -> Statement:
         known = self.cpus.get(number)
         return Statement(f"CPUs {known}") if known else Statement("CPUs unknown", "unknown")
 
-    def _toned(self, hca: Hca, said: Statement) -> Statement:
+    def _mute_unused_hca(self, hca: Hca, said: Statement) -> Statement:
         """Return the statement unchanged if the intent uses the HCA, else without its tone. A problem of an unused HCA
         is not marked.
         """
         return said if hca.name in self.seen.wanted else Statement(said.text)
 
-    def _state(self, hca: Hca, port: Port) -> Statement:
+    def _describe_port_state(self, hca: Hca, port: Port) -> Statement:
         if port.link_layer == "InfiniBand":
             wrong = find_trouble(port)
             if wrong is not None:
-                return self._toned(
+                return self._mute_unused_hca(
                     hca, Statement(f"port {port.number} {wrong.measured}", "bad" if wrong.known else "unknown")
                 )
         elif port.state is None:
-            return self._toned(hca, Statement(f"port {port.number} state unknown", "unknown"))
+            return self._mute_unused_hca(hca, Statement(f"port {port.number} state unknown", "unknown"))
         elif port.state != "ACTIVE":
             down = f"port {port.number} {port.state}, {port.physical_state or 'link unread'}"
-            return Statement(down) if hca.name in self.seen.moved else self._toned(hca, Statement(down, "bad"))
+            return (
+                Statement(down) if hca.name in self.seen.moved else self._mute_unused_hca(hca, Statement(down, "bad"))
+            )
         if port.rate_gbps is None:
-            return self._toned(hca, Statement(f"port {port.number} ACTIVE, rate unknown", "unknown"))
+            return self._mute_unused_hca(hca, Statement(f"port {port.number} ACTIVE, rate unknown", "unknown"))
         return Statement(f"port {port.number} ACTIVE, {port.rate_gbps:g} Gb/s")
 
-    def _link(self, hca: Hca) -> typing.Iterator[Statement]:
+    def _describe_pcie_link(self, hca: Hca) -> typing.Iterator[Statement]:
         """Yield the statement about the PCIe link of an HCA. Yield nothing for an HCA without a PCI function and for a
         virtual device of a hypervisor, which has no link.
         """
@@ -404,14 +417,14 @@ class _Tree:
             return
         link = hca.pci.link
         if link.current_speed is None or link.current_width is None or link.max_speed is None or link.max_width is None:
-            yield self._toned(hca, Statement("PCIe link unknown", "unknown"))
+            yield self._mute_unused_hca(hca, Statement("PCIe link unknown", "unknown"))
             return
         pcie, now = find_pcie(link), f"PCIe {link.current_speed:g} GT/s x{link.current_width}"
         card = f"{link.max_speed:g} GT/s x{link.max_width}"
         if pcie.trained_down:
-            yield self._toned(hca, Statement(f"{now}, below what card ({card}) and slot can", "bad"))
+            yield self._mute_unused_hca(hca, Statement(f"{now}, below what card ({card}) and slot can", "bad"))
         elif link.current_speed < link.max_speed or link.current_width < link.max_width:
-            yield self._toned(hca, Statement(f"{now}, all that its slot gives; the card can {card}", "bad"))
+            yield self._mute_unused_hca(hca, Statement(f"{now}, all that its slot gives; the card can {card}", "bad"))
         else:
             yield Statement(now)
 
@@ -428,7 +441,7 @@ class _Tree:
                 _or_unknown(self._numa_of_hca(hca)),
                 Statement(rail) if rail else Statement(UNKNOWN, "unknown") if wanted else Statement("none"),
             )
-            link = next(self._link(hca), Statement("no link"))
+            link = next(self._describe_pcie_link(hca), Statement("no link"))
             link = Statement(f"{hca.pci.address if hca.pci else 'no PCI function'}: {link.text}", link.tone)
             for port in hca.all_ports:
                 lid = (
@@ -436,12 +449,21 @@ class _Tree:
                     if f"ports/{port.number}/lid" in hca.unread
                     else Statement(str(port.lid or "none"))
                 )
-                found.append(Device(f"{hca.name} port {port.number}", (*of_card, self._state(hca, port), lid, link)))
+                found.append(
+                    Device(
+                        f"{hca.name} port {port.number}", (*of_card, self._describe_port_state(hca, port), lid, link)
+                    )
+                )
             if not hca.all_ports:
                 found.append(
                     Device(
                         hca.name,
-                        (*of_card, self._toned(hca, Statement("no port shown", "unknown")), Statement("none"), link),
+                        (
+                            *of_card,
+                            self._mute_unused_hca(hca, Statement("no port shown", "unknown")),
+                            Statement("none"),
+                            link,
+                        ),
                     )
                 )
         return tuple(found)

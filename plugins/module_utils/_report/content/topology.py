@@ -210,7 +210,7 @@ class _Graph:
                     name, member = ports[near.port_guid]
                     self.links.append(_Link(name, far.guid, member.rail, member.hca.name))
                     self.tiers[far.guid] = 1
-        self._climb(between, switches)
+        self._assign_switch_tiers(between, switches)
         for one, other in between:
             below, above = sorted((one, other), key=lambda guid: (self.tiers[guid], guid))
             self.links.append(_Link(below, above))
@@ -220,7 +220,7 @@ class _Graph:
             if link.rail is not None:
                 self.serves[link.above].add(link.rail)
 
-    def _climb(self, between: typing.Sequence[tuple[str, str]], switches: typing.Iterable[str]) -> None:
+    def _assign_switch_tiers(self, between: typing.Sequence[tuple[str, str]], switches: typing.Iterable[str]) -> None:
         """Set the tier of each switch above the leaves: one more than that of its neighbor nearest to the nodes. A
         switch without a path to any node gets tier 2.
         """

@@ -23,7 +23,7 @@ from ..._parse.kubernetes.resource import ResourceError, name_of
 LOOK_AT_FINALIZERS = 30.0
 
 
-def take_off(
+def remove_finalizers(
     cluster: Cluster, namespace: str, selector: str, made: typing.Callable[[Resource], bool]
 ) -> tuple[str, ...]:
     """Remove the finalizers from those pods of the collection that are being deleted, and return the uids of these
@@ -75,7 +75,7 @@ class FinalizerSweep:
     """A periodic task that removes finalizers and mirror pods while a deletion is awaited, every ``LOOK_AT_FINALIZERS``
     seconds.
 
-    :ivar works: functions that call :func:`take_off` and :func:`end_mirror_pods` with their arguments
+    :ivar works: functions that call :func:`remove_finalizers` and :func:`end_mirror_pods` with their arguments
     """
 
     def __init__(self, clock: Clock, *works: typing.Callable[[], object]) -> None:

@@ -254,15 +254,15 @@ class Keeper:
             # a module that fails ends with SystemExit, and its run goes on
             interrupted = isinstance(error, KeyboardInterrupt)
             with contextlib.suppress(ApiError, LeaseLost):
-                self._leave(stays and not interrupted)
+                self._keep_or_release_lease(stays and not interrupted)
             if self._lost is not None and error is not self._lost and not interrupted:
                 raise self._lost from error
             raise
         over.set()
         with contextlib.suppress(ApiError):
-            self._leave(stays)
+            self._keep_or_release_lease(stays)
 
-    def _leave(self, stays: bool) -> None:
+    def _keep_or_release_lease(self, stays: bool) -> None:
         if stays:
             self.renew(BETWEEN)
         else:

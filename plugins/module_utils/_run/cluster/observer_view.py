@@ -74,7 +74,7 @@ def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
         (
             pod
             for pod in found
-            if daemon is not None and daemon.controls(pod) and pod.phase == "ready" and not pod.deleting
+            if daemon is not None and daemon.is_controller_of(pod) and pod.phase == "ready" and not pod.deleting
         ),
         None,
     )

@@ -24,7 +24,7 @@ from ..._parse.kubernetes import core
 from ..._parse.kubernetes import observers as parse
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of
-from ..._parse.kubernetes.tenancy import adds_to, strangers
+from ..._parse.kubernetes.tenancy import describe_missing_part, strangers
 from ..._render.cluster.names import RUN_LABEL, owner
 from ..._render.cluster.observers import objects
 from .observer_view import KINDS, MOST_EVENTS, SELECTOR, ObserverView, is_about_observers, seen_in
@@ -122,7 +122,7 @@ class Observers:
             )
         except BaseException:
             if not check_mode and resources.daemon is None:
-                self._undo()
+                self._delete_created_objects()
             raise
         return (*swept, *applied), facts
 
@@ -148,7 +148,7 @@ class Observers:
                 if kind == "Namespace"
                 else find_object(self._cluster, kind, self._namespace, name_of(definition))
             )
-            added = adds_to(found, definition, RUN_LABEL)
+            added = describe_missing_part(found, definition, RUN_LABEL)
             if added:
                 return f"the collection did not make it: {added}"
         ours_there = {name_of(item) for item in definitions if item["kind"] == "RoleBinding"}
@@ -229,7 +229,7 @@ class Observers:
             )
         return applied
 
-    def _undo(self) -> None:
+    def _delete_created_objects(self) -> None:
         """Begin the deletion of the objects that this call has created. Do not wait, because the run ends."""
         with contextlib.suppress(RdmaError):
             resources = self._read_resources()

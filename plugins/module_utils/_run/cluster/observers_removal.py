@@ -19,7 +19,7 @@ from ..._parse.kubernetes import core
 from ..._parse.kubernetes import observers as parse
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of
-from .finalizers import FinalizerSweep, end_mirror_pods, take_off
+from .finalizers import FinalizerSweep, end_mirror_pods, remove_finalizers
 from .observer_view import SELECTOR
 from .observers_namespace import NamespaceStays, ObserverResources, find_object
 
@@ -103,7 +103,9 @@ class ObserversRemoval:
             return core.controller_uid(pod) == str(daemon)
 
         end = self._clock() + self._limit
-        works: list[typing.Callable[[], object]] = [lambda: take_off(self._cluster, self._namespace, SELECTOR, made)]
+        works: list[typing.Callable[[], object]] = [
+            lambda: remove_finalizers(self._cluster, self._namespace, SELECTOR, made)
+        ]
         if resources.namespace is not None and resources.whose == "own":
             works.append(lambda: end_mirror_pods(self._cluster, self._namespace))
         sweep = FinalizerSweep(self._clock, *works)
@@ -126,7 +128,7 @@ class ObserversRemoval:
             # a namespace with another uid was made after the deletion
             if found is None or found["metadata"].get("uid") != resources.namespace["metadata"].get("uid"):
                 return None
-            why = parse.holds_back(found)
+            why = parse.explain_remaining_namespace(found)
             return (
                 f"the namespace {self._namespace}{f' ({why})' if why else ''}",
                 f"kubectl get namespace {self._namespace} -o yaml",

@@ -123,7 +123,7 @@ def take(world: ClusterState, change: KindUpdate) -> ClusterState:
     return dataclasses.replace(world, **changed, histories=_collect_histories(world, kind, news))
 
 
-def gathered(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
+def merge_kind_updates(news: typing.Iterable[KindUpdate]) -> typing.Iterator[KindUpdate]:
     """Yield the changes, with consecutive changes of one kind merged, because each update copies the state of the kind.
     Two changes of the same object stay separate, because the history of a node counts both.
     """
@@ -260,14 +260,16 @@ def wait(
         first = feed.get(min(pauses))
         news = [first] if first is not None else []
         if news:
-            _gather(
+            _gather_following_updates(
                 feed, news, {node.node for node in nodes if node.phase == "waiting"}, clock, settle, now + min(pauses)
             )
-        for change in gathered(news):
+        for change in merge_kind_updates(news):
             world = take(world, change)
 
 
-def _gather(feed: Feed, news: list[KindUpdate], waiting: set[str], clock: Clock, settle: float, end: float) -> None:
+def _gather_following_updates(
+    feed: Feed, news: list[KindUpdate], waiting: set[str], clock: Clock, settle: float, end: float
+) -> None:
     """Append to ``news`` the changes that follow the first one within ``settle`` seconds. As long as none of the
     changes concerns a waiting node, the wait cannot end, so changes are collected for longer. As soon as each waiting
     node has a change, stop.

@@ -230,14 +230,14 @@ class WatchFeed:
         while not self._stop.is_set():
             try:
                 if not version:
-                    version = self._list(kind)
+                    version = self._list_objects(kind)
                 events = self._cluster.watch(kind, version, self._namespaces.get(kind, ""), self._selectors[kind])
                 if away:
                     # the watch goes on where it was: what is known is true again
                     self._changes.put(KindUpdate(kind, "put"))
                 quiet, away = True, False
                 for event in events:
-                    version, failures, quiet = self._take(kind, event, version), 0, False
+                    version, failures, quiet = self._report_event(kind, event, version), 0, False
                 if quiet:
                     # a server, or a proxy, that ends watches at once must not be asked without a pause
                     self._stop.wait(RETRY_SECONDS[1])
@@ -257,7 +257,7 @@ class WatchFeed:
                 passing = error.status in (0, 410, 429) or error.status >= 500
                 self._stop.wait(min(first * 2 ** min(failures - 1, 10), most) if passing else refused)
 
-    def _list(self, kind: str) -> str:
+    def _list_objects(self, kind: str) -> str:
         """Report all objects of a kind, and return the version from which to watch it.
 
         :raises ApiError: the kind cannot be listed, or the list has no resourceVersion
@@ -271,7 +271,7 @@ class WatchFeed:
         self._changes.put(KindUpdate(kind, "replace", listing.items))
         return listing.version
 
-    def _take(self, kind: str, event: Resource, version: str) -> str:
+    def _report_event(self, kind: str, event: Resource, version: str) -> str:
         """Report an event of a watch, and return the version from which the watch would continue.
 
         :raises ApiError: the queue is full. The error has the status 410 (version too old), so that the kind is listed

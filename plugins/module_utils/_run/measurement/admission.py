@@ -102,13 +102,13 @@ def _remove_stale(cluster: Cluster, namespaces: typing.Iterable[str]) -> None:
     :raises ApiError: the API server cannot be reached
     """
     try:
-        take_back(cluster, namespaces, False)
+        remove_leftovers(cluster, namespaces, False)
     except ApiError as error:
         if error.status != 403:
             raise
 
 
-def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> tuple[Outcome, ...]:
+def remove_leftovers(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> tuple[Outcome, ...]:
     """Remove the ServiceAccounts, constraints and bindings that a killed run has left on OpenShift. Objects that an
     admin has prepared remain.
 

@@ -78,14 +78,14 @@ class CollectivePods:
         """Examine a pod. An unforeseen error becomes the error of this pod."""
         item, found = started
         try:
-            return self._examine(item, found)
+            return self._examine_pod(item, found)
         except LeaseLost:
             raise
         except Exception as error:
             text = str(error) if isinstance(error, RdmaError) else str(wrap_unforeseen(error, "the look into the pod"))
             return CollectivePod(item.node, item.name, error=text, cause="look")
 
-    def _examine(self, item: RdmaPod, found: Resource) -> CollectivePod:
+    def _examine_pod(self, item: RdmaPod, found: Resource) -> CollectivePod:
         """Read the HCAs and the host name of a pod."""
         if item.error:
             return CollectivePod(item.node, item.name, error=item.error, cause=item.cause)

@@ -14,7 +14,7 @@ import dataclasses
 import math
 import typing
 
-from ..._analysis.schedule.collectives import Repeat, Test, announce
+from ..._analysis.schedule.collectives import Repeat, Test, count_planned_tests
 from ..._analysis.schedule.halving import RailTrial
 from ..._check.collectives.check import Facts, list_courses
 from ..._check.collectives.course import LATENCY, Course
@@ -69,7 +69,7 @@ _LINES = 6
 _MOST_REASON = 600
 
 
-class CollectivesBench:
+class CollectivesRun:
     """The run of the stage collectives. It removes its pods in all cases."""
 
     def __init__(
@@ -122,7 +122,7 @@ class CollectivesBench:
                 pods = self._whole_pods.start(pool)
                 self._end = self._clock() + render.compute_lifetime_seconds(self._wanted) - RESERVE
                 for course in list_courses(self._wanted, fabric, self._seen, pods):
-                    counted = announce(course.leaves, len(fabric_rails(fabric)), self._wanted.gpus_per_node)
+                    counted = count_planned_tests(course.leaves, len(fabric_rails(fabric)), self._wanted.gpus_per_node)
                     small = counted.tests.get("two nodes", 0) if self._wanted.latency and course.name == LATENCY else 0
                     announced += sum(counted.tests.values()) + small + course.soaks
                     steps = ", ".join(f"{number} of {kind}" for kind, number in counted.tests.items())
@@ -207,7 +207,7 @@ class CollectivesBench:
         result = RanTest(run.test, test.kind, run.nodes, rail, test.change if isinstance(test, Repeat) else "")
         try:
             if run.iterations is not None:
-                return self._soak(course.subject(test), run, result)
+                return self._run_soak_test(course.subject(test), run, result)
             return self._run_mpirun(course.subject(test), run, result, wanted)
         except LeaseLost:
             raise
@@ -220,7 +220,7 @@ class CollectivesBench:
                 result, failure="no_measurement", evidence=str(wrap_unforeseen(error, run.name))[:300]
             )
 
-    def _soak(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
+    def _run_soak_test(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
         """Run a test for a long time, and read the error counters of its HCAs before and after it."""
         places = [self._whole_pods.places[node] for node in run.nodes]
         before, start = self._read_counters(places), self._clock()
@@ -395,7 +395,7 @@ class CollectivesBench:
         return shell.wait(0.0 if shell.running else SHORT, lost)
 
 
-def unstarted(plan: Plan, reason: str) -> CollectivesFacts:
+def make_unstarted_facts(plan: Plan, reason: str) -> CollectivesFacts:
     """Return the facts of a run that starts no pod, with the reason."""
     (fabric,) = plan.fabrics
     return CollectivesFacts(fabric.name, tuple(CollectivePod(node, error=reason) for node in plan.nodes))

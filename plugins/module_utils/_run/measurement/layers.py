@@ -116,12 +116,12 @@ class LayerTests:
             return dataclasses.replace(result, why="one of its ends has no pod")
         client, server = ends[0], ends[1]
         work: tuple[tuple[LayerName, typing.Callable[[Fabric, RdmaPod, RdmaPod], LayerStep]], ...] = (
-            ("pf_host", self._pf),
-            ("vf_host", self._vf),
-            ("vf_pod", functools.partial(self._pod, "vf_pod")),
-            ("gpu_pod", self._gpu),
+            ("pf_host", self._test_pf_on_hosts),
+            ("vf_host", self._test_vf_on_hosts),
+            ("vf_pod", functools.partial(self._test_in_pods, "vf_pod")),
+            ("gpu_pod", self._test_gpu_in_pods),
         )
-        fabric = self._measured_as(pair)
+        fabric = self.choose_measured_as(pair)
         more, steps = fabric is not self._fabric, []
         for layer, step in work:
             try:
@@ -141,7 +141,7 @@ class LayerTests:
             self._say(f"{pair.fabric} {client.node} -> {server.node}, layer {layer}: {figure}")
         return dataclasses.replace(result, steps=tuple(steps), more_than=(pair.queue_pairs or 1) if more else None)
 
-    def _measured_as(self, pair: PairResult) -> Fabric:
+    def choose_measured_as(self, pair: PairResult) -> Fabric:
         """Return the fabric with the queue pairs and message size of the pair's second measurement, so that no layer is
         slow only for lack of queue pairs. Return the fabric unchanged if there was no second measurement, or if it ran
         without a figure.
@@ -154,7 +154,7 @@ class LayerTests:
 
     # on the host
 
-    def _function(self, pod: RdmaPod) -> str:
+    def _find_hca_address(self, pod: RdmaPod) -> str:
         """Return the PCI address of the HCA of a pod."""
         if pod.physical_function:
             return pod.physical_function
@@ -164,9 +164,9 @@ class LayerTests:
             raise _NoStep(f"which HCA of {pod.node} is on the fabric is not known")
         return found
 
-    def _host(self, pod: RdmaPod) -> _OnHost:
+    def _connect_to_host(self, pod: RdmaPod) -> _OnHost:
         """Return the state of a pod's node from its observer, and open a connection to the observer."""
-        pf = self._function(pod)
+        pf = self._find_hca_address(pod)
         key = (pod.node, pf)
         if key in self._hosts and self._shells[key].open:
             return self._hosts[key]
@@ -186,18 +186,18 @@ class LayerTests:
         self._hosts[key] = _OnHost(pod.node, pf, seen)
         return self._hosts[key]
 
-    def _pf(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
-        ends = (self._host(client), self._host(server))
+    def _test_pf_on_hosts(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
+        ends = (self._connect_to_host(client), self._connect_to_host(server))
         return self._on_hosts("pf_host", fabric, ends, (ends[0].pf, ends[1].pf))
 
-    def _vf(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
+    def _test_vf_on_hosts(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
         if client.physical_function is None or server.physical_function is None:
             raise _NoStep("the pods of this fabric have no virtual functions", absent=True)
-        ends = (self._host(client), self._host(server))
-        free = [self._free(end) for end in ends]
+        ends = (self._connect_to_host(client), self._connect_to_host(server))
+        free = [self._find_free_vf(end) for end in ends]
         return self._on_hosts("vf_host", fabric, ends, (free[0], free[1]))
 
-    def _free(self, end: _OnHost) -> str:
+    def _find_free_vf(self, end: _OnHost) -> str:
         taken = {pod.pci or "" for pod in self._pods.values() if pod.node == end.node}
         found = next(iter(end.seen.free(taken)), None)
         if found is None:
@@ -212,14 +212,16 @@ class LayerTests:
         self, layer: LayerName, fabric: Fabric, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str]
     ) -> LayerStep:
         devices = [end.seen.device(function) for end, function in zip(ends, functions)]
-        described = [self._end(end, function, device) for end, function, device in zip(ends, functions, devices)]
+        described = [
+            self._build_host_end(end, function, device) for end, function, device in zip(ends, functions, devices)
+        ]
         step = LayerStep(layer, described[0], described[1])
         # in pods the site may want rdma_cm, for which functions on the host have no addresses; only iWARP can't do
         # without
         connection: typing.Literal["tcp", "rdma_cm"] = (
             "rdma_cm" if any(device in end.seen.rnics for end, device in zip(ends, devices)) else "tcp"
         )
-        address = self._meet(ends, functions, connection)
+        address = self._find_server_address(ends, functions, connection)
         fabric = dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, connection=connection))
         port = FIRST_PORT + next(self._ports) % PORTS
         cpus = [end.seen.probe.binding(function)[0] for end, function in zip(ends, functions)]
@@ -239,7 +241,7 @@ class LayerTests:
             fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
         )
 
-    def _meet(self, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str], connection: str) -> str:
+    def _find_server_address(self, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str], connection: str) -> str:
         """Return the address at which the client connects to the server. Over TCP it is the InternalIP of the node:
         both ends name their devices, so the data takes no other path. rdma_cm chooses the device by the route to the
         address, so this route must lead over the device under test.
@@ -265,7 +267,7 @@ class LayerTests:
         return address
 
     @staticmethod
-    def _end(end: _OnHost, function: str, device: str) -> LayerEnd:
+    def _build_host_end(end: _OnHost, function: str, device: str) -> LayerEnd:
         own = end.seen.administration(function)
         probe = end.seen.probe
         return LayerEnd(
@@ -274,8 +276,8 @@ class LayerTests:
 
     # in pods
 
-    def _pod(self, layer: LayerName, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
-        before = [self._throttled(pod) for pod in (client, server)]
+    def _test_in_pods(self, layer: LayerName, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
+        before = [self._read_throttled_count(pod) for pod in (client, server)]
         port = FIRST_PORT + next(self._ports) % PORTS
         address, gpu = server.address or "", layer == "gpu_pod"
         pairs = self._queue_pairs(fabric, client.node, server.node)
@@ -297,21 +299,21 @@ class LayerTests:
 
     def _pod_end(self, pod: RdmaPod, before: typing.Optional[int]) -> LayerEnd:
         """Return the end of a pair in a pod, with the settings of its virtual function as the host shows them."""
-        now = self._throttled(pod)
+        now = self._read_throttled_count(pod)
         held_back = None if now is None or before is None else max(0, now - before)
         # bound to CPUs of the HCA's NUMA node, or it says that it has none of them
         near = True if pod.cpus else False if pod.far_cpus else None
         end = LayerEnd(pod.node, pod.device or "", pod.pci or "", pod.binding, near, throttled=held_back)
         try:
-            own = self._host(pod).seen.administration(pod.pci or "")
+            own = self._connect_to_host(pod).seen.administration(pod.pci or "")
         except RdmaError:
             return end
         return dataclasses.replace(end, max_tx_rate=own.max_tx_rate, vlan_qos=own.vlan_qos)
 
-    def _throttled(self, pod: RdmaPod) -> typing.Optional[int]:
-        return parse_throttled(self._ask(pod, commands.CPU_STAT))
+    def _read_throttled_count(self, pod: RdmaPod) -> typing.Optional[int]:
+        return parse_throttled(self._read_command_output(pod, commands.CPU_STAT))
 
-    def _ask(self, pod: RdmaPod, command: commands.Command) -> str:
+    def _read_command_output(self, pod: RdmaPod, command: commands.Command) -> str:
         """Return the output of a command in a pod; empty if it cannot be run."""
         try:
             shell = self._in_pods.shell(pod)
@@ -320,14 +322,14 @@ class LayerTests:
         except RdmaError:
             return ""
 
-    def _gpu(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
+    def _test_gpu_in_pods(self, fabric: Fabric, client: RdmaPod, server: RdmaPod) -> LayerStep:
         for pod in (client, server):
-            said = self._ask(pod, commands.GPU).split()
+            said = self._read_command_output(pod, commands.GPU).split()
             if "gpu" not in said:
                 raise _NoStep(f"the pod on {pod.node} has no GPU", absent=True)
             if "tool" not in said:
                 raise _NoStep(f"ib_write_bw of {self._fabric.pods.image} has no --use_cuda")
-        return self._pod("gpu_pod", fabric, client, server)
+        return self._test_in_pods("gpu_pod", fabric, client, server)
 
     def _run(
         self,

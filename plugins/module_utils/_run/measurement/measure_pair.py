@@ -208,7 +208,7 @@ class PairMeasurement:
         :returns: names of the pods
         """
 
-        def can(pod: RdmaPod) -> bool:
+        def can_set_flow_label(pod: RdmaPod) -> bool:
             try:
                 shell = self._pods.shell(pod)
                 shell.start(commands.LABELS)
@@ -217,7 +217,7 @@ class PairMeasurement:
                 return False
 
         asked = [pod for pod in pods if pod.device is not None and fabric.pods.connection == "tcp"]
-        self._labelled = frozenset(pod.name for pod, found in zip(asked, pool.map(can, asked)) if found)
+        self._labelled = frozenset(pod.name for pod, found in zip(asked, pool.map(can_set_flow_label, asked)) if found)
         return self._labelled
 
     def _take_ports(self) -> int:
@@ -231,7 +231,7 @@ class PairMeasurement:
         measured.
         """
         try:
-            return self._attempt(fabric, task, client, server, self._take_ports(), flow, end)
+            return self._attempt_pair(fabric, task, client, server, self._take_ports(), flow, end)
         except (ApiError, LeaseLost):
             # these are no fault of the pair
             raise
@@ -241,7 +241,7 @@ class PairMeasurement:
             failure, evidence = "no_measurement", str(wrap_unforeseen(error, f"{client.node} -> {server.node}"))
         return fail_pair(fabric, task, failure, evidence)
 
-    def _attempt(
+    def _attempt_pair(
         self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int, flow: int, end: float
     ) -> PairResult:
         """Run rping, then ib_write_bw, then the sweep if the intent asks for it, each only after the previous one

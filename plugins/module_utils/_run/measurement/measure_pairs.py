@@ -36,7 +36,7 @@ from ..._analysis.schedule.measurements import (
 )
 from ..._analysis.schedule.paths import PathTable
 from ..._analysis.schedule.port_counters import MOST_TESTS, PROBES, choose_tests_to_count, list_ports, list_probes
-from ..._analysis.schedule.suspect_rounds import Narrowing
+from ..._analysis.schedule.suspect_rounds import SuspectRoundPlanner
 from ..._check.bandwidth.facts import NOTHING, Facts
 from ..._check.bandwidth.results import (
     choose_layer_tests,
@@ -202,7 +202,7 @@ class BandwidthRun:
         results: list[PairResult] = []
         for step in steps(rails, fabric.bandwidth, planned.rounds):
             results += self._measure_step(pool, fabric, usable, step)
-        return results + self._retest(pool, fabric, usable, results, False)
+        return results + self._retest_failed_ends(pool, fabric, usable, results, False)
 
     def _list_latency_steps(self, fabric: Fabric, rails: typing.Mapping[int, typing.Sequence[str]]) -> list[Step]:
         """Return rounds of pairs in which each port occurs at least once: one round, or two for an odd number of nodes.
@@ -346,14 +346,14 @@ class BandwidthRun:
 
         for item in cover(ways).rounds:
             measure(item, 0)
-        narrowing = Narrowing(ways)
+        narrowing = SuspectRoundPlanner(ways)
         for look in itertools.count(1):
             found = narrowing.next(collect_evidence(fabric, ways, tuple(usable.values()), results, self._seen))
             if found is None:
                 break
             measure(found, look)
         results += self._measure_other_flows(pool, one_way, usable, ways, results)
-        return results + self._retest(pool, one_way, usable, results, True)
+        return results + self._retest_failed_ends(pool, one_way, usable, results, True)
 
     def _measure_other_flows(
         self,
@@ -389,7 +389,7 @@ class BandwidthRun:
                 ]
         return results
 
-    def _retest(
+    def _retest_failed_ends(
         self,
         pool: concurrent.futures.Executor,
         fabric: Fabric,

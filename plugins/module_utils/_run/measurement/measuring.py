@@ -21,12 +21,12 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.outcome import FIELD_MANAGER, ours, read_existing
 from ..._observe.kubernetes.shell import Clock
-from ..._parse.kubernetes.observers import holds_back, owned_namespace
+from ..._parse.kubernetes.observers import explain_remaining_namespace, owned_namespace
 from ..._parse.kubernetes.resource import name_of
 from ..._plan.measured_network import ForeignNetwork, copy_of
 from ..._render.cluster.names import MANAGED_BY
 from ..._render.measurement.measuring import measured, render_namespace, render_policy
-from ..cluster.finalizers import FinalizerSweep, end_mirror_pods, is_bare, take_off
+from ..cluster.finalizers import FinalizerSweep, end_mirror_pods, is_bare, remove_finalizers
 from .admission import admitted
 
 #: seconds between two looks at a namespace that is to go
@@ -50,7 +50,7 @@ class ForeignMeasuringNamespace(RdmaError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Seats:
+class HcasByNode:
     """The fabrics on which pods measure.
 
     :ivar fabrics: fabrics with their networks in the namespace of the measurement
@@ -83,7 +83,7 @@ class MeasuringNamespace:
         :raises RdmaError: the leftover namespace is not removed in time
         :raises ApiError: the API server cannot be reached, or the user may not create the namespace
         """
-        if self._clear() == "prepared":
+        if self._remove_leftovers() == "prepared":
             return False
         try:
             self._cluster.create(render_namespace(self._run))
@@ -96,11 +96,11 @@ class MeasuringNamespace:
             ) from error
         return True
 
-    def _clear(self) -> str:
+    def _remove_leftovers(self) -> str:
         """Remove the leftovers of an earlier measurement. Return the owner that the namespace had; ``none`` if it did
         not exist.
         """
-        found = self._find()
+        found = self._find_namespace()
         if found is None:
             return "none"
         whose, _run = owned_namespace(found, LABEL)
@@ -123,7 +123,7 @@ class MeasuringNamespace:
         removes the remaining objects.
         """
         with contextlib.suppress(RdmaError):
-            found = self._find()
+            found = self._find_namespace()
             if found is None or found["metadata"].get("deletionTimestamp"):
                 return
             whose, _run = owned_namespace(found, LABEL)
@@ -132,7 +132,7 @@ class MeasuringNamespace:
             elif whose == "prepared":
                 self._remove_own()
 
-    def restrict(self) -> None:
+    def apply_network_policy(self) -> None:
         """Create the NetworkPolicy that admits connections from pods of this run only, before any measuring pod is
         created.
 
@@ -182,16 +182,16 @@ class MeasuringNamespace:
         end = self._clock() + self._limit
         sweep = FinalizerSweep(
             self._clock,
-            lambda: take_off(self._cluster, NAMESPACE, _OURS, is_bare),
+            lambda: remove_finalizers(self._cluster, NAMESPACE, _OURS, is_bare),
             lambda: end_mirror_pods(self._cluster, NAMESPACE),
         )
         while True:
             sweep.look()
-            found = self._find()
+            found = self._find_namespace()
             if found is None or found["metadata"].get("uid") != uid:
                 return
             if self._clock() >= end:
-                why = holds_back(found)
+                why = explain_remaining_namespace(found)
                 seen = (
                     f"the namespace {NAMESPACE} of an earlier measurement{f' ({why})' if why else ''} is still there"
                     f" {self._limit:.0f} s after its deletion"
@@ -199,7 +199,7 @@ class MeasuringNamespace:
                 raise RdmaError(seen, f"See what keeps it: kubectl get namespace {NAMESPACE} -o yaml")
             self._pause(LOOK)
 
-    def _find(self) -> typing.Optional[Resource]:
+    def _find_namespace(self) -> typing.Optional[Resource]:
         try:
             return {"kind": "Namespace", **self._cluster.get("Namespace", "", NAMESPACE)}
         except ApiError as error:
@@ -216,7 +216,7 @@ def measuring(
     shared: ClusterIntent,
     run: str,
     stays: bool = False,
-) -> typing.Iterator[Seats]:
+) -> typing.Iterator[HcasByNode]:
     """Yield the namespace with its networks and an account whose pods are admitted, while the body creates pods and
     measures. Other pods cannot connect to them if the network of the cluster enforces NetworkPolicies.
 
@@ -226,7 +226,7 @@ def measuring(
     """
     try:
         own = place.take()
-        place.restrict()
+        place.apply_network_policy()
         seats = _prepare_fabrics(cluster, fabrics, shared, run, own)
         former = [fabric.network.namespace for fabric in fabrics]
         with admitted(cluster, seats.fabrics, run, own, former) as admissible:
@@ -240,13 +240,13 @@ def measuring(
 
 def _prepare_fabrics(
     cluster: Cluster, fabrics: typing.Sequence[Fabric], shared: ClusterIntent, run: str, own: bool
-) -> Seats:
+) -> HcasByNode:
     refused: dict[str, Refusal] = {}
     for fabric in fabrics:
         refusal = _find_missing_prerequisite(fabric, own) or _copy_network(cluster, fabric, shared, run)
         if refusal is not None:
             refused[fabric.name] = refusal
-    return Seats(measured(fabrics), refused)
+    return HcasByNode(measured(fabrics), refused)
 
 
 def _find_missing_prerequisite(fabric: Fabric, own: bool) -> typing.Optional[Refusal]:

@@ -86,19 +86,19 @@ class Prover:
                         continue
                     made = render_memlock_pod(fabric, self._task.cluster, name, self._task.memlock, self._task.run)
                     pods[key] = made
-                    refusal = self._create(made)
+                    refusal = self._create_pod(made)
                     if refusal:
                         proofs[key] = MemlockProof(fabric.name, name, error=refusal)
-            self._await(pods, proofs)
+            self._await_proofs(pods, proofs)
         finally:
-            self._remove(pods.values())
+            self._remove_pods(pods.values())
         return tuple(proofs[fabric.name, name] for fabric in self._task.fabrics for name in self._task.nodes)
 
-    def _create(self, made: Resource) -> str:
+    def _create_pod(self, made: Resource) -> str:
         """Create the pod. Return the reason if the API server refuses it; empty otherwise. A leftover pod of the same
         name is removed first, because its result is outdated.
         """
-        self._remove([made])
+        self._remove_pods([made])
         try:
             metadata = self._cluster.create(made)["metadata"]
             self._uids[metadata["namespace"], metadata["name"]] = metadata["uid"]
@@ -108,7 +108,7 @@ class Prover:
             return f"the API server refused the pod: {error.text}"
         return ""
 
-    def _await(
+    def _await_proofs(
         self, pods: typing.Mapping[tuple[str, str], Resource], proofs: dict[tuple[str, str], MemlockProof]
     ) -> None:
         end = self._clock() + self._task.limit
@@ -118,7 +118,7 @@ class Prover:
                 over = self._clock() >= end
                 looks = [
                     pool.submit(
-                        self._look, *key, pods[key]["metadata"]["namespace"], pods[key]["metadata"]["name"], over
+                        self._read_proof, *key, pods[key]["metadata"]["namespace"], pods[key]["metadata"]["name"], over
                     )
                     for key in left
                 ]
@@ -130,7 +130,9 @@ class Prover:
                     return
                 self._pause(LOOK)
 
-    def _look(self, fabric: str, node: str, namespace: str, name: str, over: bool) -> typing.Optional[MemlockProof]:
+    def _read_proof(
+        self, fabric: str, node: str, namespace: str, name: str, over: bool
+    ) -> typing.Optional[MemlockProof]:
         """Return the proof of a pod, or its failure; None while the pod still has time.
 
         :param over: whether the time of all pods is over
@@ -156,28 +158,30 @@ class Prover:
             )
         return None
 
-    def _remove(self, pods: typing.Iterable[Resource]) -> None:
+    def _remove_pods(self, pods: typing.Iterable[Resource]) -> None:
         """Delete the pods, and wait up to ``REMOVAL`` seconds until they are gone, because a remaining pod holds a
         virtual function. Errors of the API server are ignored, so that the proofs are returned.
         """
         names = [(made["metadata"]["namespace"], made["metadata"]["name"]) for made in pods]
         with contextlib.suppress(ApiError):
             left = [
-                item for item in names if self._cluster.delete("Pod", *item, grace_seconds=1, only=self._only(item))
+                item
+                for item in names
+                if self._cluster.delete("Pod", *item, grace_seconds=1, only=self._build_uid_precondition(item))
             ]
             end = self._clock() + REMOVAL
             while left and self._clock() < end:
-                left = [item for item in left if self._there(*item)]
+                left = [item for item in left if self._is_pod_present(*item)]
                 if left:
                     self._pause(LOOK)
 
-    def _only(self, item: tuple[str, str]) -> typing.Optional[dict[str, str]]:
+    def _build_uid_precondition(self, item: tuple[str, str]) -> typing.Optional[dict[str, str]]:
         """Return the uid of the pod that this run created, as the precondition of a deletion. None, which matches any
         pod of the name, before this run created one.
         """
         return {"uid": self._uids[item]} if item in self._uids else None
 
-    def _there(self, namespace: str, name: str) -> bool:
+    def _is_pod_present(self, namespace: str, name: str) -> bool:
         try:
             self._cluster.get("Pod", namespace, name)
         except ApiError as error:

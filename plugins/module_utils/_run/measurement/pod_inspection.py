@@ -11,7 +11,7 @@ from ..._check.bandwidth.addresses import why_outside
 from ..._model.base.errors import wrap_unforeseen
 from ..._model.base.operand import OperandError, operand
 from ..._model.intent.intent import Fabric
-from ..._model.intent.profiles import carries_rdma, moves
+from ..._model.intent.profiles import carries_rdma, is_interface_moved
 from ..._model.intent.profiles import list_rails as fabric_rails
 from ..._model.kubernetes.objects import CommandResult
 from ..._model.measurement.bandwidth import RdmaPod
@@ -167,7 +167,9 @@ class PodInspector:
         """
         rails = self._plan.rails.get(fabric.name, {}).get(item.node, {})
         # a function that a pod gets as a whole is the HCA itself
-        function = item.physical_function or (item.pci if fabric_rails(fabric).stop > 1 or moves(fabric) else None)
+        function = item.physical_function or (
+            item.pci if fabric_rails(fabric).stop > 1 or is_interface_moved(fabric) else None
+        )
         if fabric_rails(fabric).stop == 1 and not (rails and function):
             return item
         if function in rails:

@@ -16,7 +16,7 @@ from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import name_of
 from ..._render.cluster.names import FABRIC_LABEL, MANAGED_BY
-from ..cluster.finalizers import take_off
+from ..cluster.finalizers import remove_finalizers
 from .measuring_plan import Plan, Say
 
 #: label selector of the pods of all measurements
@@ -91,10 +91,10 @@ class PodRemoval:
             if left and self._clock() >= look:
                 look = self._clock() + LOST_SECONDS
                 self._delete_of_lost_nodes(left)
-        forced = {item["metadata"]["uid"]: self._force(item) for item in left}
+        forced = {item["metadata"]["uid"]: self._force_deletion(item) for item in left}
         return tuple(sorted(forced.get(item["metadata"]["uid"]) or name_with_namespace(item) for item in found))
 
-    def _force(self, item: Resource) -> str:
+    def _force_deletion(self, item: Resource) -> str:
         """Delete the object of a pod that does not end, without a confirmation of its node. Report and return a
         sentence about it.
         """
@@ -104,7 +104,7 @@ class PodRemoval:
         )
         seconds = f"{self._plan.removal_seconds:.0f} s"
         held = _explain_finalizers(item)
-        if held and metadata["uid"] in take_off(
+        if held and metadata["uid"] in remove_finalizers(
             self._cluster, NAMESPACE, SELECTOR, lambda found: found["metadata"]["uid"] == metadata["uid"]
         ):
             held = "; its finalizers, which this collection gives to no pod, were taken off"

@@ -123,16 +123,18 @@ class MeasuringPods:
                     RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail)
                     for rail in fabric_rails(fabric)
                 ]
-        pods += self._draw(pool, fabric, {name: number for name, number in offered.items() if number}, seconds)
-        self._listen()
+        pods += self._draw_rail_pods(
+            pool, fabric, {name: number for name, number in offered.items() if number}, seconds
+        )
+        self._start_loss_watcher()
         return tuple(pods)
 
-    def _listen(self) -> None:
+    def _start_loss_watcher(self) -> None:
         """Start the thread that detects lost pods, if it does not run yet."""
         if self._heard is None:
             self._heard = self._open_feed()
             self._heard.start()
-            threading.Thread(target=self._hear, args=(self._heard,), daemon=True).start()
+            threading.Thread(target=self._watch_lost_pods, args=(self._heard,), daemon=True).start()
 
     def _open_feed(self) -> WatchFeed:
         """Open a feed of changes of the measuring pods. It covers only their namespace, because tenants choose names
@@ -145,7 +147,7 @@ class MeasuringPods:
         uid = found["metadata"].get("uid")
         return uid is not None and uid == self._uids.get(name_of(found))
 
-    def _hear(self, feed: WatchFeed) -> None:
+    def _watch_lost_pods(self, feed: WatchFeed) -> None:
         """Record the pods that are lost during the measurement. A node that dies closes no connection, so each command
         there would be awaited until its time limit. Runs in a thread.
         """
@@ -172,9 +174,9 @@ class MeasuringPods:
         """Delete pods that are no longer needed, and do not wait. Pods that cannot be deleted now are deleted with the
         others at the end.
         """
-        list(pool.map(self._discard, [item for item in pods if item.name]))
+        list(pool.map(self._discard_pod, [item for item in pods if item.name]))
 
-    def _draw(
+    def _draw_rail_pods(
         self, pool: concurrent.futures.Executor, fabric: Fabric, offered: typing.Mapping[str, int], seconds: float
     ) -> list[RdmaPod]:
         """Start pods until each rail of each node has one.
@@ -263,7 +265,7 @@ class MeasuringPods:
         made = list(pool.map(lambda node: self._create_until_known(fabric, node, wanted[node]), wanted))
         ready = self._readiness.wait([item for item in made if not item.error], together=True)
         self._whole.update(name for name, (item, _found) in ready.items() if not item.error)
-        self._listen()
+        self._start_loss_watcher()
         return [ready.get(item.name, (item, {})) for item in made]
 
     def _create(self, fabric: Fabric, node: str, number: int, seconds: float) -> RdmaPod:
@@ -281,7 +283,7 @@ class MeasuringPods:
         end, lost = self._clock() + self._plan.pod_seconds, False
         while True:
             try:
-                self._uids[result.name] = self._make(wanted, lost)["metadata"]["uid"]
+                self._uids[result.name] = self._create_or_adopt_pod(wanted, lost)["metadata"]["uid"]
                 return result
             except ApiError as error:
                 # a webhook that does not answer is a cause, which is reported at once
@@ -311,7 +313,7 @@ class MeasuringPods:
             cause="taken",
         )
 
-    def _make(self, wanted: Resource, lost: bool) -> Resource:
+    def _create_or_adopt_pod(self, wanted: Resource, lost: bool) -> Resource:
         """Create a pod, or return the one that an earlier request has created.
 
         :param lost: whether the answer to an earlier request was lost, so that the pod may exist. It is recognized by
@@ -351,7 +353,7 @@ class MeasuringPods:
             )
         return shell
 
-    def _discard(self, item: RdmaPod) -> None:
+    def _discard_pod(self, item: RdmaPod) -> None:
         shell = self._shells.pop(item.name, None)
         if shell is not None:
             shell.close()

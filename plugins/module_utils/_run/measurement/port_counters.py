@@ -67,9 +67,9 @@ class Counters:
                 asked.setdefault(lid, []).append(number)
         try:
             started = self._clock()
-            before, _words = self._read(asked)
+            before, _words = self._read_counters(asked)
             again = measure()
-            after, words = self._read(asked)
+            after, words = self._read_counters(asked)
         except RdmaError as error:
             return dataclasses.replace(result, why=str(error)[:_MOST_CHARACTERS])
         except Exception as error:
@@ -77,7 +77,7 @@ class Counters:
             return dataclasses.replace(
                 result, why=str(wrap_unforeseen(error, "the test with counters"))[:_MOST_CHARACTERS]
             )
-        read = [self._growth(port, before, after, words) for port in ports]
+        read = [self._compute_port_growth(port, before, after, words) for port in ports]
         why = (
             f"the measurement between the two readings failed: {again.failure}"
             if again.average_gbps is None or again.failure
@@ -91,14 +91,16 @@ class Counters:
             why=why,
         )
 
-    def _growth(self, port: Port, before: _Readings, after: _Readings, words: typing.Mapping[int, str]) -> PortGrowth:
+    def _compute_port_growth(
+        self, port: Port, before: _Readings, after: _Readings, words: typing.Mapping[int, str]
+    ) -> PortGrowth:
         guid, number = port
         lid = self._seat.lids.get(guid)
         if not lid:
             return compute_growth(guid, number, None, None, "the topology shows no LID of it")
         return compute_growth(guid, number, before.get((lid, number)), after.get((lid, number)), words.get(lid, ""))
 
-    def _read(self, asked: typing.Mapping[int, typing.Sequence[int]]) -> tuple[_Readings, dict[int, str]]:
+    def _read_counters(self, asked: typing.Mapping[int, typing.Sequence[int]]) -> tuple[_Readings, dict[int, str]]:
         """Read the counters. Return those of the ports that answered, and the messages of the tool for each LID.
 
         :raises RdmaError: the observer cannot be used

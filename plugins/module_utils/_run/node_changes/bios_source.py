@@ -72,17 +72,19 @@ class BiosSource:
         asked = [self._bmcs[node] for node in named if node in self._bmcs]
         about = BiosQuery(tuple(self._wanted), self._seconds, self._may.claims, to_write=True)
         outcomes = list(read(asked, self._trust, about, self._parallel)) if asked else []
-        self._meet({bmc.node: outcome.identity for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
+        self._record_identities(
+            {bmc.node: outcome.identity for bmc, outcome in outcomes if not isinstance(outcome, BmcError)}
+        )
         for bmc, outcome in outcomes:
             found[bmc.node] = (
                 NodeDifferences(error=str(outcome))
                 if isinstance(outcome, BmcError)
-                else self._of(bmc, outcome.identity) or look_at_bios(outcome, self._wanted)
+                else self._judge_identity(bmc, outcome.identity) or look_at_bios(outcome, self._wanted)
             )
-            found[bmc.node] += NodeDifferences(notes=self._asserted(bmc.node))
+            found[bmc.node] += NodeDifferences(notes=self._note_unproven_bmc(bmc.node))
         return found
 
-    def _meet(self, machines: typing.Mapping[str, Identity]) -> None:
+    def _record_identities(self, machines: typing.Mapping[str, Identity]) -> None:
         """Record the identities that BMCs report, before any of them is judged: two nodes whose BMCs report one
         identity share one BMC.
         """
@@ -91,12 +93,12 @@ class BiosSource:
             self._may, claims=dataclasses.replace(claims, machines={**claims.machines, **machines})
         )
 
-    def _of(self, bmc: Bmc, machine: Identity) -> typing.Optional[NodeDifferences]:
+    def _judge_identity(self, bmc: Bmc, machine: Identity) -> typing.Optional[NodeDifferences]:
         """Return an error if a BMC does not belong to its node; None if it does."""
         verdict = self._judged[bmc.node] = self._may.claims.judge(bmc.node, machine, bmc.asserted)
         return NodeDifferences(error=f"{verdict.why}. {verdict.remedy}") if verdict.refused else None
 
-    def _asserted(self, node: str) -> tuple[str, ...]:
+    def _note_unproven_bmc(self, node: str) -> tuple[str, ...]:
         verdict = self._judged.get(node)
         return (
             (f"its BMC is not proven to be its own: {verdict.why}",)
@@ -111,25 +113,27 @@ class BiosSource:
         named = tuple(nodes)
         asked = [self._bmcs[node] for node in named if node in self._bmcs and node not in self._judged]
         errors: dict[str, str] = {}
-        outcomes = list(many.outcomes(self._identify, asked, self._parallel, BmcError)) if asked else []
-        self._meet({bmc.node: outcome for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
+        outcomes = list(many.outcomes(self._read_identity, asked, self._parallel, BmcError)) if asked else []
+        self._record_identities({bmc.node: outcome for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
         for bmc, outcome in outcomes:
             if isinstance(outcome, BmcError):
                 errors[bmc.node] = f"{outcome.seen}. {outcome.remedy}"
             else:
-                self._of(bmc, outcome)
+                self._judge_identity(bmc, outcome)
         found: dict[str, NodeDifferences] = {}
         for node in named:
             verdict = self._judged.get(node)
             why = errors.get(node) or (
-                f"{verdict.why}. {verdict.remedy}" if verdict is not None and verdict.refused else self._missing(node)
+                f"{verdict.why}. {verdict.remedy}"
+                if verdict is not None and verdict.refused
+                else self._explain_missing_bmc(node)
             )
             # what was told by the look is not told again
-            notes = self._asserted(node) if node in {bmc.node for bmc in asked} else ()
+            notes = self._note_unproven_bmc(node) if node in {bmc.node for bmc in asked} else ()
             found[node] = NodeDifferences(refusals=(why,) if why else (), notes=notes)
         return found
 
-    def _identify(self, bmc: Bmc) -> Identity:
+    def _read_identity(self, bmc: Bmc) -> Identity:
         with Session(bmc, self._trust, self._seconds) as session:
             return find_system(session, self._may.claims, True).identity
 
@@ -145,7 +149,7 @@ class BiosSource:
         done = set_one(self._bmcs[node], self._wanted, self._trust, self._registries, self._may, seconds=self._seconds)
         return ", ".join(f"BIOS {write.attribute} {write.before} -> {write.after}" for write in done.writes)
 
-    def _missing(self, node: str) -> str:
+    def _explain_missing_bmc(self, node: str) -> str:
         """Return why a node cannot be reset, with the remedy; empty if it can."""
         if node in self._bmcs:
             return ""

@@ -70,11 +70,11 @@ class PodKeeper:
             if budget.selector is None:
                 continue
             for key, value in budget.selector.labels.items():
-                self._ask(budget.namespace, key, (value,))
+                self._record_selector_values(budget.namespace, key, (value,))
             for item in budget.selector.expressions:
-                self._ask(budget.namespace, item.key, item.values)
+                self._record_selector_values(budget.namespace, item.key, item.values)
 
-    def _ask(self, namespace: str, key: str, values: typing.Iterable[str]) -> None:
+    def _record_selector_values(self, namespace: str, key: str, values: typing.Iterable[str]) -> None:
         _key, known = self._asked[namespace].setdefault(key, (key, {}))
         known.update((value, value) for value in values)
 

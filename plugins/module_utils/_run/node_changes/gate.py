@@ -26,7 +26,7 @@ from .health_checks import HealthChecks
 Say = typing.Callable[[str], None]
 
 
-def read_stand(
+def read_gate_inputs(
     cluster: Cluster, nodes: tuple[ClusterNode, ...], members: bool = True, checks: typing.Optional[HealthChecks] = None
 ) -> GateInputs:
     """Read the inputs of the gate.
@@ -69,8 +69,8 @@ class PoolGate:
         :raises NodeFailed: they may not roll now
         :raises ApiError: the API server cannot be reached
         """
-        nodes, rolls = self._rolls(pools, rolling)
-        stand = read_stand(self._cluster, nodes, checks=self._checks) if rolls else GateInputs()
+        nodes, rolls = self._plan_pool_rolls(pools, rolling)
+        stand = read_gate_inputs(self._cluster, nodes, checks=self._checks) if rolls else GateInputs()
         why = closed(rolls, (), stand, pools, self._intent, self._inventory)
         if why:
             names = ", ".join(roll.name for roll in rolls)
@@ -80,25 +80,27 @@ class PoolGate:
             )
 
     @contextlib.contextmanager
-    def pausing(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> typing.Iterator[None]:
+    def pause_pool_health_checks(
+        self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]
+    ) -> typing.Iterator[None]:
         """Pause the health checks of the nodes of pools that roll while the body runs. The checks of a node that is not
         back stay paused for the next run.
 
         :raises ApiError: a health check cannot be paused or resumed
         """
-        nodes, rolls = self._rolls(pools, rolling)
-        stand = read_stand(self._cluster, nodes, False, self._checks) if rolls else GateInputs()
+        nodes, rolls = self._plan_pool_rolls(pools, rolling)
+        stand = read_gate_inputs(self._cluster, nodes, False, self._checks) if rolls else GateInputs()
         self._checks.pause(list_pauses(rolls, stand, self._intent))
         yield
         self._checks.release_all()
 
-    def _nodes(self) -> tuple[ClusterNode, ...]:
+    def _list_nodes(self) -> tuple[ClusterNode, ...]:
         return tuple(map(core.node, self._cluster.list("Node").items))
 
-    def _rolls(
+    def _plan_pool_rolls(
         self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]
     ) -> tuple[tuple[ClusterNode, ...], tuple[PoolPlan, ...]]:
-        nodes = self._nodes()
+        nodes = self._list_nodes()
         found = (
             (pool, tuple(node.name for node in nodes if find_machine_pool(node, pools) == pool))
             for pool in pools

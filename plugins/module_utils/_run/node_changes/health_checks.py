@@ -60,11 +60,11 @@ class HealthChecks:
             if kind == "NodeHealthCheck":
                 found += [of_nodes(parse.node_health_check(item), nodes) for item in items]
             elif items:
-                machines = self._machines(selected)
+                machines = self._list_machines(selected)
                 found += [of_machines(parse.machine_health_check(item, kind), machines) for item in items]
         return tuple(found), unread
 
-    def _machines(self, kind: str) -> typing.Optional[tuple[Machine, ...]]:
+    def _list_machines(self, kind: str) -> typing.Optional[tuple[Machine, ...]]:
         try:
             return tuple(map(parse.machine, self._cluster.list(kind).items))
         except ApiError:
@@ -78,7 +78,7 @@ class HealthChecks:
         """
         mine = [check for check in checks if not check.paused]
         for check in mine:
-            self._write(check, True)
+            self._write_pause_state(check, True)
             self._say(f"{check}: paused, until its nodes are back")
         return mine
 
@@ -87,7 +87,7 @@ class HealthChecks:
 
         :raises ApiError: the API server cannot be reached
         """
-        return self._ours()[0]
+        return self._list_paused_checks()[0]
 
     def release_all(self, whatever: bool = False) -> list[HealthCheck]:
         """Resume all health checks that a run of the collection has paused, unless they watch a node that a roll has
@@ -96,12 +96,12 @@ class HealthChecks:
         :param whatever: whether to resume them even for such nodes, because no later run will bring the nodes back
         :raises ApiError: the API server cannot be reached, or refuses a change
         """
-        checks, resources = self._ours()
+        checks, resources = self._list_paused_checks()
         if not checks:
             return []
-        return self.release(checks, self._away(resources) if not whatever else ())
+        return self.release(checks, self._list_nodes_away(resources) if not whatever else ())
 
-    def _away(self, resources: typing.Iterable[Resource]) -> list[str]:
+    def _list_nodes_away(self, resources: typing.Iterable[Resource]) -> list[str]:
         """Return the nodes that a roll has taken down and that are not back. A roll of the collection shows in a label
         that no kubelet may write. A roll of a MachineConfigPool shows in the status of the pool, because its
         annotations of a Node can be written by the kubelet, and a pool reports that it is updating while any of its
@@ -115,7 +115,7 @@ class HealthChecks:
         pools = tuple(map(machine_pool, self._cluster.list("MachineConfigPool").items))
         return [node.name for item, node in lost if is_proven(item) or _is_pool_rolling(node, pools)]
 
-    def _ours(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
+    def _list_paused_checks(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
         """Return the health checks that the collection has paused, and the current Node objects."""
         resources = self._cluster.list("Node").items
         checks, _unread = self.read(tuple(map(core.node, resources)))
@@ -137,15 +137,15 @@ class HealthChecks:
                     " it go on"
                 )
                 continue
-            self._write(check, False)
+            self._write_pause_state(check, False)
             self._say(f"{check}: goes on")
             done.append(check)
         return done
 
-    def _write(self, check: HealthCheck, paused: bool) -> None:
+    def _write_pause_state(self, check: HealthCheck, paused: bool) -> None:
         for left in reversed(range(_TRIES)):
             try:
-                self._cluster.patch(check.kind, check.namespace, check.name, self._change(check, paused))
+                self._cluster.patch(check.kind, check.namespace, check.name, self._build_pause_patch(check, paused))
                 return
             except ApiError as error:
                 if error.absent and not paused:
@@ -154,7 +154,7 @@ class HealthChecks:
                 if error.reason != "Conflict" or not left:
                     raise
 
-    def _change(self, check: HealthCheck, paused: bool) -> dict[str, typing.Any]:
+    def _build_pause_patch(self, check: HealthCheck, paused: bool) -> dict[str, typing.Any]:
         """Return the merge patch that pauses or resumes a health check. A merge patch replaces whole lists, so the one
         for a NodeHealthCheck contains the resourceVersion that was read.
         """

@@ -17,7 +17,7 @@ from ..._analysis.controllers.machine_config_operator import (
     find_outdated_nodes,
     find_outdated_nodes_outside_run,
     find_rendered_configs,
-    unrendered,
+    has_unrendered_config,
     waits_for,
 )
 from ..._analysis.controllers.sriov_operator import describe
@@ -96,7 +96,11 @@ class PoolRoller:
         if check_mode or any(outcome.applied.action == "refused" for outcome in planned):
             return Prepared(planned)
         pools = machines.read_machine_pools(self._cluster)
-        changing = [config for config, outcome in zip(configs, planned) if outcome.changed or self._late(config, pools)]
+        changing = [
+            config
+            for config, outcome in zip(configs, planned)
+            if outcome.changed or self._has_unrendered_pool(config, pools)
+        ]
         if not changing:
             # that a change of what was there before is rendered shows by time alone
             left = {pool.name: dataclasses.replace(pool, wanted_config="") for pool in pools if pool.paused_by_us}
@@ -165,7 +169,7 @@ class PoolRoller:
                 dataclasses.replace(roll, error=f"{error.seen} It stays paused. {error.remedy}")
                 for roll in rolls.values()
             )
-        with self._gate.pausing(pools, rolling):
+        with self._gate.pause_pool_health_checks(pools, rolling):
             return self._let_go(ours, rolls, limit, inventory)
 
     def _let_go(
@@ -180,7 +184,7 @@ class PoolRoller:
             now = self._clock() - begin
             for name in tuple(waiting):
                 rolls[name] = _update_roll(rolls[name], seen.get(name), now)
-                others = self._others(name, seen, inventory)
+                others = self._find_nodes_outside_run(name, seen, inventory)
                 # where none at all is behind, the pool itself says so some seconds later [pkg/controller/node
                 # updateDelay]
                 if others and (now >= limit or rolls[name].error or not any(node.ready for node in others)):
@@ -192,7 +196,9 @@ class PoolRoller:
                     self._say(_describe_roll(rolls[name]))
             if waiting and now >= limit:
                 return tuple(
-                    dataclasses.replace(roll, error=self._hangs(name, seen, limit)) if name in waiting else roll
+                    dataclasses.replace(roll, error=self._explain_stuck_pool(name, seen, limit))
+                    if name in waiting
+                    else roll
                     for name, roll in rolls.items()
                 )
             if waiting:
@@ -207,10 +213,11 @@ class PoolRoller:
         stand = machines.read_kubelet_status(self._cluster, configs)
         seen = {pool.name: pool for pool in stand.pools}
         return dataclasses.replace(
-            stand, reached=tuple(name for name in seen if self._others(name, seen, inventory) is not None)
+            stand,
+            reached=tuple(name for name in seen if self._find_nodes_outside_run(name, seen, inventory) is not None),
         )
 
-    def _others(
+    def _find_nodes_outside_run(
         self, name: str, seen: typing.Mapping[str, MachinePool], inventory: typing.Container[str]
     ) -> typing.Optional[tuple[ClusterNode, ...]]:
         if name not in seen or current(seen[name]) or not inventory:
@@ -219,7 +226,7 @@ class PoolRoller:
             seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items), inventory
         )
 
-    def _hangs(self, name: str, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
+    def _explain_stuck_pool(self, name: str, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
         """Describe the state of a pool whose time is over, and the nodes that block it."""
         stand = f"{describe(seen[name])} after {limit:.0f} s"
         try:
@@ -233,9 +240,9 @@ class PoolRoller:
             return f"{stand}; which node it waits for could not be read: {error.text}"
         return "; ".join((stand, *waits_for(late, pods, budgets)[:_NAMED]))
 
-    def _late(self, config: Resource, pools: typing.Sequence[MachinePool]) -> bool:
+    def _has_unrendered_pool(self, config: Resource, pools: typing.Sequence[MachinePool]) -> bool:
         seen = machines.read_host_config(self._cluster, config)
-        return any(unrendered(pool, seen, pools) for pool in pools)
+        return any(has_unrendered_config(pool, seen, pools) for pool in pools)
 
     def _pause(self, changing: typing.Sequence[HostConfig]) -> dict[str, MachinePool]:
         """Pause the pools that take one of the objects, and return their previous states. Pools that another user has

@@ -29,7 +29,7 @@ from ..._observe.process import many
 from ..._plan.node_roll import choose_action, line, plan, turn
 from .health_checks import HealthChecks
 from .node_sources import Source, Sources
-from .node_turn import USUAL, Going, NodeTurns, PowerControl, RollLimits, Say, not_taken
+from .node_turn import USUAL, NodeTurns, PowerControl, RollInterrupt, RollLimits, Say, not_taken
 from .pool_reboot import PoolReboot, Work, describe_reboot
 from .roll_cluster import RollClusterReader
 
@@ -57,7 +57,7 @@ class NodeRoller:
         limits: RollLimits = USUAL,
         hosts: typing.Sequence[Resource] = (),
     ) -> None:
-        self._going = Going(pause)
+        self._going = RollInterrupt(pause)
         self._cluster = PatientCluster(cluster, limits.api, clock, self._going.pause, say)
         self._checks, self._sources, self._power = HealthChecks(self._cluster, say), Sources(sources), power
         self._clock, self._sleep, self._say, self._stop, self._limits, self._hosts = (
@@ -90,7 +90,7 @@ class NodeRoller:
             for node, noted in marks
             if noted is not None and noted.pool and noted.reset and node.boot_id != noted.boot
         }
-        self._sources.know(pooled, ridden)
+        self._sources.set_roll_state(pooled, ridden)
         seen = self._sources.look(inventory)
         # a reset that nobody could order is told before anything is touched
         for node, told in self._power.prove(
@@ -128,7 +128,7 @@ class NodeRoller:
             self._let_checks_go_on()
             raise
         try:
-            self._run(planned, found)
+            self._run_waves(planned, found)
         except LeaseLost:
             # another run has the cluster by now, and lets them go on
             raise
@@ -139,7 +139,7 @@ class NodeRoller:
         changes = tuple(f"{one.node}: {', '.join(one.did)}" for one in found.values() if one.did)
         return NodeRoll(planned, tuple(found.values()), error, changes)
 
-    def _run(self, planned: RollPlan, found: dict[str, NodeOutcome]) -> None:
+    def _run_waves(self, planned: RollPlan, found: dict[str, NodeOutcome]) -> None:
         """Run all waves, one after the other. Before each wave, decide again which nodes may go down. Nodes that may
         not go yet form the next wave.
 
@@ -176,7 +176,7 @@ class NodeRoller:
                 waves.appendleft(rest)
             also = {step: self._read_boot(step) for step in planned.steps if step.also} if wave[0].pool else {}
             begun = True
-            for outcome in self._ride(wave, planned) if wave[0].pool else self._outcomes(wave):
+            for outcome in self._run_pool_reboot(wave, planned) if wave[0].pool else self._process_wave(wave):
                 found[outcome.node] = outcome
                 self._say(
                     f"{outcome.node}: {outcome.state}"
@@ -257,7 +257,7 @@ class NodeRoller:
             return f"whether each health check that this roll has paused goes on is not known: {error.seen}"
         return ""
 
-    def _outcomes(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
+    def _process_wave(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
         """Yield the outcomes of a wave, whose nodes are processed at the same time. An exception stops the other nodes
         too.
         """
@@ -270,7 +270,7 @@ class NodeRoller:
             self._going.over = True
             raise
 
-    def _ride(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
+    def _run_pool_reboot(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
         """Yield the outcomes of the nodes that the machine config operator reboots."""
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
         ride = PoolReboot(

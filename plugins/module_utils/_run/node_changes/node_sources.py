@@ -44,7 +44,7 @@ class Sources:
         self._ridden: typing.Mapping[str, Mark] = {}
         self.unproven: set[str] = set()
 
-    def know(self, pooled: typing.Container[str], ridden: typing.Mapping[str, Mark]) -> None:
+    def set_roll_state(self, pooled: typing.Container[str], ridden: typing.Mapping[str, Mark]) -> None:
         """Set the state of the cluster that the sources depend on.
 
         :param pooled: nodes of MachineConfigPools

@@ -95,7 +95,7 @@ class RollLimits:
 USUAL = RollLimits()
 
 
-class Going:
+class RollInterrupt:
     """The state of the roll. An interrupted roll changes and undoes nothing any more, and the next run continues it.
 
     :ivar over: whether the roll was interrupted
@@ -150,7 +150,7 @@ class NodeTurns:
         reader: RollClusterReader,
         sources: Sources,
         power: PowerControl,
-        going: Going,
+        going: RollInterrupt,
         clock: Clock,
         say: Say,
         limits: RollLimits,
@@ -198,15 +198,15 @@ class NodeTurns:
         """
         node, noted = self.node(step.node)
         if step.phase == "finish":
-            self._finish(step, noted or Mark(), step.untaken, did)
+            self._finish_node(step, noted or Mark(), step.untaken, did)
         elif step.action == "set":
             did += self._sources.set(step.node)
-            self._check(step, self._settled(step.node))
+            self._check_settings_taken(step, self._await_settled_settings(step.node))
         else:
             sure = True
             if step.phase == "begin" or noted is None:
                 noted, sure = self._begin(step, node, noted, did)
-            noted = self._wait(step, noted, did, sure)
+            noted = self._wait_for_reboot(step, noted, did, sure)
             return self.end(step, noted, did)
         return True
 
@@ -215,12 +215,12 @@ class NodeTurns:
 
         :raises RdmaError: the settings are not as desired, or cannot be read
         """
-        left = self._settled(step.node)
+        left = self._await_settled_settings(step.node)
         if left.error:
-            self._finish(step, noted, (), did, keep=True)
-        self._check(step, left)
+            self._finish_node(step, noted, (), did, keep=True)
+        self._check_settings_taken(step, left)
         unproven = step.node in self._sources.unproven
-        self._finish(step, noted, left.differences, did, keep=unproven)
+        self._finish_node(step, noted, left.differences, did, keep=unproven)
         return not unproven
 
     def _begin(
@@ -235,21 +235,21 @@ class NodeTurns:
         self.mark(step.node, mine)
         try:
             did += self._sources.set(step.node)
-            mine = self._cordoned(node, mine, did)
+            mine = self._cordon_node(node, mine, did)
             with _as_not_drained():
                 self._drain.work(step.node, did)
             now, _noted = self.node(step.node)
             if now.boot_id != mine.boot:
                 # somebody else has reset it meanwhile, which is as good
                 return self._reset_noted(step.node, mine), True
-            return self._reset(step, self._reset_noted(step.node, mine), did)
+            return self._reset_drained_node(step, self._reset_noted(step.node, mine), did)
         except LeaseLost:
             raise
         except RdmaError:
             self._undo(step.node, mine, did)
             raise
 
-    def _cordoned(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
+    def _cordon_node(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
         """Cordon a node unless it is cordoned, and return its mark."""
         if node.unschedulable:
             return mine
@@ -272,7 +272,7 @@ class NodeTurns:
         self.mark(name, mine)
         return mine
 
-    def _reset(self, step: NodeStep, mine: Mark, did: list[str]) -> tuple[Mark, bool]:
+    def _reset_drained_node(self, step: NodeStep, mine: Mark, did: list[str]) -> tuple[Mark, bool]:
         """Order the reset if the node is still empty, otherwise drain it again. Return the mark, and whether the reset
         is known to be accepted. Never reset a node that the machine config operator is about to reboot.
 
@@ -283,7 +283,7 @@ class NodeTurns:
         :raises ApiError: the state of the node cannot be read
         """
         for _drain in range(_DRAINS):
-            self._is_borne(step)
+            self._verify_reset_allowed(step)
             # nothing but the BMC is asked after this look
             node, _noted = self.node(step.node)
             if node.boot_id != mine.boot:
@@ -291,9 +291,9 @@ class NodeTurns:
             with _as_not_drained():
                 is_empty = node.unschedulable and not self._drain.left(step.node)
             if is_empty:
-                return mine, self._ordered(step, did)
+                return mine, self._order_reset(step, did)
             self._say(f"{step.node}: it takes pods again before its reset; it is cordoned and drained once more")
-            mine = self._cordoned(node, mine, did)
+            mine = self._cordon_node(node, mine, did)
             with _as_not_drained():
                 self._drain.work(step.node, did)
         remedy = (
@@ -314,7 +314,7 @@ class NodeTurns:
                 "Do what is said there, and run again",
             )
 
-    def _is_borne(self, step: NodeStep) -> None:
+    def _verify_reset_allowed(self, step: NodeStep) -> None:
         """Verify after the drain that the BMC may still reset the node. A drain takes time, and another node of the
         control plane may be down meanwhile, or a MachineConfigPool may have begun its roll.
 
@@ -332,7 +332,7 @@ class NodeTurns:
             if why:
                 raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", remedy)
 
-    def _ordered(self, step: NodeStep, did: list[str]) -> bool:
+    def _order_reset(self, step: NodeStep, did: list[str]) -> bool:
         """Order the reset. Return whether it is known that the BMC accepted it.
 
         :raises BmcError: the BMC refused it
@@ -349,7 +349,7 @@ class NodeTurns:
         did.append(f"reset ({kind})")
         return True
 
-    def _wait(self, step: NodeStep, noted: Mark, did: list[str], sure: bool) -> Mark:
+    def _wait_for_reboot(self, step: NodeStep, noted: Mark, did: list[str], sure: bool) -> Mark:
         """Wait until the node is Ready with another boot id, and return its mark. Order the reset if an earlier run
         only marked it.
 
@@ -382,7 +382,7 @@ class NodeTurns:
                             "its BMC did not take the reset: the node is still up",
                             "See the log of the BMC, and run again",
                         )
-                    if not ordered and not self._differs(step.node):
+                    if not ordered and not self._has_differences(step.node):
                         # nobody asks any more for what it was to be reset for
                         did.append("not reset: nothing differs any more")
                         return noted
@@ -391,7 +391,7 @@ class NodeTurns:
                         ordered, begin = True, self._clock()
                         try:
                             self._may_go_again(step)
-                            noted, sure = self._reset(step, noted, did)
+                            noted, sure = self._reset_drained_node(step, noted, did)
                         except NodeFailed:
                             # nobody has ordered it, or it was lost
                             self._undo(step.node, noted, did)
@@ -407,12 +407,12 @@ class NodeTurns:
             told = words
             self._pause()
 
-    def _differs(self, name: str) -> bool:
+    def _has_differences(self, name: str) -> bool:
         """Return whether the node differs, or may differ."""
         seen = self._sources.look([name]).get(name, NodeDifferences())
         return bool(seen.differences or seen.error or seen.blind or seen.unset)
 
-    def _settled(self, name: str) -> NodeDifferences:
+    def _await_settled_settings(self, name: str) -> NodeDifferences:
         """Return the remaining differences, at the latest when the time of the BMC to settle is over."""
         end = self._clock() + self._limits.settle
         while True:
@@ -421,7 +421,7 @@ class NodeTurns:
                 return seen
             self._pause()
 
-    def _check(self, step: NodeStep, seen: NodeDifferences) -> None:
+    def _check_settings_taken(self, step: NodeStep, seen: NodeDifferences) -> None:
         if seen.error:
             raise NodeFailed(
                 f"whether it took what was set is not known: {seen.error}",
@@ -430,7 +430,7 @@ class NodeTurns:
         if step.action == "set" and seen.differences:
             raise not_taken(step.node, seen.differences, "when it was set")
 
-    def _finish(
+    def _finish_node(
         self, step: NodeStep, noted: Mark, left: typing.Sequence[NodeDifference], did: list[str], keep: bool = False
     ) -> None:
         """Uncordon a node if this roll cordoned it. Remove its mark, or keep it if the reset had no effect or its

@@ -84,7 +84,7 @@ class PoolReboot:
     ) -> None:
         self._work, self._cluster, self._hosts, self._inventory = work, cluster, tuple(hosts), tuple(inventory)
         self._clock, self._sleep, self._stop = clock, pause, stop
-        self._pools = Pools(cluster, clock, self._pause, say)
+        self._pools = Pools(cluster, clock, self._sleep_unless_stopped, say)
         self._released = False
         self._did: dict[str, list[str]] = {}
         self._noted: dict[str, Mark] = {}
@@ -107,27 +107,33 @@ class PoolReboot:
         limit = seconds * max((roll.waves or 1 for roll in rolls), default=1) + RENDER
         waits = steps[0].phase == "wait"
         if waits:
-            failed = self._each(self._taken_up, steps)
+            failed = self._run_on_each_node(self._taken_up, steps)
         else:
-            refused = self._refused()
-            failed = {step.node: refused for step in steps} if refused is not None else self._each(self._begin, steps)
+            refused = self._find_dry_run_refusal()
+            failed = (
+                {step.node: refused for step in steps}
+                if refused is not None
+                else self._run_on_each_node(self._begin_node, steps)
+            )
         if not failed:
-            names = [roll.name for roll in rolls] if waits else self._prepared()
+            names = [roll.name for roll in rolls] if waits else self._apply_and_pause_pools()
             if names is None:
                 failed = {
                     step.node: NodeFailed(self._why, "Have the API server take it, and run again: nothing is rebooted")
                     for step in steps
                 }
             else:
-                self._release(names, limit)
-                failed = self._each(self._end, steps)
-                yield from (self._outcome(step, failed.get(step.node), begin) for step in steps)
+                self._release_pools(names, limit)
+                failed = self._run_on_each_node(self._finish_node, steps)
+                yield from (self._build_outcome(step, failed.get(step.node), begin) for step in steps)
                 return
         if not waits:
-            failed.update(self._each(self._undo, [step for step in steps if step.node in self._noted]))
+            failed.update(
+                self._run_on_each_node(self._remove_mark, [step for step in steps if step.node in self._noted])
+            )
         for step in steps:
             if step.node in failed:
-                yield self._outcome(step, failed[step.node], begin)
+                yield self._build_outcome(step, failed[step.node], begin)
             else:
                 why = f"The roll of its MachineConfigPool was not begun: {', '.join(sorted(failed)[:5])} failed"
                 yield NodeOutcome(
@@ -139,7 +145,9 @@ class PoolReboot:
                     self._clock() - begin,
                 )
 
-    def _each(self, work: typing.Callable[[NodeStep], None], steps: typing.Sequence[NodeStep]) -> dict[str, RdmaError]:
+    def _run_on_each_node(
+        self, work: typing.Callable[[NodeStep], None], steps: typing.Sequence[NodeStep]
+    ) -> dict[str, RdmaError]:
         """Run an action on each node, and return the errors by node.
 
         :raises LeaseLost: another run changes the cluster
@@ -152,7 +160,7 @@ class PoolReboot:
                 found[step.node] = outcome
         return found
 
-    def _outcome(self, step: NodeStep, error: typing.Optional[RdmaError], begin: float) -> NodeOutcome:
+    def _build_outcome(self, step: NodeStep, error: typing.Optional[RdmaError], begin: float) -> NodeOutcome:
         did, seconds = tuple(self._did[step.node]), self._clock() - begin
         if isinstance(error, _Stopped):
             return NodeOutcome(step.node, "left", error.seen, error.remedy, did, seconds)
@@ -171,7 +179,7 @@ class PoolReboot:
 
     # Before the pools are touched
 
-    def _refused(self) -> typing.Optional[RdmaError]:
+    def _find_dry_run_refusal(self) -> typing.Optional[RdmaError]:
         """Return the error if the API server would refuse an object; None otherwise. Uses a dry run."""
         try:
             outcomes = self._pools.prepare(self._hosts, True).outcomes
@@ -190,7 +198,7 @@ class PoolReboot:
             else None
         )
 
-    def _begin(self, step: NodeStep) -> None:
+    def _begin_node(self, step: NodeStep) -> None:
         """Mark a node with the reason for its reboot, and set its values. After that, mark that the node is about to be
         rebooted.
         """
@@ -209,13 +217,13 @@ class PoolReboot:
         self._noted[step.node] = noted or Mark((), node.boot_id, pool=step.pool)
         self._work.hidden(step.node)
 
-    def _undo(self, step: NodeStep) -> None:
+    def _remove_mark(self, step: NodeStep) -> None:
         """Remove the mark of a node. No node was rebooted, and only its settings in the BIOS still wait."""
         self._work.mark(step.node, None)
 
     # The roll
 
-    def _prepared(self) -> typing.Optional[typing.Sequence[str]]:
+    def _apply_and_pause_pools(self) -> typing.Optional[typing.Sequence[str]]:
         """Apply the objects, and return the names of the paused pools; None if nothing was applied. Pools whose
         configuration is not rendered in time are unpaused too.
         """
@@ -235,7 +243,7 @@ class PoolReboot:
         self._why = "; ".join(filter(None, (*refused, prepared.error)))
         return None if refused and not prepared.paused else prepared.paused
 
-    def _release(self, names: typing.Sequence[str], limit: float) -> None:
+    def _release_pools(self, names: typing.Sequence[str], limit: float) -> None:
         self._released = True
         try:
             self._rolls = {roll.pool: roll for roll in self._pools.release(names, limit, self._inventory)}
@@ -251,7 +259,7 @@ class PoolReboot:
         except ApiError as error:
             self._why = self._why or error.text
 
-    def _end(self, step: NodeStep) -> None:
+    def _finish_node(self, step: NodeStep) -> None:
         """Finish a node after the roll of its pool.
 
         :raises RdmaError: the node was not rebooted to its new configuration, or its settings are not as desired
@@ -287,7 +295,7 @@ class PoolReboot:
         if not self._work.end(step, noted, did):
             self._unproven.add(step.node)
 
-    def _pause(self, seconds: float) -> None:
+    def _sleep_unless_stopped(self, seconds: float) -> None:
         self._sleep(seconds)
         if self._released and self._stop():
             raise _Stopped("It was told to stop", "Run again")

@@ -20,7 +20,7 @@ from ..._observe.redfish.bmc import Bmc, BmcError, Cause
 from ..._observe.redfish.session import Session
 from ..._observe.redfish.trust import Trust
 from ..._parse.redfish import resources
-from ..._parse.redfish.registry import Registry, find_candidates, location, parse, supports
+from ..._parse.redfish.registry import Registry, find_candidates, is_system_supported, location, parse
 from ..._parse.redfish.resource import last
 from ..._parse.redfish.settings import explain_why_held, list_settings
 
@@ -88,10 +88,10 @@ class Registries:
             turn.threads += 1
         try:
             with turn.lock:
-                found = self._known(key)
+                found = self._find_parsed_registry(key)
                 if found is None:
                     found = parse()
-                    self._keep(key, found)
+                    self._store_registry(key, found)
         finally:
             with self._lock:
                 turn.threads -= 1
@@ -99,11 +99,11 @@ class Registries:
                     del self._turns[key]
         return dataclasses.replace(found, path=path)
 
-    def _known(self, key: str) -> typing.Optional[Registry]:
+    def _find_parsed_registry(self, key: str) -> typing.Optional[Registry]:
         with self._lock:
             return self._parsed.get(key)
 
-    def _keep(self, key: str, found: Registry) -> None:
+    def _store_registry(self, key: str, found: Registry) -> None:
         with self._lock:
             self._parsed[key] = found
             while len(self._parsed) > self._most:
@@ -272,7 +272,7 @@ def _find_registry(session: Session, system: resources.System, name: str, regist
     for candidate in known[:_MOST_REGISTRIES]:
         path = location(session.get(candidate))
         found = session.get(path)
-        if supports(found, system.model, system.serial):
+        if is_system_supported(found, system.model, system.serial):
             return parse(found, path)
     raise session.error(
         "not_found",
@@ -320,7 +320,7 @@ def _read_bmc_jobs(session: Session, path: str) -> list[typing.Mapping[str, typi
     page = f"{path}?$expand=*($levels=1)"
     for _page in range(_MOST_PAGES):
         answer = session.get(page)
-        jobs = resources.expanded(answer, source)
+        jobs = resources.list_expanded_members(answer, source)
         if jobs is None:
             paths = resources.list_members(answer, source)
             if len(paths) > _MOST_JOBS:

@@ -24,7 +24,7 @@ from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import machine_config, sriov_operator
 from .drained_pods import keep_budgets, keep_pods, may_leave
-from .gate import read_stand
+from .gate import read_gate_inputs
 from .health_checks import HealthChecks
 
 #: of another kind of cluster: where the API server does not know them, there are none
@@ -52,7 +52,7 @@ class _Reader:
         try:
             return self._cluster.list(kind, namespace).items
         except ApiError as error:
-            self._note(kind, error)
+            self._record_unread_kind(kind, error)
             return ()
 
     def kept(self, kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
@@ -63,10 +63,10 @@ class _Reader:
         try:
             return keep()
         except ApiError as error:
-            self._note(kind, error)
+            self._record_unread_kind(kind, error)
             return ()
 
-    def _note(self, kind: str, error: ApiError) -> None:
+    def _record_unread_kind(self, kind: str, error: ApiError) -> None:
         """Record why a kind could not be read.
 
         :raises ApiError: the API server cannot be reached
@@ -143,7 +143,7 @@ def read_plan(
     )
     planned = plan(whole, rendered.policies, inventory, intent.resource_prefix)
     stand = (
-        read_stand(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None))
+        read_gate_inputs(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None))
         if planned.pools
         else GateInputs()
     )

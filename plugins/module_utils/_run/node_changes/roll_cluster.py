@@ -21,7 +21,7 @@ from ..._parse.kubernetes.roll_mark import mark
 from ..._parse.operators import machine_config
 from ..._plan.node_roll import RollCluster
 from .drained_pods import find_nodes, keep_budgets, keep_pods, may_leave
-from .gate import read_stand
+from .gate import read_gate_inputs
 from .health_checks import HealthChecks
 
 _T = typing.TypeVar("_T")
@@ -87,7 +87,7 @@ class RollClusterReader:
                 return machine_config.host_config(wanted)
 
         nodes = tuple(map(core.node, resources))
-        stand = read_stand(self._cluster, nodes, pods or members, self._checks if pods else None)
+        stand = read_gate_inputs(self._cluster, nodes, pods or members, self._checks if pods else None)
         pools = tuple(map(machine_config.machine_pool, items("MachineConfigPool")))
         configs = tuple(map(host_config, self._hosts)) if pools and pods else ()
         kubelet = any(config.kind == "KubeletConfig" and not config.there for config in configs)

@@ -63,11 +63,11 @@ class TuningSetter:
         there = {name_of(item): core.node(item) for item in self._cluster.list("Node").items}
         taking_part = [there[name] for name in self._nodes if name in there]
         wanted = render_tuned(settings, self._selector, self._intent.cluster.host.machine_role, parent(taking_part))
-        why, remedy = self._refusal(wanted, taking_part)
+        why, remedy = self._explain_tuned_refusal(wanted, taking_part)
         if why:
             return TuningSet("tuned", refusal=why, remedy=remedy), (), ()
         text = data(settings, parent(taking_part))
-        before = self._stand(text, 0.0)
+        before = self._find_node_settings(text, 0.0)
         (outcome,) = apply_all(self._cluster, [("", wanted)], check_mode, self._clock, self._pause)
         if outcome.applied.action == "refused":
             remedy = "Correct what it names, or give the user of the kubeconfig the rights of docs/rbac/tuning.yml."
@@ -82,9 +82,9 @@ class TuningSetter:
             stand = dict.fromkeys(self._nodes, NodeSetting("planned")) if outcome.changed else before
             return TuningSet("tuned", stand), (outcome,), ()
         new = self._nodes if outcome.changed else [name for name in self._nodes if before[name].state != "set"]
-        return TuningSet("tuned", self._wait(text, limit)), (outcome,), tuple(new)
+        return TuningSet("tuned", self._wait_for_settings(text, limit)), (outcome,), tuple(new)
 
-    def _refusal(self, wanted: Resource, nodes: typing.Sequence[ClusterNode]) -> tuple[str, str]:
+    def _explain_tuned_refusal(self, wanted: Resource, nodes: typing.Sequence[ClusterNode]) -> tuple[str, str]:
         """Return why the Tuned must not be applied, with the remedy; empty texts if it may. Called before anything is
         written.
         """
@@ -105,11 +105,11 @@ class TuningSetter:
             profiles = {}
         return explain_refusal(profiles, nodes)
 
-    def _stand(self, text: str, seconds: float) -> dict[str, NodeSetting]:
-        seen = self._look()
+    def _find_node_settings(self, text: str, seconds: float) -> dict[str, NodeSetting]:
+        seen = self._read_tuning_state()
         return {name: find_setting(name, text, self._selector, seen, seconds) for name in self._nodes}
 
-    def _look(self) -> TuningState:
+    def _read_tuning_state(self) -> TuningState:
         tuneds = self._cluster.list("Tuned", NAMESPACE).items
         return TuningState(
             {name_of(item): core.node(item) for item in self._cluster.list("Node").items},
@@ -122,18 +122,18 @@ class TuningSetter:
             {
                 profile: f"Tuned {name_of(item)}, priority {number}"
                 for item in tuneds
-                for profile, number in node_tuning.recommends(item).items()
+                for profile, number in node_tuning.parse_recommended_profiles(item).items()
             },
         )
 
-    def _wait(self, text: str, limit: float) -> dict[str, NodeSetting]:
+    def _wait_for_settings(self, text: str, limit: float) -> dict[str, NodeSetting]:
         """Wait until the settings of no node are pending any more, or until the limit, and return the state of all
         nodes.
         """
         start, told = self._clock(), ""
         while True:
             seconds = self._clock() - start
-            stand = self._stand(text, seconds)
+            stand = self._find_node_settings(text, seconds)
             coming = [f"{name}: {item.why}" for name, item in stand.items() if item.state == "coming"]
             line = (
                 f"{sum(item.state == 'set' for item in stand.values())} of {len(stand)} nodes have"

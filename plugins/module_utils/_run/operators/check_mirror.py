@@ -79,7 +79,11 @@ def ask_mirror(
         place = on_mirror(_format_image_name(chart), mirror)
         # a repository that has no mirror is no registry; Helm has told whether it has the chart
         if not chart.repository or place != _format_image_name(chart):
-            put = render.pushed(chart, mirror) if chart.repository else (render.copied(chart.image, mirror),)
+            put = (
+                render.render_chart_commands(chart, mirror)
+                if chart.repository
+                else (render.copied(chart.image, mirror),)
+            )
             wanted.append(MirrorAnswer(_format_image_name(chart), place, chart.needed_by, put, "silent"))
     said = ask([RegistryQuery(item.place, item.by_system) for item in wanted], logins, authority, limit)
     answers = []

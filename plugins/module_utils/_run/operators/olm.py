@@ -15,7 +15,7 @@ from ..._analysis.controllers.olm_state import Next, OlmState, Place, list_uncou
 from ..._model.base.errors import RdmaError
 from ..._model.base.text import plain
 from ..._model.kubernetes.apply import AppliedObject
-from ..._model.operators.olm import GROUP, ORIGINALS, OlmFacts, OperatorStatus, OperatorWish
+from ..._model.operators.olm import GROUP, ORIGINALS, DesiredOperator, OlmFacts, OperatorStatus
 from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
@@ -25,7 +25,7 @@ from ..._observe.operators import olm as observe
 from ..._observe.operators.operator_namespaces import find_absent, refuse_package, try_to_refuse
 from ..._parse.kubernetes.resource import Resource, mapping_at, name_of
 from ..._parse.operators import olm
-from ..._plan.olm import Arranged, arrange
+from ..._plan.olm import Arranged, plan_operator_objects
 from ..cluster.watch import KindUpdate, WatchFeed
 
 #: kind: where it goes in OlmState, and its parser. Those that tell which Subscriptions count come before these
@@ -60,20 +60,20 @@ def refuse_without_olm(cluster: Cluster) -> None:
         raise RdmaError(f"the API server does not serve {GROUP}: the cluster has no OLM", remedy)
 
 
-def look(cluster: Cluster, wishes: typing.Iterable[OperatorWish]) -> OlmState:
+def look(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmState:
     """Read the state of OLM once.
 
     :raises ApiError: an object cannot be read
     """
     wishes, seen = tuple(wishes), OlmState()
     for kind in _KINDS:
-        only = observe.of_namespaces(_spaces(wishes, seen)) if kind == "Subscription" else None
+        only = observe.of_namespaces(_list_subscription_namespaces(wishes, seen)) if kind == "Subscription" else None
         listed = cluster.list(kind, selector=SELECTORS.get(kind, ""), only=only)
         seen = take(seen, KindUpdate(kind, "replace", listed.items))
     return dataclasses.replace(seen, packages=observe.packages(cluster, [wish.package for wish in wishes]))
 
 
-def _spaces(wishes: typing.Iterable[OperatorWish], seen: OlmState) -> frozenset[str]:
+def _list_subscription_namespaces(wishes: typing.Iterable[DesiredOperator], seen: OlmState) -> frozenset[str]:
     """Return the namespaces in which a Subscription may count: those of the desired operators, and those in which OLM
     installs operators. Tenants can create neither OperatorGroups nor ClusterServiceVersions.
     """
@@ -137,7 +137,7 @@ class Installer:
         self._approved: dict[Place, str] = {}
         self._told: dict[str, str] = {}
 
-    def run(self, wishes: typing.Sequence[OperatorWish], check_mode: bool, limit: float) -> Answer:
+    def run(self, wishes: typing.Sequence[DesiredOperator], check_mode: bool, limit: float) -> Answer:
         """Install the operators. Return the state of each operator, and the changes of objects.
 
         :param limit: longest wait in seconds
@@ -152,17 +152,21 @@ class Installer:
                     f" {wish.namespace}: it does not count"
                 )
         absent = find_absent(self._cluster, [wish.namespace for wish in wishes])
-        arranged = arrange(wishes, seen, dict(self._untrusted(wishes, seen)))
+        arranged = plan_operator_objects(wishes, seen, dict(self._find_untrusted_namespaces(wishes, seen)))
         self._outcomes = list(apply_all(self._cluster, arranged.objects, check_mode, self._clock, self._pause, absent))
         refused = {stand.package: stand for stand in (*arranged.refused, *self._not_made(arranged))}
         rest = [wish for wish in arranged.waited_for if wish.package not in refused]
         for stand in refused.values():
-            self._tell(stand, 0.0)
-        stands = self._foreseen(rest, seen) if check_mode else self._wait(rest, seen, limit)
+            self._report_status_change(stand, 0.0)
+        stands = (
+            self._predict_operator_states(rest, seen) if check_mode else self._wait_for_operators(rest, seen, limit)
+        )
         found = {**refused, **{stand.package: stand for stand in stands}}
         return OlmFacts(tuple(found[wish.package] for wish in wishes)), tuple(self._outcomes)
 
-    def _untrusted(self, wishes: typing.Sequence[OperatorWish], seen: OlmState) -> typing.Iterator[tuple[str, str]]:
+    def _find_untrusted_namespaces(
+        self, wishes: typing.Sequence[DesiredOperator], seen: OlmState
+    ) -> typing.Iterator[tuple[str, str]]:
         """Examine each namespace in which objects are to be created. Yield those in which nothing may be created, with
         the reason.
 
@@ -197,18 +201,20 @@ class Installer:
                     yield OperatorStatus(wish.package, wish.namespace, "failed", why, remedy)
                     break
 
-    def _foreseen(self, wishes: typing.Sequence[OperatorWish], seen: OlmState) -> typing.Iterator[OperatorStatus]:
+    def _predict_operator_states(
+        self, wishes: typing.Sequence[DesiredOperator], seen: OlmState
+    ) -> typing.Iterator[OperatorStatus]:
         """Yield the state that each operator would have at the beginning of a run. Services of webhooks are read, and
         nothing is awaited.
         """
         changed = {outcome.applied.fabric for outcome in self._outcomes if outcome.changed}
         nexts = judge(wishes, seen)
         for step, (wish, explained) in zip(
-            nexts, zip(wishes, judge(wishes, self._explained(nexts, seen, self._clock())))
+            nexts, zip(wishes, judge(wishes, self._read_due_details(nexts, seen, self._clock())))
         ):
             stand = explained.stand
             if step.approve:
-                self._outcomes.append(self._approval(step))
+                self._outcomes.append(self._build_approval_outcome(step))
                 yield dataclasses.replace(
                     stand, phase="planned", detail=f"InstallPlan {stand.namespace}/{step.approve} would be approved"
                 )
@@ -221,38 +227,40 @@ class Installer:
             else:
                 yield stand
 
-    def _wait(self, wishes: typing.Sequence[OperatorWish], seen: OlmState, limit: float) -> tuple[OperatorStatus, ...]:
+    def _wait_for_operators(
+        self, wishes: typing.Sequence[DesiredOperator], seen: OlmState, limit: float
+    ) -> tuple[OperatorStatus, ...]:
         """Wait until each operator is ready or has failed, at most ``limit`` seconds."""
         if not wishes:
             return ()
-        only = {"Subscription": observe.of_namespaces(_spaces(wishes, seen))}
+        only = {"Subscription": observe.of_namespaces(_list_subscription_namespaces(wishes, seen))}
         feed = WatchFeed(self._cluster, {}, tuple(_KINDS), selectors=SELECTORS, only=only)
         feed.start()
         with contextlib.ExitStack() as stack:
             stack.callback(feed.stop)
-            return self._follow(feed, wishes, OlmState(packages=seen.packages), limit)
+            return self._follow_operators(feed, wishes, OlmState(packages=seen.packages), limit)
 
-    def _follow(
-        self, feed: WatchFeed, wishes: typing.Sequence[OperatorWish], seen: OlmState, limit: float
+    def _follow_operators(
+        self, feed: WatchFeed, wishes: typing.Sequence[DesiredOperator], seen: OlmState, limit: float
     ) -> tuple[OperatorStatus, ...]:
         start, unread = self._clock(), dict.fromkeys(_KINDS, "no answer yet")
         while True:
             now = self._clock()
             nexts = judge(wishes, seen) if not unread else ()
-            stands = tuple(self._judged(step, now) for step in nexts)
+            stands = tuple(self._judge_operator(step, now) for step in nexts)
             for stand in stands:
-                self._tell(stand, now - start)
+                self._report_status_change(stand, now - start)
             if nexts and all(stand.phase != "waiting" for stand in stands):
                 return stands
             if now - start >= limit:
                 return stands or tuple(_build_unread_status(wish, unread) for wish in wishes)
             for step in nexts:
-                self._act(step, now)
-            explained = self._explained(nexts, seen, now)
+                self._act_on_operator(step, now)
+            explained = self._read_due_details(nexts, seen, now)
             if explained != seen:
                 seen = explained
                 continue
-            change = feed.get(min(self._wake(nexts, now), start + limit - now))
+            change = feed.get(min(self._compute_wake_delay(nexts, now), start + limit - now))
             settled = self._clock() + SETTLE_SECONDS
             while change is not None:
                 if change.action != "error":
@@ -262,7 +270,7 @@ class Installer:
                     unread[change.kind] = change.error
                 change = feed.get(max(0.0, settled - self._clock()))
 
-    def _judged(self, step: Next, now: float) -> OperatorStatus:
+    def _judge_operator(self, step: Next, now: float) -> OperatorStatus:
         """Return the state of an operator, as failed if its problem has lasted too long."""
         stand, trouble = step.stand, step.trouble
         refusal = self._approved.get((stand.namespace, step.approve), "")
@@ -281,7 +289,7 @@ class Installer:
         lasted = trouble.patience is not None and now - since >= trouble.patience / self._haste
         return dataclasses.replace(stand, phase="failed") if lasted else stand
 
-    def _wake(self, nexts: typing.Iterable[Next], now: float) -> float:
+    def _compute_wake_delay(self, nexts: typing.Iterable[Next], now: float) -> float:
         """Return the seconds until the next read or decision is due."""
         due = [LOOK_SECONDS / self._haste]
         for step in nexts:
@@ -290,7 +298,7 @@ class Installer:
         # one that has failed already waits for the others
         return max(0.01, min(item for item in due if item > 0))
 
-    def _act(self, step: Next, now: float) -> None:
+    def _act_on_operator(self, step: Next, now: float) -> None:
         """Approve the requested InstallPlan, and make OLM examine a Subscription again that it would not examine by
         itself.
         """
@@ -299,7 +307,7 @@ class Installer:
             try:
                 self._cluster.patch("InstallPlan", *place, {"spec": {"approved": True}})
                 self._approved[place] = ""
-                self._outcomes.append(self._approval(step))
+                self._outcomes.append(self._build_approval_outcome(step))
             except ApiError as error:
                 if error.status == 0:
                     return
@@ -313,7 +321,7 @@ class Installer:
                 )
 
     @staticmethod
-    def _approval(step: Next) -> Outcome:
+    def _build_approval_outcome(step: Next) -> Outcome:
         def plan(approved: bool) -> dict[str, typing.Any]:
             return {
                 "kind": "InstallPlan",
@@ -331,7 +339,7 @@ class Installer:
         self._read[(what, namespace, name)] = now
         return True
 
-    def _explained(self, nexts: typing.Iterable[Next], seen: OlmState, now: float) -> OlmState:
+    def _read_due_details(self, nexts: typing.Iterable[Next], seen: OlmState, now: float) -> OlmState:
         """Return the state of OLM with the pods and the webhook services that are due to be read."""
         pods, served = dict(seen.pods), dict(seen.served)
         for step in nexts:
@@ -344,7 +352,7 @@ class Installer:
                         served[place] = observe.serves(self._cluster, *place)
         return dataclasses.replace(seen, pods=pods, served=served)
 
-    def _tell(self, stand: OperatorStatus, seconds: float) -> None:
+    def _report_status_change(self, stand: OperatorStatus, seconds: float) -> None:
         line = f"{stand.package} {stand.phase}: {stand.detail}"
         if self._told.get(stand.package) != line:
             self._told[stand.package] = line
@@ -369,7 +377,7 @@ def _split_namespaced_name(place: str) -> Place:
     return namespace, name
 
 
-def _build_unread_status(wish: OperatorWish, unread: typing.Mapping[str, str]) -> OperatorStatus:
+def _build_unread_status(wish: DesiredOperator, unread: typing.Mapping[str, str]) -> OperatorStatus:
     why = f"what OLM has could not be read: {'; '.join(f'{kind}: {error}' for kind, error in sorted(unread.items()))}"
     return OperatorStatus(
         wish.package,

@@ -72,7 +72,7 @@ class Remover:
 
         :raises ApiError: an object cannot be read
         """
-        found = self._subscriptions() if self._cluster.serves(GROUP) else []
+        found = self._list_own_subscriptions() if self._cluster.serves(GROUP) else []
         why = "the operator is not taken back, unless teardown_operator is set"
         return Removed(
             (),
@@ -88,11 +88,11 @@ class Remover:
         """
         if not self._cluster.serves(GROUP):
             return Removed()
-        left = [item for item in self._subscriptions() if not self._operator(item)]
-        self._groups()
+        left = [item for item in self._list_own_subscriptions() if not self._remove_operator(item)]
+        self._delete_operator_groups()
         return Removed(tuple(self._outcomes), tuple(self._stays), tuple(sorted({item.namespace for item in left})))
 
-    def _installed(self, kind: str) -> tuple[Resource, ...]:
+    def _list_olm_objects(self, kind: str) -> tuple[Resource, ...]:
         """Return all objects of a kind of OLM, without Subscriptions in namespaces where OLM installs nothing. Tenants
         can create any number of those.
 
@@ -100,26 +100,26 @@ class Remover:
         """
         if kind != "Subscription":
             return self._cluster.list(kind, selector=ORIGINALS if kind == "ClusterServiceVersion" else "").items
-        others = (*self._installed("OperatorGroup"), *self._installed("ClusterServiceVersion"))
+        others = (*self._list_olm_objects("OperatorGroup"), *self._list_olm_objects("ClusterServiceVersion"))
         spaces = {str(mapping_at(item, "metadata").get("namespace", "")) for item in others}
         return self._cluster.list(kind, only=of_namespaces(_USUAL | spaces)).items
 
-    def _subscriptions(self) -> list[Subscription]:
-        found = map(olm.subscription, self._installed("Subscription"))
+    def _list_own_subscriptions(self) -> list[Subscription]:
+        found = map(olm.subscription, self._list_olm_objects("Subscription"))
         return sorted(
             (item for item in found if item.ours), key=lambda item: (item.namespace not in _USUAL, item.place)
         )
 
-    def _operator(self, subscription: Subscription) -> bool:
+    def _remove_operator(self, subscription: Subscription) -> bool:
         """Remove an operator. Return whether it is gone."""
         space = subscription.namespace
-        versions = list(map(olm.service_version, self._installed("ClusterServiceVersion")))
+        versions = list(map(olm.service_version, self._list_olm_objects("ClusterServiceVersion")))
         mine = [
             item
             for item in versions
             if item.namespace == space and item.name in (subscription.installed, subscription.current)
         ]
-        definitions = self._definitions(subscription, mine, versions)
+        definitions = self._list_definitions(subscription, mine, versions)
         for definition in definitions:
             if not self._objects(definition):
                 self._stays.append(
@@ -130,18 +130,18 @@ class Remover:
                 )
                 return False
         for version in mine:
-            if not self._delete("ClusterServiceVersion", space, version.name):
+            if not self._delete_object("ClusterServiceVersion", space, version.name):
                 return False
             # what runs goes with it, a moment later
             for name in version.deployments:
-                self._await("Deployment", space, name)
-        if not self._delete("Subscription", space, subscription.name):
+                self._await_deletion("Deployment", space, name)
+        if not self._delete_object("Subscription", space, subscription.name):
             return False
-        kept = [name_of(definition) for definition in definitions if not self._definition(definition)]
-        self._record(f"{subscription.package}.{space}", kept)
+        kept = [name_of(definition) for definition in definitions if not self._delete_definition(definition)]
+        self._remove_operator_record(f"{subscription.package}.{space}", kept)
         return True
 
-    def _record(self, name: str, kept: typing.Sequence[str]) -> None:
+    def _remove_operator_record(self, name: str, kept: typing.Sequence[str]) -> None:
         """Remove the Operator object in which OLM lists the objects of an operator. OLM leaves it behind, and creates
         it again while such objects exist.
 
@@ -149,7 +149,7 @@ class Remover:
         :param kept: names of the CustomResourceDefinitions that remain
         """
         try:
-            there = self._find("Operator", "", name) is not None
+            there = self._find_object("Operator", "", name) is not None
         except ApiError as error:
             if not error.absent:
                 self._stays.append(
@@ -166,9 +166,9 @@ class Remover:
                 )
             )
         elif there:
-            self._delete("Operator", "", name, stays=True)
+            self._delete_object("Operator", "", name, stays=True)
 
-    def _definitions(
+    def _list_definitions(
         self,
         subscription: Subscription,
         mine: typing.Sequence[ServiceVersion],
@@ -187,7 +187,7 @@ class Remover:
             if (name_of(item) in owned or label in labels_of(item)) and name_of(item) not in others
         ]
 
-    def _instances(self, definition: Resource) -> tuple[Kind, tuple[Resource, ...]]:
+    def _list_instances(self, definition: Resource) -> tuple[Kind, tuple[Resource, ...]]:
         kind = kind_of_definition(definition)
         try:
             return kind, self._cluster.list(kind).items
@@ -198,23 +198,25 @@ class Remover:
 
     def _objects(self, definition: Resource) -> bool:
         """Delete the collection's objects of a kind. Return whether none of them is left."""
-        kind, items = self._instances(definition)
+        kind, items = self._list_instances(definition)
         gone = True
         for item in items:
             # what an operator made of one of ours goes with its owner
             if ours(item) and not mapping_at(item, "metadata").get("ownerReferences"):
                 gone = (
-                    self._delete(kind, str(item["metadata"].get("namespace", "")), name_of(item), str(item.get("kind")))
+                    self._delete_object(
+                        kind, str(item["metadata"].get("namespace", "")), name_of(item), str(item.get("kind"))
+                    )
                     and gone
                 )
         return gone
 
-    def _definition(self, definition: Resource) -> bool:
+    def _delete_definition(self, definition: Resource) -> bool:
         """Delete a CustomResourceDefinition without objects. Return whether it is gone."""
         name = name_of(definition)
         subject = f"CustomResourceDefinition {name}"
         try:
-            _kind, items = self._instances(definition)
+            _kind, items = self._list_instances(definition)
         except ApiError as error:
             self._stays.append(
                 RetainedObject(subject, f"whether there are objects of it could not be read: {error.text}")
@@ -229,23 +231,23 @@ class Remover:
         ):
             self._stays.append(RetainedObject(subject, "it was there before OLM installed the operator"))
         else:
-            return self._delete("CustomResourceDefinition", "", name, stays=True)
+            return self._delete_object("CustomResourceDefinition", "", name, stays=True)
         return False
 
-    def _groups(self) -> None:
+    def _delete_operator_groups(self) -> None:
         """Delete the OperatorGroups of the collection in namespaces without other operators."""
         gone = {
             (outcome.applied.kind, outcome.applied.namespace, outcome.applied.name)
             for outcome in self._outcomes
             if outcome.changed
         }
-        left = [*self._installed("Subscription"), *self._installed("ClusterServiceVersion")]
+        left = [*self._list_olm_objects("Subscription"), *self._list_olm_objects("ClusterServiceVersion")]
         used = {
             str(item["metadata"].get("namespace", ""))
             for item in left
             if (item["kind"], item["metadata"].get("namespace", ""), name_of(item)) not in gone
         }
-        for group in map(olm.operator_group, self._installed("OperatorGroup")):
+        for group in map(olm.operator_group, self._list_olm_objects("OperatorGroup")):
             if group.ours and group.namespace in used:
                 self._stays.append(
                     RetainedObject(
@@ -253,9 +255,9 @@ class Remover:
                     )
                 )
             elif group.ours:
-                self._delete("OperatorGroup", group.namespace, group.name)
+                self._delete_object("OperatorGroup", group.namespace, group.name)
 
-    def _delete(self, kind: Kind, namespace: str, name: str, shown: str = "", stays: bool = False) -> bool:
+    def _delete_object(self, kind: Kind, namespace: str, name: str, shown: str = "", stays: bool = False) -> bool:
         """Delete an object, and wait until it is gone. Return whether it is.
 
         :param shown: name of the kind if ``kind`` is not a name
@@ -264,12 +266,12 @@ class Remover:
         applied = AppliedObject(shown or str(kind), name, namespace)
         before: typing.Optional[Resource] = None
         try:
-            before = self._find(kind, namespace, name)
+            before = self._find_object(kind, namespace, name)
             only = {"uid": before["metadata"]["uid"]} if before is not None else None
             there = before is not None and self._cluster.delete(
                 kind, namespace, name, dry_run=self._check_mode, only=only
             )
-            left = self._await(kind, namespace, name) if there else None
+            left = self._await_deletion(kind, namespace, name) if there else None
         except ApiError as error:
             if error.status == 0:
                 raise
@@ -295,10 +297,10 @@ class Remover:
         self._outcomes.append(Outcome(applied, stable(before) if before is not None else None))
         return applied.action != "refused"
 
-    def _find(self, kind: Kind, namespace: str, name: str) -> typing.Optional[Resource]:
+    def _find_object(self, kind: Kind, namespace: str, name: str) -> typing.Optional[Resource]:
         found = (item for item in self._cluster.list(kind, namespace, fields=f"metadata.name={name}").items)
         return next((item for item in found if name_of(item) == name), None)
 
-    def _await(self, kind: Kind, namespace: str, name: str) -> typing.Optional[Resource]:
+    def _await_deletion(self, kind: Kind, namespace: str, name: str) -> typing.Optional[Resource]:
         """Wait until an object is gone. Return None if it is, else the object. In check mode, return None at once."""
-        return None if self._check_mode else self._waits.await_gone(lambda: self._find(kind, namespace, name))
+        return None if self._check_mode else self._waits.await_gone(lambda: self._find_object(kind, namespace, name))

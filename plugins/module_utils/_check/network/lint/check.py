@@ -76,7 +76,7 @@ def lint(
     found += [_check_rdma_mode(fabric, name, mode) for name, mode in modes.items() if _wrong_mode(fabric, mode)]
     broken = {finding.check for finding in found}
     rest = [_report_unbroken(fabric, check, world, nodes) for check in _RULES if check not in broken]
-    mine = {node.name: policy for policy in policies for node in world.taken_by(policy)}
+    mine = {node.name: policy for policy in policies for node in world.nodes_selected_by(policy)}
     return (*(_check_selects(fabric, mine.get(name), policies[0], name, world) for name in nodes), *found, *rest)
 
 

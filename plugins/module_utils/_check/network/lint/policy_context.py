@@ -57,7 +57,7 @@ class ClusterBefore:
                 found.setdefault(label, set()).add(node.name)
         return found
 
-    def taken_by(self, policy: Policy) -> tuple[ClusterNode, ...]:
+    def nodes_selected_by(self, policy: Policy) -> tuple[ClusterNode, ...]:
         """Return the nodes that the nodeSelector of the policy selects. An empty selector selects all nodes."""
         if not policy.node_selector:
             return tuple(self.nodes.values())
@@ -69,7 +69,7 @@ class ClusterBefore:
         """Return an index from the name of each node to the policies that select the node."""
         found: dict[str, list[Policy]] = {}
         for policy in self.policies.values():
-            for node in self.taken_by(policy):
+            for node in self.nodes_selected_by(policy):
                 found.setdefault(node.name, []).append(policy)
         return {name: tuple(policies) for name, policies in found.items()}
 

@@ -32,8 +32,12 @@ def find_objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ..
     """Return all objections (violated rules) to a policy: to its fields, and to its effect on each node and physical
     function that it selects.
     """
-    nodes = world.taken_by(policy)
-    found = [*check_fields(policy, world), *check_selection(policy, nodes, world), *_check_beside(policy, nodes, world)]
+    nodes = world.nodes_selected_by(policy)
+    found = [
+        *check_fields(policy, world),
+        *check_selection(policy, nodes, world),
+        *_check_other_policies(policy, nodes, world),
+    ]
     for node in nodes:
         for interface in select_functions(policy, world.states.get(node.name), world):
             objects = [
@@ -51,7 +55,7 @@ def find_objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ..
 # What else is there
 
 
-def _check_beside(
+def _check_other_policies(
     policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterBefore
 ) -> typing.Iterator[Objection]:
     together: dict[str, list[ClusterNode]] = {}

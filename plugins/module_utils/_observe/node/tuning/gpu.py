@@ -178,7 +178,7 @@ def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsRe
         if raw is None:
             continue
         try:
-            built = kernel_config.p2pdma(raw)
+            built = kernel_config.has_p2pdma_support(raw)
         except ParseError as error:
             rows.unread(f"{name}: {error}", "p2pdma")
             return

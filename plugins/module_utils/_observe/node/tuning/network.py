@@ -102,7 +102,7 @@ def _read_roce_settings(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -
 def _read_dcb_settings(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
     of_tool = ("roce_pfc", "roce_dscp", *(() if trust_known else ("roce_trust",)))
     try:
-        tool = command.require("dcb", "iproute2 (Debian) or iproute (RHEL), 5.11 or newer")
+        tool = command.require_tool("dcb", "iproute2 (Debian) or iproute (RHEL), 5.11 or newer")
     except RdmaError as error:
         rows.unread(str(error), *of_tool)
         return
@@ -113,7 +113,7 @@ def _read_dcb_settings(rows: Rows, netdev: str, hca: str, trust_known: bool) -> 
     if pfc.failure:
         rows.unread(pfc.failure, "roce_pfc")
     else:
-        rows.parsed("roce_pfc", dcb.lossless, pfc.stdout, hca)
+        rows.parsed("roce_pfc", dcb.parse_lossless_priorities, pfc.stdout, hca)
     if applications.failure:
         rows.unread(applications.failure, *of_tool[1:])
         return

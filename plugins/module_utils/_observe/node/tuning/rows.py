@@ -12,7 +12,7 @@ import typing
 from ...._model.base.errors import ParseError
 from ...._model.base.text import ranges
 from ...._model.node.tuning import NodeTuning, RowReading
-from ..sysfs import SysfsReader, natural
+from ..sysfs import SysfsReader, make_natural_sort_key
 
 #: CPUs by number, all else by name
 Where = typing.Union[int, str, None]
@@ -80,7 +80,7 @@ class Rows:
 
 def _summarize_locations(where: typing.Sequence[Where]) -> tuple[str, ...]:
     cpus = [item for item in where if isinstance(item, int)]
-    names = sorted({item for item in where if isinstance(item, str)}, key=natural)
+    names = sorted({item for item in where if isinstance(item, str)}, key=make_natural_sort_key)
     return (*([ranges(cpus)] if cpus else []), *names)
 
 
