@@ -9,9 +9,13 @@ from __future__ import annotations
 import typing
 
 from .._analysis.fleet.bios import Wanted, describe_way_out, in_words, is_right, list_states, select_concerned
+from .._model.base.text import cut, folded
 from .._model.node.bios import BiosAttribute, BiosPlan, BiosRefusal, BiosSetting, BiosWrite, Key, NodeBios, Refused
 from .._parse.redfish.values import matches, spell_like_current
 
+#: characters of a text of the BMC in a refusal, and number of allowed values that it names. The refusals of all nodes
+#: are in one fact
+_MOST_OF_A_VALUE, _NAMED = 200, 8
 #: when new values are applied: at a reset that somebody else orders
 ON_RESET = "OnReset"
 Values = tuple[typing.Any, ...]
@@ -101,20 +105,21 @@ def _not_found(bios: NodeBios, key: Key, wanted: Values) -> BiosRefusal:
 def _find_refusal(
     bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values, after: typing.Any
 ) -> typing.Optional[BiosRefusal]:
-    seen = f"{attribute.name} is {attribute.current}, not {in_words(wanted)}"
+    current = cut(str(attribute.current), _MOST_OF_A_VALUE)
+    seen = f"{cut(attribute.name, _MOST_OF_A_VALUE)} is {current}, not {in_words(wanted)}"
     if attribute.read_only:
         cause: Refused = "lockdown" if bios.lockdown else "job" if bios.jobs else "read_only"
-        return BiosRefusal(key, cause, f"{seen}; {attribute.read_only}", describe_way_out(bios))
+        return BiosRefusal(key, cause, f"{seen}; {cut(attribute.read_only, _MOST_OF_A_VALUE)}", describe_way_out(bios))
     if after is None:
         may = (
-            f"allowed are {', '.join(one.value for one in attribute.allowed)}"
+            f"allowed are {folded([cut(one.value, _MOST_OF_A_VALUE) for one in attribute.allowed], _NAMED)}"
             if attribute.allowed
             else "no registry says which words it takes"
         )
         return BiosRefusal(
             key,
             "value",
-            f"{attribute.name} can't be {in_words(wanted)}: {may}",
+            f"{cut(attribute.name, _MOST_OF_A_VALUE)} can't be {in_words(wanted)}: {may}",
             "Give a value in the words of this BIOS",
         )
     return None

@@ -10,10 +10,13 @@ import dataclasses
 import hashlib
 import typing
 
+from ..base.text import cut
 from ..boundary.kubernetes import ObjectName, Uid
 from .control_plane import HealthCheck
 from .disruption import PoolPlan
 
+#: characters of a text of a node or its BMC in the plan
+MOST_WORDS = 2000
 #: what makes a wanted value true. power_cycle: the power is taken away
 Needs = typing.Literal["nothing", "reboot", "power_cycle"]
 #: set: a value that needs no reset. reboot and power_cycle come after a drain. unknown: nobody knows what differs
@@ -41,6 +44,10 @@ class NodeDifference:
     wanted: str
     needs: Needs = "reboot"
     how: str = ""
+
+    def __post_init__(self) -> None:
+        """Truncate the value that the node or its BMC reports."""
+        object.__setattr__(self, "now", cut(self.now, MOST_WORDS))
 
     def __str__(self) -> str:
         return f"{self.source} {self.key} {self.wanted} (now {self.now})"
@@ -73,6 +80,13 @@ class NodeDifferences:
     blind: str = ""
     unset: tuple[NodeDifference, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Truncate what a node or its BMC wrote: the differences of all nodes are in one fact."""
+        for name in ("error", "blind"):
+            object.__setattr__(self, name, cut(getattr(self, name), MOST_WORDS))
+        for name in ("refusals", "notes"):
+            object.__setattr__(self, name, tuple(cut(text, MOST_WORDS) for text in getattr(self, name)))
 
     def __add__(self, other: NodeDifferences) -> NodeDifferences:
         error, blind = (

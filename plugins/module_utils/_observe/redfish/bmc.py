@@ -12,6 +12,7 @@ import re
 import typing
 
 from ..._model.base.errors import RdmaError, wrap_unforeseen
+from ..._model.base.text import cut
 
 #: why a BMC gave no answer, or took no new value
 Cause = typing.Literal[
@@ -46,6 +47,10 @@ Cause = typing.Literal[
 ]
 
 
+#: characters of an error, which may have texts of the BMC in it
+_MOST_OF_AN_ERROR = 2000
+
+
 class BmcError(RdmaError):
     """Raised if a BMC does not answer, answers invalid data, or refuses a request. The text of a BMC is included only
     if it contains no secret, because it may repeat the request.
@@ -55,9 +60,9 @@ class BmcError(RdmaError):
     """
 
     def __init__(self, cause: Cause, bmc: str, what: str, remedy: str) -> None:
-        super().__init__(f"{bmc}: {what}", remedy)
+        self.what = cut(what, _MOST_OF_AN_ERROR)
+        super().__init__(f"{bmc}: {self.what}", cut(remedy, _MOST_OF_AN_ERROR))
         self.cause: Cause = cause
-        self.what = what
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,7 +24,7 @@ _COMMUNICATOR = re.compile(
     r" (-?[0-9]{1,4})(?: nvmlDev -?[0-9]+)? "
     # of one that was split off 2.31 and later say a commId before the parent
     r"busId ([0-9a-f]{1,16})(?: commId 0x[0-9a-f]+(?= parent ))?"
-    r"(?: parent (0x[0-9a-f]+|\(nil\))(?: (?:split|child)Count ([0-9]+))? color (-?[0-9]+) key"
+    r"(?: parent (0x[0-9a-f]+|\(nil\))(?: (?:split|child)Count ([0-9]{1,10}))? color (-?[0-9]{1,10}) key"
     r" -?[0-9]+)?(?: commId (0x[0-9a-f]+))?"
     r"(?: localSize [0-9]{1,18} used [0-9]{1,18} bytes(?: on core -?[0-9]{1,9})?)? ?- Init (START|COMPLETE)"
 )
@@ -38,7 +38,7 @@ _NETWORK = re.compile(r"Using network (.{1,64})")
 _USING = re.compile(r"NET/([^/ ]{1,64}) : Using(.*)")
 _OOB = re.compile(r"(.*?) ?(?:\[RO\])?; OOB ([^\s:]{1,64}):(\S{1,128})<[0-9]+>")
 _BOOTSTRAP = re.compile(r"Bootstrap ?: Using ?(?:\[[0-9]+\])?([^\s:]{1,64}):(\S{1,128})<[0-9]+>.*")
-_DEVICE = re.compile(r"\[([0-9]{1,4})\]([^\s:\[\]={}]{1,64}):([0-9]{1,3})(?::([0-9]*))?(?::[0-9]+)?/(IB|RoCE)")
+_DEVICE = re.compile(r"\[([0-9]{1,4})\]([^\s:\[\]={}]{1,64}):([0-9]{1,3})(?::([0-9]{0,4}))?(?::[0-9]+)?/(IB|RoCE)")
 _MERGED = re.compile(r"\[([0-9]{1,4})\]=\{([^{}]{1,500})\}")
 _PART = re.compile(r"\[[0-9]+\] ?([^\s:,]{1,64}):[0-9]{1,3}/(IB|RoCE)")
 _NETDEV = re.compile(r"\[([0-9]{1,4})\]([^\s:\[\]]{1,64}):\S{1,100}<[0-9]{1,9}>")

@@ -16,6 +16,8 @@ _SUFFIXES = {
     **{f"{sign}i": 1024**power for power, sign in enumerate("KMGTPE", 1)},
 }
 _PARTS = {sign: decimal.Decimal(10) ** -power for sign, power in (("n", 9), ("u", 6), ("m", 3))}
+#: largest amount of a resource: Kubernetes stores amounts as integers of 64 bits
+_MOST = 2**63 - 1
 _FORM = re.compile(
     r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?", re.ASCII
 )
@@ -41,9 +43,11 @@ def whole(value: typing.Any, what: str) -> int:
     1000, and ``2000m`` is 2.
 
     :param what: name of the value in messages
-    :raises ResourceError: the value is not a quantity, or not a whole number
+    :raises ResourceError: the value is not a quantity, not a whole number, or not an integer of 64 bits
     """
     number = quantity(value, what)
     if number != number.to_integral_value():
         raise ResourceError(f"{what}: '{str(value)[:100]}' is no whole number")
+    if abs(number) > _MOST:
+        raise ResourceError(f"{what}: '{str(value)[:100]}' is more than {_MOST}")
     return int(number)

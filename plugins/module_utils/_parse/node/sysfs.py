@@ -20,8 +20,8 @@ from ..._model.node.hca import LinkPolicy
 from ..._model.node.platform import VfMemory
 
 _ENUM = re.compile(r"\A[0-9]+: ([A-Za-z_ <>]+)\Z")
-_RATE = re.compile(r"\A([0-9]+(?:\.[0-9]+)?) Gb/sec \(([0-9]+)X(?: ([A-Z]+[0-9]*))?\)\Z")
-_PCIE_SPEED = re.compile(r"\A([0-9]+(?:\.[0-9]+)?) GT/s(?: PCIe)?\Z")
+_RATE = re.compile(r"\A([0-9]{1,9}(?:\.[0-9]{1,9})?) Gb/sec \(([0-9]{1,4})X(?: ([A-Z]+[0-9]*))?\)\Z")
+_PCIE_SPEED = re.compile(r"\A([0-9]{1,9}(?:\.[0-9]{1,9})?) GT/s(?: PCIe)?\Z")
 _GUID = re.compile(r"\A[0-9a-f]{4}(?::[0-9a-f]{4}){3}\Z")
 _GID = re.compile(r"\A[0-9a-f]{4}(?::[0-9a-f]{4}){7}\Z")
 _GUID_OF_BYTES = re.compile(r"\A[0-9a-f]{2}(?::[0-9a-f]{2}){7}\Z")

@@ -24,14 +24,14 @@ from ..._model.boundary.words import Word
 from ..._model.node.hca import compute_pcie_gbps
 from ..limits import decode_json
 
-_RATE = re.compile(r"^(?P<gbps>[0-9]+(?:\.[0-9]+)?) Gb/sec")
+_RATE = re.compile(r"^(?P<gbps>[0-9]{1,9}(?:\.[0-9]{1,9})?) Gb/sec")
 #: ranges and CPUs of one list: no kernel is built for more than 8,192 CPUs; and CPUs of all lists of a pod
 _MOST_RANGES, _MOST_CPUS, _MOST_IN_ALL = 512, 65_536, 1 << 20
 _CPUS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", re.ASCII)
 _NUMA = re.compile(r"[0-9]{1,4}", re.ASCII)
 _TOOL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}", re.ASCII)
 _WIDTH = re.compile(r"^\s*[0-9]{1,3}\s*$", re.ASCII)
-_SPEED = re.compile(r"^(?P<gts>[0-9]+(?:\.[0-9]+)?) GT/s")
+_SPEED = re.compile(r"^(?P<gts>[0-9]{1,9}(?:\.[0-9]{1,9})?) GT/s")
 
 
 class ProbeError(RdmaError):

@@ -10,7 +10,7 @@ import typing
 
 from .failure import Failure, Kind
 
-_DATA = re.compile(r"^ping data: rdma-ping-(?P<number>[0-9]+): ")
+_DATA = re.compile(r"^ping data: rdma-ping-(?P<number>[0-9]{1,12}): ")
 
 
 @dataclasses.dataclass(frozen=True)

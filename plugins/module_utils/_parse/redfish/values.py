@@ -11,10 +11,11 @@ _ON = {"enabled", "enable", "yes", "true", "1", "on"}
 #: the last three: HPE's MinProcIdlePower, and AMI's package C-state
 _OFF = {"disabled", "disable", "no", "false", "0", "off", "nocstates", "no c-states", "c0/c1 state"}
 #: 4096, 4096B, 4096 Bytes
-_BYTES = re.compile(r"(\d+) ?(?:b|bytes)?")
+_BYTES = re.compile(r"([0-9]{1,12}) ?(?:b|bytes)?")
 #: 1, NPS1, 2-Way, 2-Way Clustering, SNC2, Enable SNC2 (2-clusters), HPE's OneMemoryDomainPerSocket
 _DOMAINS = re.compile(
-    r"(?:nps|(?:enable )?snc ?)?(\d+)(?:-way(?: clustering)?| ?\(\d+-clusters\))?|(one|two|four)memorydomains?persocket"
+    r"(?:nps|(?:enable )?snc ?)?([0-9]{1,4})(?:-way(?: clustering)?| ?\([0-9]{1,4}-clusters\))?"
+    r"|(one|two|four)memorydomains?persocket"
 )
 #: on and off, as they go together
 _PAIRS = (("enabled", "disabled"), ("enable", "disable"), ("yes", "no"), ("true", "false"), ("on", "off"), ("1", "0"))
