@@ -276,8 +276,9 @@ def describe(outcome: Outcome) -> str:
 
 
 def is_of_runs(module: AnsibleModule, kinds: typing.Iterable[str]) -> bool:
-    """Return whether the change must hold the Lease, since it affects what runs prove. Jobs and their NIC maps belong
-    to no run. Submitting a job does not wait for a run, and needs no permission for the Lease.
+    """Return whether a change of objects of these kinds must hold the Lease: it belongs to a run, or the objects affect
+    the results of runs. Objects of jobs and NIC maps do not need it: a job can be submitted during a run, by a user
+    without rights to the Lease.
     """
     return bool(module.params["run"]) or not set(kinds) <= {*JOBS, NIC_MAP}
 

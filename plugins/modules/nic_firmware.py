@@ -165,7 +165,9 @@ def _convert_to_texts(settings: typing.Mapping[str, typing.Any]) -> dict[str, st
 
 
 def _render_diff(outcome: FirmwareOutcome) -> Result:
-    """Return the settings of each changed HCA as lines, before and after the change."""
+    """Return the firmware settings of each changed HCA as two texts, before and after the change, for the diff mode of
+    Ansible.
+    """
     sides = {"before": "", "after": ""}
     for change in outcome.changes:
         for side in sides:

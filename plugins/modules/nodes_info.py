@@ -182,8 +182,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     lacks: dict[str, bool] = {}
 
     def look_again() -> tuple[str, ...]:
-        """Observe the nodes that lack something, at first all of them, and write their facts. Return the nodes that
-        still lack something.
+        """Observe those nodes that have no complete answer yet, at first all of them, and write their facts. Return the
+        nodes that still have none, or that lack HCAs or links that they had before.
         """
         todo = [one for one in observers if lacks.get(one.node, True)]
         for node, shown in look(connect(module), namespace, todo, asked, parallel) if todo else ():
@@ -222,8 +222,11 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def _has_lost_hcas(folder: FactFolder, node: str, since: str, hcas: typing.Any) -> bool:
-    """Return whether a node lacks HCAs or links that it had before. This is also true for a node whose answer has
-    another form.
+    """Return whether a node lacks HCAs or links that it had in an earlier run. An answer that cannot be compared counts
+    as a loss.
+
+    :param since: id of the earlier run
+    :param hcas: HCAs in the current answer of the node
     """
     try:
         return bool(find_missing_since(folder, node, since, hcas))

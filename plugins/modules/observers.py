@@ -212,8 +212,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observe
 
 
 def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
-    """Return the desired observers. With the option ``keep``, or without a run, they belong to no run and stay until
-    they are removed explicitly. An image without a digest causes a warning.
+    """Return the desired observers, from the options of the module. With the option ``keep``, or outside of a run, they
+    belong to no run and remain until they are removed explicitly. An image without a digest causes a warning.
     """
     options, folder, openshift = module.params, find_folder(module), cluster.serves(OPENSHIFT_GROUP)
     image = (
@@ -242,7 +242,11 @@ def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
 
 
 def _nodes_of_run(start: RunStart) -> tuple[str, ...]:
-    """Return the nodes that are reached through observers, or all nodes if there is no such node yet."""
+    """Return those nodes of a run that are reached through observers. If there are none yet, return all nodes of the
+    run.
+
+    :param start: start of the run
+    """
     return start.by_pods or start.nodes
 
 

@@ -196,9 +196,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier_colle
 
 
 def answer(facts: CollectivesFacts, steps: typing.Sequence[StepFigures] = ()) -> dict[str, typing.Any]:
-    """Return the result of the module.
+    """Return the result of the module for Ansible.
 
-    :param steps: proven figures of each step
+    :param steps: proven figures of each step of the collectives
     """
     changes = [f"removed leftover pod {name}" for name in facts.leftovers]
     return {
@@ -227,8 +227,8 @@ def _require_collectives(intent: Intent) -> tuple[Collectives, Fabric]:
 
 
 def _seen(module: AnsibleModule) -> Facts:
-    """Return the facts about the bandwidth of the rails and the location of the nodes. The result is empty without a
-    folder of facts.
+    """Read the facts about the rates of the rails and the topology of the nodes. Without a folder of facts, return
+    empty facts.
     """
     folder = find_folder(module)
     if folder is None:

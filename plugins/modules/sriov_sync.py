@@ -204,8 +204,8 @@ TARGET = {
 
 
 def find_targets(module: AnsibleModule) -> tuple[Target, ...]:
-    """Return the targets of the option ``targets``. Without them, return the targets of the intent for which objects
-    were applied.
+    """Return the targets to wait for (fabrics with their nodes and objects) from the option ``targets``. Without it,
+    return the targets of those fabrics of the intent for which objects were applied.
     """
     options, folder = module.params, find_folder(module)
     if options["targets"] is not None or folder is None:
@@ -217,7 +217,7 @@ def find_targets(module: AnsibleModule) -> tuple[Target, ...]:
 
 
 def rolled(module: AnsibleModule) -> bool:
-    """Return whether this run has rolled nodes before."""
+    """Return whether this run has already reset or rebooted nodes in a roll."""
     folder = find_folder(module)
     if folder is None or not folder.has("rolls"):
         return False

@@ -43,12 +43,12 @@ _OFF = f"or leave {VARIABLE} out"
 
 
 class Sent(typing.NamedTuple):
-    """An archive that was sent.
+    """The description of an archive that was sent to its destination.
 
     :ivar place: address or path of the archive, without secrets
     :ivar sha256: checksum of the archive
     :ivar size: size of the archive, in bytes
-    :ivar sum_place: address or path of its checksum file; empty where it has none
+    :ivar sum_place: address or path of its checksum file; empty if it has none
     :ivar removed: older archives that were removed
     """
 
@@ -64,7 +64,8 @@ class Attempts(typing.NamedTuple):
 
     :ivar retries: maximum number of retries, for archive and checksum together
     :ivar delay: seconds before each retry
-    :ivar in_all: seconds for all attempts together. The time that the archive needs at SLOWEST is added to it
+    :ivar in_all: limit in seconds for all attempts together, in addition to the time that the archive takes at the
+        transfer rate SLOWEST
     """
 
     retries: int = 0
@@ -115,9 +116,10 @@ class _Upload:
 
 
 def look(place: Place, login: ArchiveLogin, authority: str, dry: bool) -> None:
-    """Check that a destination can accept the archive, without sending it. A folder is created, and a temporary file is
-    written to it.
+    """Verify that a destination can accept the archive, without sending it. If the destination is a folder, create it,
+    and write and remove a temporary file in it.
 
+    :param place: address or folder
     :param authority: file with certificates that are trusted instead of those of the system; empty for those of the
         system
     :param dry: whether nothing may be written to a folder
@@ -225,7 +227,7 @@ def _look_at_folder(place: Folder, dry: bool) -> None:
 
 
 def _look_at_login(place: Address, login: ArchiveLogin) -> None:
-    """Check the credentials.
+    """Verify that the credentials can be sent to the destination.
 
     :raises ArchiveError: the credentials are incomplete or contradictory, contain characters that no header can have,
         or would be sent unencrypted

@@ -60,8 +60,11 @@ def send_request(
     """Send a request, with a time limit for the whole exchange. The timeout of a socket alone does not end an exchange
     with a server that reads or writes single bytes.
 
+    :param base: address of the request, which names the file
+    :param authority: file with certificates that are trusted instead of those of the system; empty for those of the
+        system
     :param patience: timeout of the socket in seconds
-    :param bare: whether the request has no query, and any answer is accepted
+    :param bare: whether the address has no query, and any answer of the server is accepted
     :param most_seconds: upper limit of the whole exchange in seconds
     :raises ArchiveError: the server does not answer, or refuses the request
     """
@@ -98,7 +101,8 @@ class _Late(TimeoutError):
 
 
 class _Body:
-    """The body of an upload, which the client reads in pieces. The timeout of a socket is that of one piece.
+    """The body of an upload, from which the HTTP client reads one piece at a time. The timeout of the socket applies to
+    each piece.
 
     :param end: moment of a monotonic clock after which no piece is sent
     :param seconds: time from the beginning to that moment
@@ -173,7 +177,7 @@ def _describe_refusal(
 
 
 def _read_refusal(error: urllib.error.HTTPError, seconds: float) -> bytes:
-    """Read the part of a refusal's message that arrives within ``seconds``."""
+    """Read the message of a server that refused a request, as far as it arrives within ``seconds``."""
     found, end = b"", time.monotonic() + seconds
     try:
         while len(found) < _MOST and time.monotonic() < end:
@@ -187,8 +191,10 @@ def _read_refusal(error: urllib.error.HTTPError, seconds: float) -> bytes:
 
 
 def _describe_lateness(shown: str, seconds: float) -> ArchiveError:
-    """Return the error of an exchange that exceeded its time limit. It is not retried, since another attempt would
-    exceed the limit too.
+    """Return the error that an exchange exceeded its time limit. It is not retried, since another attempt would exceed
+    the limit too.
+
+    :param seconds: the time limit
     """
     seen = f"{shown} has not taken it within {seconds:.3g} s, the time that there is for it"
     return ArchiveError(seen, f"Look at the server and the network: less than {SLOWEST >> 10} KiB/s is given up")

@@ -57,8 +57,9 @@ class Awx:
             raise RdmaError("nobody says which AWX", "Set awx_controller_host, or CONTROLLER_HOST in the environment")
 
     def bring(self, one: AwxObject) -> bool:
-        """Create, change or remove an object by its module.
+        """Create, change or remove one object by running its module.
 
+        :param one: the object, with the arguments of its module
         :returns: whether the object changed, or would change in check mode. In check mode a failure after a predicted
             change counts as a change, since the object may refer to one that does not exist yet
         :raises RdmaError: AWX or the module refuses

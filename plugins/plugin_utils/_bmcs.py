@@ -43,8 +43,8 @@ def list_bmcs_of_nodes(
 
 
 def looked(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str, Identity]:
-    """Return the identity of each node from DMI, as this run has observed it. Nodes without such an observation are
-    left out.
+    """Return the identity of each node according to its DMI tables, as this run has read them on the node. Nodes
+    without such a fact are left out.
     """
     facts = {
         node: load(ObservedPlatform, data, f"platform of {node}")

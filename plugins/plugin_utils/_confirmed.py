@@ -118,7 +118,8 @@ def _require_same_machine(cluster: Cluster, node: str, listed: bool, run: str, s
 
 
 def _find_reported_boot(cluster: Cluster, node: str) -> typing.Optional[Boot]:
-    """Return the boot that the kubelet of a Node reports. Return None if the cluster has no Node of this name.
+    """Return the boot ID and machine UUID that the kubelet of a Node reports. Return None if the cluster has no Node of
+    this name.
 
     :raises RdmaError: the API server refuses or cannot be reached, or the object is not a valid Node
     """

@@ -30,8 +30,10 @@ POD_CONNECTION = "linerate.rdma.pod"
 
 
 def by_pods(nodes: typing.Iterable[str], variables: Result) -> list[str]:
-    """Return the nodes that are reached through observers. Call it only once in a run, since reading the variables of a
-    thousand hosts takes seconds.
+    """Return those nodes that Ansible reaches through observers. Call it only once in a run, since reading the
+    variables of a thousand hosts takes seconds.
+
+    :param variables: variables of the task, with ``hostvars``
     """
     hosts = variables.get("hostvars", {})
     return [name for name in nodes if hosts.get(name, {}).get("ansible_connection") == POD_CONNECTION]
@@ -43,8 +45,8 @@ def holder() -> str:
 
 
 class Caller:
-    """An adapter with which an action plugin can call functions that expect a module, such as those that connect to the
-    cluster.
+    """An adapter for functions that expect an AnsibleModule, such as those that connect to the cluster. An action
+    plugin, which has none, passes it to them.
 
     :param name: name of the action, without that of the collection
     """

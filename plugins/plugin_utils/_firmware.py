@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import 
 
 
 class Known(typing.NamedTuple):
-    """The firmware facts of a run, with the intent.
+    """The facts of a run from which firmware changes are planned.
 
     :ivar memberships: HCAs of each fabric with VFs
     :ivar platforms: platforms by node

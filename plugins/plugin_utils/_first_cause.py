@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The reasons for which the inventory has no nodes. Ansible only warns about them and continues. Tasks can read them,
-since they run in children of the process that read the inventory.
+"""Stores the reasons why an inventory plugin found no nodes. Ansible only warns about them and continues. Tasks can
+read the reasons, since their processes are forked from the process that read the inventory.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _causes: list[Cause] = []
 
 
 def note(cause: Cause) -> None:
-    """Store the reason for which an inventory has no nodes."""
+    """Store a reason why an inventory has no nodes."""
     _causes.append(cause)
 
 
 def first() -> Cause:
-    """Return the first cause that was kept, or one without a text."""
+    """Return the first stored reason why an inventory has no nodes; empty if there is none."""
     return _causes[0] if _causes else Cause()

@@ -2,11 +2,12 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""The nodes that did not end a task of this ansible-playbook before its timeout. They are not queried again.
+"""Stores the nodes that did not finish a task of this ansible-playbook before its timeout, so that later tasks do not
+query them again.
 
 A run has about a dozen tasks for each node that it reads by ssh, and all nodes wait for the slowest one. Each task runs
-in a process of its own. The nodes are therefore stored in the temporary folder of this ansible-playbook, which is
-removed when it ends.
+in its own process. The nodes are therefore stored in the temporary folder of this ansible-playbook, which is removed
+when it ends.
 """
 
 from __future__ import annotations

@@ -94,12 +94,12 @@ def _name_way_in(playbooks: typing.Sequence[str]) -> str:
 
 
 def explain_limit(patterns: typing.Sequence[str], by_inventory: bool, cause: str) -> str:
-    """Return why a run with ``--limit`` would judge nothing: it leaves out localhost, where each playbook begins and
-    ends with its verdict. Empty when localhost takes part.
+    """Return the reason why a run with ``--limit`` would check nothing: the inventory has no nodes, and ``--limit``
+    excludes localhost, which would report that. Return an empty text if localhost is included, or if the inventory was
+    read.
 
-    :param patterns: of ``--limit``, with the lines of files in place of their names
-    :param by_inventory: whether localhost is a host of the inventory and of this limit
-    :param cause: why the inventory gave no nodes
+    :param subset: value of ``--limit``
+    :param cause: reason why the inventory has no nodes; empty if it was read
     """
     if not patterns or by_inventory or _has_implicit_localhost(patterns):
         return ""

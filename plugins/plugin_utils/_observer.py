@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run an observer on a node, and write its answer as facts on the controller.
+"""Runs a module that observes a node, and writes its answer as facts on the controller.
 
-Ansible's variables get only counts. The answers of a thousand nodes in variables would slow the run down by hours.
+Ansible's variables contain only counts. The answers of a thousand nodes in variables would slow the run down by hours.
 """
 
 from __future__ import annotations
@@ -50,15 +50,18 @@ class ObserverAction(ActionBase):
     _asked = ""
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
-        """Return the arguments of the module. A subclass may read them from facts.
+        """Return the arguments of the module. A subclass may compute some of them from stored facts.
 
         :param folder: folder of the facts; None if the task does not set it
+        :param given: options of the task
         """
         return given
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
-        """Return the kinds of facts that this call observes, by the key of the answer. A subclass may choose them by
-        its options.
+        """Return the kinds of facts that this call writes, by the key in the module's answer. A subclass may choose
+        them by the options.
+
+        :param given: options of the task
         """
         return self.KINDS
 
@@ -67,7 +70,9 @@ class ObserverAction(ActionBase):
         return remove_effects(self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars))
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
-        """Return what the result contains in addition to its counts. A subclass may compare the answer with facts."""
+        """Return additional keys for the result of the task, which otherwise contains only counts. A subclass may
+        compare the answer with stored facts.
+        """
         return {}
 
     @guard_action
@@ -107,8 +112,8 @@ class ObserverAction(ActionBase):
     def _collect_node_facts(
         self, folder: FactFolder, node: str, kinds: typing.Mapping[str, str], arguments: Result, task_vars: Variables
     ) -> Result:
-        """Run the module, and write its answer as facts. If there is no answer, write its error as facts. Without kinds
-        the module is not run.
+        """Run the module, and write its answer as facts. If the module fails, write its error as facts. If ``kinds`` is
+        empty, do not run the module.
         """
         if not kinds:
             return {"changed": False, "counts": {}}
@@ -155,8 +160,8 @@ class ObserverAction(ActionBase):
 
 
 def measure_size(value: typing.Any) -> int:
-    """Return the size of a value: the length of its longest list, or without lists the number of its entries. A single
-    value has size 1, and None has size 0.
+    """Return the count that a result shows for a value: for a dictionary the length of its longest list, or without
+    lists the number of its entries; for a list its length; for any other value 1, and for None 0.
     """
     if isinstance(value, dict):
         return max((len(item) for item in value.values() if isinstance(item, (list, tuple))), default=len(value))

@@ -128,8 +128,8 @@ _DIFF_TEXTS, _DIFF_SIZES = (
 
 
 def outside(value: Value) -> Value:
-    """Mark all texts in a value as unsafe. The value may contain lists and dictionaries, whose keys are marked as well.
-    The result equals the value.
+    """Return a value with all of its texts marked as unsafe, so that Ansible does not evaluate them as templates. The
+    value may contain lists and dictionaries, whose keys are marked too. The result equals the value.
     """
     return typing.cast(Value, wrap_var(value))
 
@@ -178,8 +178,8 @@ def remove_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.
 
 
 def _coerce_result_value(key: str, value: typing.Any) -> typing.Any:
-    """Return a value in the type that ansible-core expects for the key. Return None if it cannot have that type. The
-    value of any other key is returned unchanged.
+    """Return a value converted to the type that ansible-core expects for the key. Return None if the conversion is not
+    possible. A value whose key ansible-core does not use is returned unchanged.
     """
     if key in _FLAGS:
         return bool(value)
@@ -224,8 +224,8 @@ def _limit_warnings(warnings: typing.Sequence[typing.Any]) -> list[typing.Any]:
 
 
 def said(value: typing.Any) -> str:
-    """Return a text unchanged, and any other value as JSON. For a value that is too large to be shown, return its
-    type.
+    """Return a text unchanged, and any other value as JSON. A value that is too large to be shown is replaced by the
+    name of its type.
     """
     if isinstance(value, str):
         return value
@@ -233,7 +233,9 @@ def said(value: typing.Any) -> str:
 
 
 def _shorten_failed_value(value: typing.Any) -> typing.Any:
-    """Return a value of a failed answer, shortened to the part that is shown and escaped."""
+    """Return a value of a failed result, shortened to the part that is shown, with escapes for non-printing
+    characters.
+    """
     if isinstance(value, str):
         return escaped(cut(value, _MOST_SHOWN))
     return _left_out(value) if _is_large(value) else escaped(value)
@@ -286,8 +288,8 @@ def _clean_diff(item: typing.Any) -> typing.Any:
 
 
 def _side(value: typing.Any) -> typing.Any:
-    """Return one side of a difference, shortened to the part that is shown and escaped. A short mapping remains a
-    mapping.
+    """Return the ``before`` or ``after`` value of a diff, shortened to the part that is shown, with escapes for
+    non-printing characters. A short mapping remains a mapping.
     """
     text = said(value)
     is_short = len(text) <= _MOST_DIFFERENCE and count_values(text) <= _MOST_DIFFERENCE_LINES
@@ -324,8 +326,8 @@ def escaped(value: typing.Any) -> typing.Any:
 
 @contextlib.contextmanager
 def marked_loss() -> typing.Iterator[None]:
-    """Convert each lost connection, of any connection plugin, to an Unreachable. Shorten and escape the message of each
-    other error of Ansible.
+    """Convert, as a context, each lost connection of any connection plugin to an Unreachable. Shorten and escape the
+    message of each other error of Ansible.
 
     The text that a host sends before the login has no length limit, and neither has its message about a file that it
     refuses. ansible-core shows both unchanged, together with the error that caused them.
@@ -350,7 +352,8 @@ def words_of(error: AnsibleError) -> str:
 
 @contextlib.contextmanager
 def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
-    """Limit the size of a node's answers to an action, and escape the text outside of a module's JSON.
+    """Limit the size of the answers that a node sends to an action, and escape the text outside of a module's JSON.
+    This is a context.
 
     The pod connection plugin stops at the limit. The connection plugins of ansible-core have read the whole answer by
     then, but an answer that is too large is not decoded. A node that exceeded the timeout of an earlier task of the run
@@ -427,8 +430,8 @@ def refuse_lines(node: str, *texts: typing.Union[str, bytes]) -> None:
 
 @contextlib.contextmanager
 def quiet(indent: str = "") -> typing.Iterator[None]:
-    """Shorten and escape what ansible-core itself shows during the context. It quotes a node before any plugin has seen
-    the answer, such as the message of an ``rm`` that failed, or a key that it drops.
+    """Shorten and escape, as a context, the text that ansible-core itself shows. It quotes a node before any plugin has
+    seen the answer, such as the message of an ``rm`` that failed, or a key that it drops.
 
     Each task runs in a process of its own, so the output of other tasks is not affected.
 

@@ -53,8 +53,9 @@ def compiled(query: str) -> typing.Any:
 def ask(
     question: typing.Any, facts: typing.Iterable[tuple[str, Data, dict[str, str]]]
 ) -> tuple[list[Data], list[Data]]:
-    """Evaluate the query over the facts of one node after the other.
+    """Evaluate the query over the facts of each node in turn.
 
+    :param question: compiled query
     :param facts: for each node its name, ``{kind: value}``, and ``{kind: error}`` for the facts that contain an error
     :returns: ``{node, answer}`` of the nodes with an answer, and ``{node, kind, error}`` for each fact with an error
         and each node whose facts the query cannot process

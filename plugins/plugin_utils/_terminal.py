@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Format the lines in which the callback plugin ``stages`` shows a run. Pure: the plugin decides which line is shown
-when.
+"""Formats the lines that the callback plugin ``stages`` shows during a run. Pure: the plugin decides when each line is
+shown.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Result = typing.Mapping[str, typing.Any]
 
 @dataclasses.dataclass
 class Stage:
-    """A stage of this run, as it is shown.
+    """A stage of this run, with its times and its result for the terminal.
 
     :ivar began: start time of a monotonic clock, in seconds
     :ivar usual: duration in earlier runs in seconds, and the number of these runs; None if no earlier run is stored
-    :ivar seconds: duration in seconds; None if the stage did not run or is not judged yet
+    :ivar seconds: duration in seconds; None if the stage did not run, or has no result yet
     :ivar end: result in one line
     """
 
@@ -54,8 +54,8 @@ class Stage:
 
 
 def usual(result: Result) -> typing.Optional[tuple[float, int]]:
-    """Return the usual duration in seconds and the number of runs from the result of ``stage_begin``. Return None if
-    the result has none.
+    """Return the usual duration of a stage in seconds and the number of runs from which it is known, from the result of
+    the task ``stage_begin``. Return None if the result does not contain them.
     """
     seconds, runs = result.get("usual_seconds"), result.get("usual_runs")
     return (float(seconds), int(runs)) if isinstance(seconds, (int, float)) and isinstance(runs, int) and runs else None
@@ -77,8 +77,8 @@ def span(seconds: float) -> str:
 
 
 def changed(by_host: typing.Mapping[str, int]) -> str:
-    """Return how many tasks changed something, counted as in Ansible's own recap. The line shows whether a second run
-    changed nothing. Example::
+    """Return a line with the number of tasks that changed something, counted as in Ansible's own recap. For a second
+    run it shows whether it changed nothing. Example::
 
         >>> changed({"localhost": 3, "worker-1": 0})
         '  changed             3 tasks: localhost 3'
@@ -103,7 +103,9 @@ def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typin
 
 
 def lines_of(result: Result) -> typing.Optional[list[str]]:
-    """Return the message of a result as lines. Return None if it has no message, such as a result that is hidden."""
+    """Return the message of a result as lines. Return None if it has no message, or if its message is hidden
+    (``no_log``).
+    """
     said = result.get("msg")
     if isinstance(said, str):
         return said.rstrip("\n").split("\n")
@@ -143,8 +145,8 @@ def goes_on(task: typing.Any) -> bool:
 
 
 def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
-    """Return the lines of a message to show. For a stage that did not start because of an earlier stage, this is the
-    first line. All other messages are returned unchanged.
+    """Return those lines of a message that are shown. If a stage did not start and all of its problems are skipped
+    checks, this is the first line, because the cause was shown at an earlier stage. Otherwise all lines are returned.
 
     :param go: whether the stage started
     """
@@ -154,8 +156,10 @@ def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
 
 
 def tone(line: str, before: str) -> str:
-    """Return the tone of a line of a judgment: ``bad``, ``warn`` or ``good``. A continuation line, which begins with a
-    space, has the tone of the previous line.
+    """Return the tone of a line in the result of a stage: ``bad``, ``warn`` or ``good``. A continuation line, which
+    begins with a space, has the tone of the previous line.
+
+    :param before: tone of the previous line
     """
     if line.startswith("["):
         return "bad" if line.startswith((f"[{FAIL}]", f"[{UNKNOWN}]")) else "warn"

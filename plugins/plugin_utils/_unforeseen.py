@@ -63,7 +63,10 @@ def sentence(error: Exception, where: str) -> str:
 
 
 def plugin_name(of: type) -> str:
-    """Return the full name of a plugin, from the file that contains its class."""
+    """Return the fully qualified name of a plugin.
+
+    :param of: class of the plugin, whose module determines the name
+    """
     return f"linerate.rdma.{of.__module__.rpartition('.')[2]}"
 
 
@@ -119,8 +122,8 @@ def _guard_with_error(work: Run, name: typing.Callable[[typing.Any], str], kind:
 
 
 def guard_callback(made: Class) -> Class:
-    """Wrap the methods of a callback plugin that ansible-core calls. An exception becomes a warning, since ansible-core
-    would show its text unchanged.
+    """Wrap the methods of a callback plugin that ansible-core calls. An exception in them becomes a warning without the
+    text of the exception, which ansible-core would show unchanged.
     """
     for name in {name for of in made.__mro__[:2] for name in vars(of) if name.startswith("v2_")}:
         setattr(made, name, _guard_with_warning(getattr(made, name), plugin_name(made)))

@@ -29,8 +29,8 @@ _MOST_PLACES, _DEEPEST = 10_000, 20
 
 
 def describe_installer(variables: Variables) -> str:
-    """Return the person who started the run, for the head of the report: the user and the job of AWX, or else the user
-    and the name of this machine.
+    """Return the person who started the run, for the header of the report: the AWX user and job, or otherwise the local
+    user and the name of this machine.
     """
     for prefix in ("awx", "tower"):
         user, job = (variables.get(f"{prefix}_{name}") for name in ("user_name", "job_id"))
@@ -45,7 +45,9 @@ def describe_installer(variables: Variables) -> str:
 
 
 def list_names(variables: Variables) -> tuple[str, ...]:
-    """Return the sorted names that belong to the collection by their prefix, or are a misspelling of one that does."""
+    """Return the sorted names of those variables that have the prefix of the collection, or are a misspelling of one of
+    its variables.
+    """
     return ours(map(str, variables))
 
 

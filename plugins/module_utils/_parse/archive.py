@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The destination of the report's archive as the user writes it, and the reason that a server gives when it refuses the
-archive.
+"""Parse the destination of the report's archive as the user writes it, and the reason that an HTTP server gives when it
+refuses the archive.
 
 Sources: RFC 3986 (addresses), RFC 4918 section 9.7 (PUT below a collection), Amazon S3 API reference (signature in the
 query; Error, Code, Message).
@@ -110,8 +110,8 @@ def parse_expiry(address: Address) -> typing.Optional[datetime.datetime]:
 
 
 def refusal_words(text: str) -> str:
-    """Return the error code and message from the XML of a refusal by S3 or a compatible server. Return an empty string
-    if the text has neither.
+    """Return the error code and the message from the XML body with which S3, or a compatible server, refuses a request.
+    Return an empty string if the text has neither.
     """
     head = text[:_MOST]
     code, message = _CODE.search(head), _MESSAGE.search(head)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Load the variables ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster`` into an Intent.
+"""Load the user variables ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster`` into an Intent.
 
-Only the form is checked here: types, unknown keys and missing keys. Rules that span fields are checked in
-_check/validate/check.py.
+Only the form of the variables is checked here: types, unknown keys and missing keys. _check/validate/check.py checks
+rules that concern several fields.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ MOST_FABRICS = 100
 
 
 class IntentError(RdmaError):
-    """An intent that does not fit its schema.
+    """The error for user variables that do not form a valid intent.
 
-    :ivar problems: one error for each invalid place, in the order of the variables, with the path as the user wrote it
-    :ivar partial: the intent with the parts that could be read. Access to another part raises ``Unread``
+    :ivar problems: one error for each invalid part, in the order of the variables, with its path as the user wrote it
+    :ivar partial: the intent with the parts that could be read. Access to any other part raises ``Unread``
     """
 
     def __init__(self, problems: typing.Sequence[LoadError], partial_intent: Intent) -> None:
@@ -40,13 +40,13 @@ class IntentError(RdmaError):
 
 
 def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typing.Any = None) -> Intent:
-    """Load the three user variables.
+    """Load the three user variables into an intent.
 
     :param fabrics: value of ``rdma_fabrics``, a list of mappings
     :param waivers: value of ``rdma_waivers``; None if the user has no waivers
     :param cluster: value of ``rdma_cluster``; None for the defaults
     :returns: the intent. If ``rdma_cluster.mirror`` is set, its images have their names on the mirror
-    :raises IntentError: the variables are invalid. The error has all problems of all three
+    :raises IntentError: a variable is invalid. The error lists the problems of all three
     """
     problems: list[LoadError] = []
     values = {
@@ -93,8 +93,8 @@ def _add_mirror(cluster: typing.Any) -> typing.Any:
 
 
 def _on_mirror(intent: Intent) -> Intent:
-    """Return the intent with the names that its images have on the mirror. Renderers and checks see only these names.
-    Without a mirror the intent is returned unchanged.
+    """Return the intent with the name of each container image replaced by its name on the mirror. Renderers and checks
+    see only these names. Without a mirror the intent is returned unchanged.
     """
     cluster, mirror = intent.cluster, intent.cluster.mirror
     if not mirror:
@@ -116,7 +116,10 @@ def _on_mirror(intent: Intent) -> Intent:
 
 
 def _list_placeholder_errors(data: typing.Any, path: str) -> typing.Iterator[LoadError]:
-    """Yield an error for each value that still has the placeholder of a proposal, which the user must replace."""
+    """Yield an error for each value that is still the placeholder of a generated proposal, which the user must replace.
+
+    :param path: path of the value in the user variables, for messages
+    """
     if isinstance(data, dict):
         for key, item in data.items():
             yield from _list_placeholder_errors(item, f"{path}.{key}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Decode JSON from outside within limits on its size, its depth and the memory that its values take.
+"""Decode JSON that the collection did not write, within limits on its size, its depth and the memory that its values
+take.
 
 Source of the format: RFC 8259. It does not define the meaning of duplicate keys and of numbers out of range (sections 4
 and 6), and does not allow NaN and Infinity.
@@ -50,16 +51,18 @@ def decode_json(
     most_depth: int = MOST_DEPTH,
     unique: bool = True,
 ) -> typing.Any:
-    """Decode JSON that a node, a pod, an API, a BMC or a folder gave.
+    """Decode JSON that comes from a node, a pod, an API, a BMC or a folder.
 
-    :param text: bytes are UTF-8
-    :param what: tool, API or file that it is from; begins the message of the error
-    :param most_bytes: bytes, or characters of a text. The values in it may take four times as many bytes of memory
-    :param most_depth: levels of lists and mappings
-    :param unique: whether a key that occurs twice in one mapping is refused. Not for tools that are known to write
-        such, or may: there the last one counts
-    :raises ParseError: it is no text, is larger or deeper than that, is no JSON, has a key twice, NaN, Infinity, a
-        number that is none of 64 bits, half of a surrogate pair, or a text of more than ``MOST_OF_A_TEXT``
+    :param text: the JSON; bytes are UTF-8
+    :param what: tool, API or file that the JSON is from, for messages
+    :param most_bytes: maximum number of bytes, or of characters of a text. The values may take four times as many bytes
+        of memory
+    :param most_depth: maximum number of levels of lists and mappings
+    :param unique: reject a key that occurs twice in one mapping. Use False for tools that may write such mappings. Then
+        the last value counts
+    :raises ParseError: the data is not valid text, is too large or too deep, or is not JSON; or it has a duplicate key,
+        NaN, Infinity, an integer of more than 64 digits, a number beyond the range of 64-bit floating point, or half of
+        a surrogate pair
     """
     if not isinstance(text, (str, bytes)):
         raise ParseError(what, f"a {type(text).__name__}", "text")
@@ -197,8 +200,8 @@ def _is_deep(text: bytes, most: int) -> bool:
 
 
 def _may_be_deep(text: bytes, most: int) -> bool:
-    """Return whether a list or mapping may be nested deeper than ``most`` levels. False is certain. This is much faster
-    than ``_is_deep``.
+    """Return False if no list or mapping is nested deeper than ``most`` levels, for certain. Return True if one may be.
+    This is much faster than ``_is_deep``.
     """
     signs = text.translate(_SAME, _SIGNS)
     # two quotes side by side are a text without a bracket, or end one and begin the next
@@ -236,7 +239,12 @@ def _decode_utf8(text: bytes, what: str) -> str:
 
 
 class _Refused(Exception):
-    """A value that is valid JSON and not allowed here."""
+    """Raised if JSON contains a value that the decoder rejects although Python's decoder accepts it: a duplicate key,
+    NaN, Infinity, or a number that is too long or too large.
+
+    :ivar seen: the value
+    :ivar expected: description of an allowed value
+    """
 
     def __init__(self, seen: str, expected: str) -> None:
         super().__init__(seen)

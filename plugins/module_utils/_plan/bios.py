@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The attributes of a node's BIOS to write so that the BIOS has the desired settings after the next reset, and the
-reasons why attributes cannot be written.
+"""Plan which attributes of a node's BIOS to write, so that the BIOS has the desired settings after the next reset. The
+plan also has the reasons why attributes cannot be written.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Values = tuple[typing.Any, ...]
 
 
 def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
-    """Plan the values to write. A pending value that is correct is not written again, unless the BMC applies values by
-    a job, has no such job, and the current value is wrong.
+    """Plan the attribute values to write. A correct pending value is not written again. The exception is a BMC that
+    applies values by a job but has no such job: the value is written again if the current value is wrong.
 
     :param wanted: desired settings, each with the acceptable values
     :returns: the writes, and a refusal for each attribute that cannot be written or found
@@ -62,7 +62,10 @@ def make_body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> dict[str, t
 
 
 def waits(bios: NodeBios, wanted: Wanted) -> bool:
-    """Return whether any attribute of a desired setting has a pending value, which the next reset applies."""
+    """Return whether a value of a desired setting is pending, so that the next reset changes the setting.
+
+    :param wanted: desired settings, each with the acceptable values
+    """
     return any(
         attribute.pending is not None
         for setting in bios.settings
@@ -80,8 +83,11 @@ def _is_done(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values)
 
 
 def _find_allowed_value(key: Key, attribute: BiosAttribute, wanted: Values) -> typing.Any:
-    """Return the first desired value that the attribute accepts, in the form in which the BMC reports values. Return
-    None if it accepts none of them.
+    """Return the first of the acceptable values of a setting that the attribute allows, in the form in which the BMC
+    reports values. Return None if the attribute allows none of them.
+
+    :param key: key of the setting
+    :param wanted: acceptable values, the preferred one first
     """
     for one in wanted:
         if attribute.allowed:

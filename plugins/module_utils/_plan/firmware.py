@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The settings to write to the firmware of HCAs, computed from the reported and the desired settings. If any setting
-cannot be written, no setting is written.
+"""Plan which firmware settings of HCAs to write, from the reported and the desired settings. If one of them cannot be
+written, none is written.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ WishesOf = typing.Callable[[str], Wishes]
 
 
 class FirmwareError(RdmaError):
-    """The error for desired settings that cannot be written. No setting was written."""
+    """Raised if a desired firmware setting cannot be written. No setting was written."""
 
 
 def list_changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChange, ...]:
-    """Return the change of each HCA, in the order of the HCAs. Settings are compared with the values after the next
-    reset, so that a value that is stored already is not written again.
+    """Return the settings to write to each HCA, in the order of the HCAs. The desired settings are compared with the
+    values that the firmware will use after the next reset, so a value that is stored already is not written again.
 
-    :param wishes_of: returns the desired settings of an HCA by its PCI address
+    :param seen: firmware settings that the HCAs of the node report
+    :param wishes_of: function that returns the desired settings of an HCA by its PCI address
     :raises FirmwareError: a setting cannot be written. The message lists the problems of all HCAs
     """
     values = dict.fromkeys(item for hca in seen.hcas for item in wishes_of(hca.address).items())
@@ -42,9 +43,11 @@ def list_changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChang
 
 
 def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
-    """Return whether the desired settings need a reset to take effect. Firmware that does not report its current values
-    needs a reset after each change.
+    """Return whether a reset is needed before the desired settings take effect. Firmware that does not report its
+    current values needs a reset after each change.
 
+    :param seen: firmware settings that the HCA reports
+    :param wishes: desired settings of the HCA
     :param changed: whether settings of the HCA were written
     """
     settings = [setting for setting in seen.settings if setting.name in wishes]
@@ -54,7 +57,11 @@ def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
 
 
 def list_unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
-    """Return the names of the desired settings that will not be in force after the next reset."""
+    """Return the names of the desired settings that the HCA will not have after the next reset.
+
+    :param seen: firmware settings that the HCA reports
+    :param wishes: desired settings of the HCA
+    """
     return tuple(name for name, value in wishes.items() if not _is_next_value(seen, name, value))
 
 

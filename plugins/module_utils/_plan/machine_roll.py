@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The nodes that the roll of their MachineConfigPool reboots, so that other changes that need a reboot share that
-reboot. Pure.
+"""Plan which nodes are rebooted by the roll of their MachineConfigPool, so that other changes that need a reboot share
+that reboot. Pure.
 
-If the BIOS of a node differs and the pool of the node gets new MachineConfigs of the collection, the machine config
-operator reboots the nodes of the pool once, for all changes. The operator cannot power cycle a node. All new
-MachineConfigs are rolled together, so that a pool that has to wait delays the other pools.
+If the BIOS of a node differs from its desired settings, and the pool of the node gets new MachineConfigs of the
+collection, the machine config operator reboots the nodes of the pool once for all these changes. The operator cannot
+power cycle a node. All new MachineConfigs are rolled together, so a pool that has to wait delays the other pools.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ Rolls = tuple[PoolPlan, ...]
 
 
 def add_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Steps, Rolls]:
-    """Return the steps, each with the MachineConfigPool that reboots its node, and the rolls of these pools.
+    """Return the steps, with the MachineConfigPool added to each step whose node that pool reboots, and the rolls of
+    these pools.
 
-    :param steps: steps of the nodes of the inventory, independent of the component that reboots the node. A step with a
-        pool waits for the roll in progress of that pool
-    :param machines: state of the cluster; ``configs`` are the MachineConfigs and KubeletConfigs to apply
+    :param steps: steps of the nodes of the inventory, as if a BMC rebooted each node. A step that has a pool already
+        waits for the roll of that pool that is in progress
+    :param machines: nodes and pools of the cluster; ``configs`` are the MachineConfigs and KubeletConfigs to apply
     """
     found = (find_machine_pool(node, machines.pools) for node in machines.nodes)
     pools = {node.name: pool for node, pool in zip(machines.nodes, found) if pool is not None}
@@ -52,8 +53,8 @@ def add_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Ste
 
 
 def read_held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
-    """Return the steps and rolls, without any roll if a node of a pool is blocked: a roll now would reboot that node
-    twice. All rolls are then held back, and their steps get the reason.
+    """Return the steps and the rolls of pools. If a node of a pool is blocked, no pool is rolled now, because its nodes
+    would be rebooted twice: the result then has no rolls, and the steps of these pools get the reason.
     """
     names = {roll.name for roll in rolls}
     mine = [step for step in steps if step.pool in names or step.also in names]
@@ -106,7 +107,9 @@ def _get_pool_name(pool: typing.Optional[MachinePool]) -> str:
 
 
 def _needs_reboot(step: NodeStep) -> bool:
-    """Return whether a setting of the node needs a reboot that was not tried before."""
+    """Return whether a step begins with a reboot of the node, and no setting of the node remained wrong after an
+    earlier reset.
+    """
     return step.phase == "begin" and step.action == "reboot" and not step.untaken
 
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The copy of a fabric's NetworkAttachmentDefinition for the pods that measure.
+"""Make the copy of a fabric's NetworkAttachmentDefinition that the pods of a measurement use.
 
 Reason for the copy: with ``namespaceIsolation`` of multus, which OpenShift always enables, a pod can use only networks
 of its own namespace and of ``globalNamespaces``. A copy in the namespace of the measurement works with and without this
 isolation, and gives the pods the same network as the pods of jobs. [multus-cni v4 docs/configuration.md]
 
-Reason for the comparison: tenants may be able to write NetworkAttachmentDefinitions in the namespace of the jobs, and
-CNI plugins run as root on the node. The copy therefore contains only values that match the intent, key by key, and is
-serialized from the compared data. Keys that Go would interpret and this comparison would miss (duplicate keys, or keys
-in another case) are refused.
+Reason for the comparison with the intent: tenants may be able to write NetworkAttachmentDefinitions in the namespace of
+the jobs, and CNI plugins run as root on the node. The copy therefore contains only values that match the intent, key by
+key, and is serialized from the compared data. Keys that Go would interpret and this comparison would miss (duplicate
+keys, or keys in another case) are refused.
 
 Formats: sriov-network-operator bindata/manifests/cni-config, network-operator manifests/state-*-network.
 """
@@ -66,7 +66,7 @@ _SETTINGS: dict[str, typing.Callable[[typing.Any], bool]] = {
 
 
 class ForeignNetwork(RdmaError):
-    """The error for a NetworkAttachmentDefinition that does not match the intent."""
+    """Raised if a NetworkAttachmentDefinition does not match the intent."""
 
 
 def copy_of(
@@ -100,7 +100,9 @@ def copy_of(
 
 
 class _Different(Exception):
-    """The internal error for a difference between the object and the intent. Its message describes the difference."""
+    """Raised inside this module if the NetworkAttachmentDefinition differs from the intent. The message describes the
+    difference.
+    """
 
 
 def _read_cni_config(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> Object:
@@ -136,8 +138,8 @@ def _decode_cni_config(found: typing.Mapping[str, typing.Any]) -> Object:
 
 
 def _require_main_plugin(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
-    """Check that the plugin that creates the interface matches the intent. Settings of a virtual function that the
-    intent does not define are accepted if their values are harmless.
+    """Check that the main plugin, the CNI plugin that creates the interface, matches the intent. Settings of a virtual
+    function that the intent does not define are accepted if their values are harmless.
 
     :raises _Different: a value or a key does not match
     """
@@ -152,7 +154,9 @@ def _require_main_plugin(plugin: Object, fabric: Fabric, cluster: ClusterIntent)
 
 
 def _render_required_plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """Return the keys of the main plugin that must match the intent, with their values."""
+    """Return the keys of the main plugin, the CNI plugin that creates the interface, that must match the intent, with
+    their values.
+    """
     kind = attachment_kind(fabric)
     if not find_traits(fabric).functions:
         return filled(**{"type": _TYPES.get(kind), **network.render_plugin(fabric, cluster)})

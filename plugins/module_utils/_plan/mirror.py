@@ -20,9 +20,9 @@ _OCI = "oci://"
 
 
 def place_chart_on_mirror(chart: OperatorChart, mirror: Mirror) -> OperatorChart:
-    """Return the chart with its location on the mirror, which is an OCI registry. The path of a chart from a repository
-    begins with the host and path of that repository. A chart in a folder or an archive, and one that the mirror does
-    not have, is returned unchanged.
+    """Return the chart with its location on the mirror, which is an OCI registry. There, the path of a chart that comes
+    from a chart repository begins with the host and path of that repository. The chart is returned unchanged if it is a
+    folder or an archive, or if the mirror has no rule for it.
     """
     if chart.repository:
         name = f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}"
@@ -37,8 +37,8 @@ def place_chart_on_mirror(chart: OperatorChart, mirror: Mirror) -> OperatorChart
 
 
 def collect_values_on_mirror(defaults: Values, mirror: Mirror) -> dict[str, typing.Any]:
-    """Return the replacements for a chart's default values (``helm show values``), without the values that stay
-    unchanged.
+    """Return chart values that replace each image name in a chart's default values (``helm show values``) with its name
+    on the mirror. Values that stay unchanged are left out.
 
     A pair of ``registry`` and ``repository`` is one image name (Kubeflow). In NVIDIA's charts ``repository`` is the
     folder of an ``image``. Any other text below a key that contains ``image`` or ``repository`` is an image name.
@@ -72,7 +72,8 @@ def _of_mapping(values: Values, mirror: Mirror, images: bool) -> dict[str, typin
 
 
 def _of_value(value: typing.Any, mirror: Mirror, images: bool) -> typing.Any:
-    """Return the replacement of a value; None if the value stays unchanged.
+    """Return the value with each image name in it replaced by its name on the mirror. Of a mapping, only changed keys
+    are returned. Return None if the value has no image name to replace.
 
     :param images: whether texts in the value are names of images
     """

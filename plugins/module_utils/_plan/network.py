@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of stage network before any change: the objects computed from intent and facts, the findings against them,
-and the state to wait for after they are applied.
+"""Plan stage network before it changes anything: the objects that intent and facts require, the findings about these
+objects, and the state to wait for after they are applied.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ Item = dict[str, typing.Any]
 
 @dataclasses.dataclass(frozen=True)
 class NetworkPlan:
-    """The objects that stage network would apply.
+    """The objects that stage network would apply, and the findings about them.
 
     :ivar hosts: MachineConfigs and KubeletConfigs, which reboot nodes
-    :ivar objects: objects of the fabrics in the order of application, without fabrics that are held back
-    :ivar unmade: fabrics whose objects could not be rendered, each with the reason
+    :ivar objects: objects of the fabrics in the order of application, without those of fabrics that are held back
+        because of a failure
+    :ivar unmade: reason why the objects of a fabric could not be rendered, by fabric
     :ivar lint: findings of the linter about the objects
     """
 
@@ -54,10 +55,11 @@ def plan(
     operators: OperatorFacts,
     platforms: typing.Optional[typing.Mapping[str, ObservedPlatform]] = None,
 ) -> NetworkPlan:
-    """Render the objects of all fabrics and check them against the state of the cluster. A fabric is left out if its IP
-    addresses are in use already, or if the linter reports a failure that no waiver covers.
+    """Render the objects of all fabrics, and check them against the state of the cluster. The objects of a fabric are
+    left out if its IP addresses are already in use, or if the linter reports a failure that no waiver covers.
 
-    :param nodes: names of the nodes that must take part
+    :param nodes: names of the nodes on which the fabrics must work
+    :param answers: HCAs and subnets that the nodes reported
     :param addresses: IP addresses that the cluster uses already
     :param operators: node states that the operator reports, and the existing policies
     :param platforms: observed platform of each node, with the kernel arguments that the node runs with
@@ -91,8 +93,9 @@ def _find_host_needs(
     operators: OperatorFacts,
     platforms: typing.Mapping[str, ObservedPlatform],
 ) -> HostNeeds:
-    """Return the host settings without kernel arguments that need no MachineConfig. They need none if no node is in a
-    MachineConfigPool and all nodes run with all of them, since stage platform sets the arguments on such nodes.
+    """Return the settings that fabrics need on the hosts, without kernel arguments if no MachineConfig has to set them.
+    This is so if no node is in a MachineConfigPool, because stage platform sets the arguments on such nodes, and all
+    nodes already run with all of them.
     """
     pooled = any(node.machine_config for node in operators.nodes if node.name in nodes)
     seen = [platforms.get(node, ObservedPlatform()) for node in nodes]
@@ -106,12 +109,13 @@ def _find_host_needs(
 def list_targets(
     intent: Intent, nodes: typing.Sequence[str], applied: typing.Sequence[AppliedObject], every: bool = False
 ) -> tuple[Target, ...]:
-    """Return the targets to wait for. A fabric has a target if objects of it were applied and the API server refused
-    none. For a fabric with VFs only its SriovNetworkNodePolicies count. A fabric whose profile selects no HCAs needs no
-    applied object.
+    """Return the target of each fabric: the state to wait for. A fabric has a target if objects of it were applied, and
+    the API server refused none of them. For a fabric with VFs, only its SriovNetworkNodePolicies count as its objects.
+    A fabric whose profile selects no HCAs has a target even if no object was applied.
 
-    :param every: return the targets of all fabrics with VFs, and of no others, even if no object was applied. This is
-        for the removal of their VFs
+    :param applied: outcomes of the applied objects
+    :param every: return the targets of all fabrics with VFs, and of no other fabrics, even if no object was applied.
+        This is for the removal of their VFs
     """
     chosen = []
     for fabric in intent.fabrics:
@@ -130,10 +134,11 @@ def list_targets(
 
 
 def make_target(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...], nodes: tuple[str, ...]) -> Target:
-    """Return the target of a fabric: the state that the nodes and the operator have to reach.
+    """Return the target of a fabric: the state that the nodes and the operators have to reach after its objects are
+    applied.
 
     :param policies: names of the applied SriovNetworkNodePolicies
-    :param nodes: names of the nodes that must take part
+    :param nodes: names of the nodes on which the fabric must work
     """
     return Target(
         fabric=fabric.name,
@@ -156,8 +161,8 @@ def make_target(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...
 
 
 def _list_functions(intent: Intent, answers: NodeAnswers) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the PCI addresses of the physical functions of each fabric on each node. A fabric whose members cannot be
-    identified has no addresses.
+    """Return the PCI addresses of the physical functions that belong to each fabric, by fabric and node. A fabric whose
+    HCAs cannot be identified has no addresses.
     """
     return {
         fabric.name: {

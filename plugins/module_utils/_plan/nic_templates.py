@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The templates for NVIDIA's NIC configuration operator, which match only cards of the fabric, and the progress of the
-operator. Pure.
+"""Plan the templates for NVIDIA's NIC configuration operator. Each template matches only cards (HCAs) of one fabric.
+Also determine the progress of the operator with each card. Pure.
 
-The operator drains a node through its maintenance operator and reboots it without further request, even for a change
-that needs no other firmware settings. Its drain deletes pods that no controller recreates [nic-configuration-operator
+The operator drains a node through its maintenance operator and reboots it without asking, even for a change that needs
+no other firmware settings. Its drain deletes pods that no controller recreates [nic-configuration-operator
 pkg/maintenance, internal/controller/nicdevice_controller.go].
 """
 
@@ -47,7 +47,7 @@ _MOST_CLAIMS = 16
 
 
 class _Card(typing.NamedTuple):
-    """An HCA of a fabric that the operator represents as a NicDevice."""
+    """An HCA of a fabric for which the NIC configuration operator has a NicDevice."""
 
     node: str
     address: str
@@ -57,13 +57,13 @@ class _Card(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ByOperator:
-    """The settings that NVIDIA's NIC configuration operator applies.
+    """The firmware settings that NVIDIA's NIC configuration operator is to apply.
 
     :ivar objects: NicConfigurationTemplates, each with the name of its fabric
     :ivar cards: pairs of a template name and the name of a NicDevice that it configures, by node
     :ivar wanted: desired template values, by the name of the NicDevice
-    :ivar notes: reasons why cards are left unchanged, by node
-    :ivar going: nodes that the operator may reboot, since a card is not known to have its desired settings
+    :ivar notes: reasons why HCAs are left unchanged, by node
+    :ivar going: nodes that the operator may reboot, because an HCA is not known to have its desired settings
     """
 
     objects: tuple[tuple[str, Object], ...] = ()
@@ -81,12 +81,16 @@ def by_operator(
     there: typing.Sequence[NicTemplate],
     unread: str = "",
 ) -> ByOperator:
-    """Build a template for each fabric and model that has a card not known to have its desired settings. Build one as
-    well if the collection created that template before.
+    """Plan the templates. Each fabric gets a template for each model of HCA, if an HCA of the model is not known to
+    have its desired settings, or if the collection created that template before.
 
-    :param nics: all cards of the cluster. A template must match only cards of its fabric
+    :param memberships: HCAs of each fabric
+    :param platforms: observed platform of each node
+    :param fleet: intent, NicDevices and firmware settings of all nodes
+    :param nics: all NicDevices of the cluster, from which it is determined whether a template would match an HCA
+        outside of its fabric
     :param there: existing templates of the cluster
-    :param unread: why the existing templates are not known; empty if they are known
+    :param unread: reason why the existing templates are not known; empty if they are known
     """
     fabrics = {fabric.name: fabric for fabric in fleet.intent.fabrics}
     objects: list[tuple[str, Object]] = []
@@ -136,8 +140,8 @@ def by_operator(
 def find_progress(
     state: typing.Optional[NicState], template: Object
 ) -> tuple[typing.Literal["done", "waits", "failed"], str]:
-    """Return the progress of the operator with a card, and the reason why it waits or failed. The reason is empty if
-    the card is done.
+    """Return how far the operator has applied a template to a card, and the reason why it waits or failed. The reason
+    is empty for ``done``.
 
     :param state: state of the card; None if its NicDevice no longer exists
     :param template: template values that the card must have
@@ -178,9 +182,11 @@ def of_operator(
     allowed: bool,
     dry: bool,
 ) -> NodeDifferences:
-    """Return the differences of the cards of one node that the operator configures.
+    """Return the differences, the refusals and the notes of one node that concern the cards that the operator
+    configures.
 
-    :param actions: result of applying each template and the reason of a refusal, by the name of the template
+    :param cards: names of the NicDevices of the node
+    :param actions: result of applying each template, and the reason of a refusal, by the name of the template
     :param left: reason why a card does not have its template's settings, by the name of the NicDevice
     :param allowed: whether the intent allows reboots. Otherwise no template was applied
     :param dry: whether the run is in check mode, where no template is applied
@@ -214,7 +220,7 @@ def of_operator(
 def _make_groups(
     membership: Membership, fabric: Fabric, platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
 ) -> dict[str, list[_Card]]:
-    """Return the cards of one fabric by their PCI device id, without BlueFields in DPU mode."""
+    """Return the cards of one fabric, grouped by their PCI device id. BlueFields in DPU mode are left out."""
     found: dict[str, list[_Card]] = {}
     for node, members in membership.members.items():
         platform = platforms.get(node, ObservedPlatform()).value
@@ -231,8 +237,11 @@ def _make_groups(
 def _settled(
     fabric: Fabric, function: typing.Optional[PciEvidence], seen: typing.Optional[HcaFirmware], fleet: Fleet
 ) -> bool:
-    """Return whether a card is known to have its desired settings. Offered VFs prove the settings that they need, and
-    membership of the fabric proves the link type.
+    """Return whether a card is known to have its desired settings. Besides the reported firmware settings, the VFs that
+    the function offers prove the settings that they need, and the membership of the fabric proves the link type.
+
+    :param function: PCI state of the card's function; None if unknown
+    :param seen: firmware settings that the card reports; None if unknown
     """
     if function is None:
         return False
@@ -252,10 +261,11 @@ def _settled(
 def _build_nic_template(
     fabric: Fabric, kind: str, group: typing.Sequence[_Card], fleet: Fleet, by_serial: bool = False
 ) -> typing.Union[Object, str]:
-    """Return the template for these cards. Its selector contains their PCI addresses, so that it matches no other card
-    on the same node. Return the reason as a text if no template can be rendered.
+    """Return the template for a group of cards. Its selector contains their PCI addresses, so that it matches no other
+    card of their nodes. If no template can be rendered, return the reason as a text.
 
-    :param by_serial: add the serial numbers of the cards to the selector
+    :param kind: PCI device id of the cards
+    :param by_serial: whether the selector also contains the serial numbers of the cards
     """
     narrowed = dataclasses.replace(
         fabric, select=dataclasses.replace(fabric.select, pci=tuple(sorted({card.address for card in group})))
@@ -270,8 +280,10 @@ def _build_nic_template(
 
 
 def _explain_other_templates(group: typing.Sequence[_Card], there: typing.Sequence[NicTemplate]) -> str:
-    """Return the reason why a template for these cards must not be applied: a template that the collection did not
-    create configures them. Return an empty text if there is none.
+    """Return the reason why no template must be applied to a group of cards: a template that the collection did not
+    create configures them already. Return an empty text if there is no such template.
+
+    :param there: existing templates of the cluster
     """
     names = {card.nic.name for card in group}
     theirs = sorted(item.name for item in there if not item.ours and names & {*item.cards})
@@ -284,7 +296,12 @@ def _explain_other_templates(group: typing.Sequence[_Card], there: typing.Sequen
 
 
 def _find_strangers(kind: str, group: typing.Sequence[_Card], nics: NicDevices) -> list[NicDevice]:
-    """Return the cards outside of the group that a template with the group's PCI addresses would also match."""
+    """Return the cards outside of a group that a template for the group would also match, because they have the same
+    PCI device id and a PCI address of the group.
+
+    :param kind: PCI device id of the group
+    :param nics: all NicDevices of the cluster
+    """
     ports: dict[str, set[str]] = {}
     for card in group:
         ports.setdefault(card.nic.name, set()).add(card.address)
@@ -299,10 +316,12 @@ def _find_strangers(kind: str, group: typing.Sequence[_Card], nics: NicDevices) 
 def _leave_out(
     kind: str, group: typing.Sequence[_Card], nics: NicDevices, strangers: typing.Sequence[NicDevice]
 ) -> dict[str, str]:
-    """Return the cards that a template must not match, by name, each with the reason: even with its serial number in
-    the selector the template would match other cards. Serial numbers are unique, so that a false NicDevice of one node
-    does not exclude the cards of all nodes.
+    """Return the cards of a group that no template may select, by name, each with the reason: even with the serial
+    number of the card in its selector, the template would match other cards. Serial numbers should be unique. If a
+    false NicDevice of one node repeats serial numbers, only a few cards are excluded, and not those of all nodes.
 
+    :param kind: PCI device id of the group
+    :param nics: all NicDevices of the cluster
     :param strangers: cards outside of the group that have a PCI address of it. If empty, the reason is that not all
         cards are known
     """
@@ -334,8 +353,9 @@ def _leave_out(
 
 
 def _find_doubted(claims: typing.Mapping[str, set[str]]) -> set[str]:
-    """Return the nodes whose cards may report a false serial number. A node that shares serial numbers with several
-    nodes is the only one in doubt. If two nodes share a serial number only with each other, both are in doubt.
+    """Return the nodes that may report serial numbers of cards of other nodes. If a node shares serial numbers with
+    several nodes, only this node is in doubt. If two nodes share a serial number only with each other, both are in
+    doubt.
 
     :param claims: nodes that report a serial number, by serial number
     """

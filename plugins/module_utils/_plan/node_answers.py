@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The HCAs, subnet managers and topologies of the nodes that answered, from which every plan is computed."""
+"""The facts that the nodes reported about their HCAs, subnet managers and topologies. All plans are computed from
+them.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,11 @@ Topologies = typing.Callable[[], typing.Mapping[str, ObservedTopologies]]
 
 @dataclasses.dataclass(frozen=True)
 class NodeAnswers:
-    """The answers of the nodes, without the nodes that returned an error.
+    """The facts of the nodes that reported them. A node whose facts could not be read is left out.
 
     :ivar hcas: HCAs by node
-    :ivar subnets: subnets that the ports are in, by node
-    :ivar topologies: function that reads the answers of fabric_info. It takes seconds for a large fabric, and is called
+    :ivar subnets: subnets of the ports, by node
+    :ivar topologies: function that reads the results of fabric_info. It takes seconds for a large fabric, and is called
         only if nodes differ in the layout of their HCAs
     """
 
@@ -35,8 +37,8 @@ class NodeAnswers:
     topologies: Topologies = dict
 
     def members(self, fabric: Fabric) -> Membership:
-        """Return the members of a fabric. If nodes differ in the layout of their HCAs, the topology is read and rails
-        are numbered by leaf.
+        """Return the members of a fabric: its HCAs on each node, with their rails. If nodes differ in the layout of
+        their HCAs, the topology is read, and the rails are numbered by the leaf to which the HCAs are connected.
         """
         membership = resolve(fabric, self.hcas, self.subnets)
         return (
@@ -49,8 +51,8 @@ def collect_answers(
     subnets: typing.Mapping[str, ObservedSubnets],
     topologies: Topologies = dict,
 ) -> NodeAnswers:
-    """Return the answers of the nodes that answered. The stage that queried a node reports a missing answer as a
-    finding.
+    """Return the facts of the nodes that reported them. A node with an error is left out, because the stage that
+    queried it reports the error as a finding.
     """
     return NodeAnswers(
         {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None},
@@ -60,7 +62,7 @@ def collect_answers(
 
 
 def list_rails(intent: Intent, answers: NodeAnswers) -> Rails:
-    """Return the rail of each physical function, by fabric, node and PCI address. A fabric whose members cannot be
+    """Return the rail of each physical function, by fabric, node and PCI address. A fabric whose HCAs cannot be
     identified has no rails.
     """
     return {

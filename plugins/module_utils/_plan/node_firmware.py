@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The firmware settings of a node's HCAs that differ from the desired ones, and those of them that the host sets. Pure.
+"""Compare the firmware settings of a node's HCAs with the desired ones, and plan the settings that the host writes.
+Pure.
 
-The host leaves HCAs unchanged that another component manages: the Arm cores of a BlueField in DPU mode, and NVIDIA's
-NIC configuration operator, which manages each HCA with a NicDevice. Two managers of one HCA would overwrite each
-other's settings.
+The host leaves an HCA unchanged if its settings are managed elsewhere: by the Arm cores of a BlueField in DPU mode, or
+by NVIDIA's NIC configuration operator, which manages each HCA with a NicDevice. Two managers of one HCA would overwrite
+the settings of each other.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ FIRMWARE = "firmware"
 
 @dataclasses.dataclass(frozen=True)
 class Unmet:
-    """A setting that does not have its desired value now, or will not have it after the next reset.
+    """A firmware setting of an HCA that does not have its desired value now, or will not have it after the next reset.
 
     :ivar address: PCI address of the HCA
+    :ivar wish: the desired setting
+    :ivar setting: the setting as the HCA reports it
     :ivar in_force: whether the desired value is in force now; None if the firmware does not report it
-    :ivar stored: whether the next reset applies the desired value
+    :ivar stored: whether the desired value is stored, so that the next reset applies it
     """
 
     address: str
@@ -41,8 +44,8 @@ class Unmet:
 
     @property
     def difference(self) -> NodeDifference:
-        """The setting as a difference for a roll. It needs a power cycle: a warm reboot does not always load settings,
-        and a BlueField loads them only at a power cycle.
+        """The setting as a difference of its node, which a roll corrects by a reset. It needs a power cycle: a warm
+        reboot does not always load settings, and a BlueField loads them only at a power cycle.
         """
         wanted = f"{self.wish.value} or more" if self.wish.least else self.wish.value
         return NodeDifference(
@@ -52,12 +55,12 @@ class Unmet:
 
 @dataclasses.dataclass(frozen=True)
 class OfHost:
-    """The HCAs of a node whose settings the host manages.
+    """The firmware settings of a node that the host manages.
 
     :ivar unmet: settings that differ from the desired ones
-    :ivar asked: whether a tool reported settings, or failed, for at least one of them
+    :ivar asked: whether a tool has reported the settings of at least one HCA, or has failed to do so
     :ivar errors: errors of the tools
-    :ivar left: HCAs that differ but are left unchanged, each with the reason, in words
+    :ivar left: reasons why HCAs are left unchanged although their settings differ, in words
     """
 
     unmet: tuple[Unmet, ...] = ()
@@ -67,8 +70,12 @@ class OfHost:
 
 
 def plan_host(node: str, memberships: typing.Iterable[Membership], platform: NodePlatform, fleet: Fleet) -> OfHost:
-    """Compare the desired settings of a node's HCAs with the reported ones. Settings that no tool reports are left out,
-    and so are HCAs with a NicDevice.
+    """Compare the desired firmware settings of a node's HCAs with the reported ones. Settings that no tool reports are
+    left out, and so are HCAs that have a NicDevice, because the NIC configuration operator manages them.
+
+    :param memberships: HCAs of each fabric
+    :param platform: observed PCI functions of the node
+    :param fleet: intent, NicDevices and firmware settings of all nodes
     """
     functions = {function.address: function for function in platform.functions}
     fabrics = {fabric.name: fabric for fabric in fleet.intent.fabrics}
@@ -112,10 +119,10 @@ def plan_host(node: str, memberships: typing.Iterable[Membership], platform: Nod
 
 @dataclasses.dataclass(frozen=True)
 class Before:
-    """The differences for which a node was reset before.
+    """The earlier resets of a node, as far as they are known.
 
-    :ivar identities: identities of these differences
-    :ivar error: why they are not known; empty if they are known
+    :ivar identities: identities of the differences for which the node was reset
+    :ivar error: reason why the earlier resets are not known; empty if they are known
     """
 
     identities: tuple[str, ...] = ()
@@ -125,7 +132,7 @@ class Before:
 def collect_hosts(
     memberships: typing.Sequence[Membership], platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
 ) -> dict[str, OfHost]:
-    """Return the result of ``plan_host`` by node. The result is empty for a node whose platform was not observed."""
+    """Return the result of ``plan_host`` for each node. It is empty for a node whose platform could not be observed."""
     return {
         node: plan_host(node, memberships, platform.value, fleet) if platform.value is not None else OfHost()
         for node, platform in platforms.items()
@@ -139,11 +146,13 @@ def plan_nodes(
     unread: str,
     pods: typing.Container[str],
 ) -> dict[str, NodeFirmwarePlan]:
-    """Plan the settings of each node's HCAs. Nodes with an empty plan are left out.
+    """Plan the firmware settings of the HCAs of all nodes. Nodes with nothing to write or to report are left out.
 
+    :param hosts: result of ``plan_host`` by node
     :param before: earlier resets by node. A node that is absent was never reset
-    :param unread: why no setting may be written on any node; empty if settings may be written
-    :param pods: names of the nodes that are observed through a pod
+    :param operator: settings that NVIDIA's NIC configuration operator applies
+    :param unread: reason why no setting may be written on any node; empty if settings may be written
+    :param pods: names of the nodes that are observed through a pod, which cannot write settings
     """
     found = {}
     for node, host in hosts.items():
@@ -157,9 +166,10 @@ def plan_nodes(
 
 
 def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str, str]]:
-    """Return the settings to write, by the PCI address of the HCA. If the fabric and the intent both require a minimum,
-    the larger value is used.
+    """Return the firmware settings to write, by the PCI address of the HCA. If the fabric and the intent both require a
+    minimum for a setting, the larger value is used.
 
+    :param host: settings of the node that differ from the desired ones
     :param reset_for: identities of differences for which the node was reset before. A setting that had no effect then
         is not written again
     """
@@ -179,8 +189,8 @@ def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str
 def _list_known_settings(
     wished: typing.Iterable[DesiredSetting], seen: HcaFirmware
 ) -> typing.Iterator[tuple[DesiredSetting, FirmwareSetting, bool]]:
-    """Yield each desired setting with the reported setting, and whether the next reset applies the desired value.
-    Settings that the tool does not report are left out.
+    """Yield each desired firmware setting of an HCA, with the reported setting, and whether the desired value is
+    stored, so that the next reset applies it. Settings that the tool does not report are left out.
     """
     for wish in wished:
         setting = seen.setting(wish.name)

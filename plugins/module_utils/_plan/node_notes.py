@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Further restarts and drains of a node that this intent causes. Later stages of the same run do them, and the plan of
-the resets mentions them. Pure.
+"""Collect notes about restarts of services and drains of a node that later stages of the same run will cause, besides
+the resets. The plan of the resets shows these notes. Pure.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ _NO_REBOOT = "nothing to reboot"
 
 
 def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
-    """Return notes about changes that restart services on a node outside of any MachineConfigPool. A value that is in
-    force needs no restart. A value that is not known may need one.
+    """Return notes about changes for which a later stage restarts services on a node that is in no MachineConfigPool. A
+    change whose value is already in force needs no restart and gets no note. If the present value is not known, the
+    note says that a restart is possible.
     """
     host, notes = intent.cluster.host, []
     if host.memlock is not None and host.memlock.by == "containerd":
@@ -50,8 +51,8 @@ def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
 def of_functions(
     node: str, memberships: typing.Iterable[Membership], platform: ObservedPlatform, intent: Intent
 ) -> tuple[str, ...]:
-    """Return a note about the HCAs of a node whose number of VFs the SR-IOV network operator will change, which drains
-    the node. Return an empty tuple if no number changes.
+    """Return a note about the HCAs of a node whose number of VFs the SR-IOV network operator will change. The operator
+    drains the node for this. Return an empty tuple if no number changes.
     """
     functions = (
         {function.address: function for function in platform.value.functions} if platform.value is not None else {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of a roll: the steps by which each node gets all its desired settings with one reboot, in waves that leave
-enough nodes available. Pure.
+"""Plan a roll: the resets by which all nodes get their desired settings, with one reboot of each node, in waves that
+leave enough nodes available. Pure.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _BROKEN = f"The annotation {ANNOTATION} of the node can't be read, so it is not 
 
 @dataclasses.dataclass(frozen=True)
 class RollCluster(GateInputs, PodsOfCluster):
-    """The state of the cluster for a roll.
+    """The state of the cluster from which a roll is planned.
 
     :ivar marks: record of an earlier roll, by node; None if it cannot be read
-    :ivar configs: MachineConfigs and KubeletConfigs to apply; kubelets: KubeletConfigs that the collection does not
-        manage
+    :ivar configs: MachineConfigs and KubeletConfigs to apply
+    :ivar kubelets: KubeletConfigs that the collection does not manage
     :ivar machines: names of the nodes on which OpenShift's machine config operator runs a daemon
     """
 
@@ -51,8 +51,10 @@ class RollCluster(GateInputs, PodsOfCluster):
     machines: frozenset[str] = frozenset()
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
-        """Return the reason why no BMC may reset a node, with a remedy: the machine config operator reboots the node,
-        or may do so. Return an empty text if a BMC may reset it.
+        """Return the reason why a node must not be reset by its BMC, with a remedy: the machine config operator reboots
+        the node, or it is not known whether it does. Return an empty text if its BMC may reset it.
+
+        :param inventory: names of the nodes of the inventory
         """
         kinds = [kind for kind in ("MachineConfigPool", *HOST_KINDS) if kind in self.unread]
         if kinds and node.name in self.machines:
@@ -71,10 +73,12 @@ def plan(
     intent: ClusterIntent,
     inventory: typing.Optional[typing.Iterable[str]] = None,
 ) -> RollPlan:
-    """Plan the roll of the nodes. A node that cannot be processed now is left out, with the reason. If the intent does
-    not allow the resets, or their effect is not known, the plan as a whole is refused.
+    """Plan the roll. Each node that needs a reset gets a step. A node that cannot be reset now gets the reason in its
+    step and is not reset. If the intent does not allow the resets, or their effect is not known, the plan as a whole is
+    refused.
 
-    :param seen: differences of each node, from all sources together
+    :param seen: differences of each node from its desired settings, from all sources (such as BIOS and firmware)
+        together
     :param inventory: names of the nodes; by default those of ``seen``
     """
     known = {node.name: node for node in cluster.nodes}
@@ -138,12 +142,14 @@ def turn(
     inventory: typing.Container[str],
 ) -> tuple[tuple[NodeStep, ...], str]:
     """Return the nodes of a wave that may be reset now, given the present state of the cluster, and the first reason
-    why a node may not, with a remedy. The reason is empty if all may.
+    why a node may not, with a remedy. The reason is empty if all nodes may be reset.
 
-    Nodes that are down already (phase wait) continue. Further nodes are added up to max_unavailable, with at most one
-    control-plane node at a time.
+    Nodes that are already being reset (phase ``wait``) continue. Further nodes are added until max_unavailable nodes
+    are down, with at most one control-plane node at a time.
 
-    :param cluster: current state of the cluster, with the members of etcd if the wave has a control-plane node
+    :param wave: steps of the wave
+    :param cluster: present state of the cluster, with the members of etcd if the wave has a control-plane node
+    :param planned: plan of the whole roll
     """
     names, known = {step.node for step in wave}, {node.name: node for node in cluster.nodes}
     ours = {step.node for step in planned.steps if step.goes}
@@ -179,11 +185,13 @@ def turn(
 def explain_why_not_again(
     step: NodeStep, cluster: RollCluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
 ) -> str:
-    """Return the reason why a node may not be reset whose mark records a reset that did not take place. Return an empty
-    text if it may. The state of the cluster may have changed since the interrupted run, so all checks that precede a
-    first reset are repeated.
+    """Return the reason why a node must not be reset again. Its mark records a reset that did not take place, because
+    the run was interrupted. Return an empty text if it may be reset. The state of the cluster may have changed since
+    then, so all checks that precede a first reset are repeated.
 
-    :param cluster: current state of the cluster, with pods and etcd
+    :param step: step of the node
+    :param cluster: present state of the cluster, with pods and etcd
+    :param planned: plan of the whole roll
     """
     node = next((node for node in cluster.nodes if node.name == step.node), None)
     if node is None:
@@ -201,8 +209,8 @@ def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster
 
 
 def lines(planned: RollPlan) -> tuple[str, ...]:
-    """Return the plan in words: one line for each node that has a step, a blocker or a note, in the order of the waves,
-    with lines for the pools and the paused health checks.
+    """Return the plan as lines of text for the user: one line for each node that has a step, a blocker or a note, in
+    the order of the waves, and lines for the MachineConfigPools that are rolled and the health checks that are paused.
     """
     told = sorted(
         (step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.also or step.notes),
@@ -236,7 +244,7 @@ def _pool_line(pool: PoolPlan) -> str:
 
 
 def line(step: NodeStep) -> str:
-    """Return one step in words."""
+    """Return one step of the plan, with its notes, as a line of text for the user."""
     return "; ".join((_describe_step(step), *step.notes))
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the bandwidth figures of kept runs, pair by pair."""
+"""Read the bandwidth figures of kept runs, pair by pair. A kept run is an earlier run whose folder is stored (see
+history.py).
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from .history import read_earlier
 
 
 def earlier(folder: FactFolder) -> Earlier:
-    """Return the bandwidth figures of the earlier kept runs that had the same fabrics. Waivers may differ, because they
-    change no figure.
+    """Return the bandwidth figures of all kept runs before this one that had the same fabrics. Runs with other waivers
+    are included, because waivers change no figure.
 
-    :param folder: folder of the current run, whose figures are compared
+    :param folder: folder of the current run, with whose figures they are compared
     :returns: the figures. A run that cannot be read is listed with the reason. A run without measurements, such as one
         in check mode, is left out
     :raises FileError: the folder of this run or that of the kept runs cannot be read

@@ -69,7 +69,7 @@ Sums = dict[str, str]
 
 
 class Packed(typing.NamedTuple):
-    """A packed archive.
+    """The description of an archive that was written.
 
     :ivar sums: checksums by path
     :ivar left_out: paths that were not packed, because they are not regular files or not files of a run
@@ -82,7 +82,7 @@ class Packed(typing.NamedTuple):
 
 
 class Unpacked(typing.NamedTuple):
-    """An unpacked archive.
+    """The description of an archive that was unpacked.
 
     :ivar sums: checksums by path, including those of the report pages
     :ivar sha256: SHA-256 of the bytes that were unpacked
@@ -93,7 +93,7 @@ class Unpacked(typing.NamedTuple):
 
 
 class _Once:
-    """A stream that is read once from start to end, and computes the checksum of the bytes that were read."""
+    """A stream that is read once from start to end, and that computes the SHA-256 of all bytes read."""
 
     def __init__(self, stream: typing.BinaryIO) -> None:
         self._stream, self._digest = stream, hashlib.sha256()
@@ -465,9 +465,10 @@ def _read_checksums(tar: tarfile.TarFile, member: tarfile.TarInfo, most: int) ->
 
 
 def _require_matching_sums(archive: str, told: typing.Optional[tuple[Sums, bool]], found: Sums) -> None:
-    """Verify the checksums of all files.
+    """Verify that the unpacked files match the checksums in the archive.
 
-    :param told: checksums in the archive, and whether they are complete; None if the archive has none
+    :param told: checksums in the archive, and whether all of their lines are valid; None if the archive has none
+    :param found: checksums of the unpacked files
     :raises FileError: a file was changed, added or removed
     """
     if told is None:
@@ -508,7 +509,7 @@ def _require_same_folder(target: str, sums: Sums) -> None:
 
 
 def _all_in(target: str) -> typing.Iterator[str]:
-    """Yield the paths of all files in an unpacked folder. A link to a folder counts as a file."""
+    """Yield the relative paths of all files in an unpacked folder. A symbolic link to a folder counts as a file."""
     for folder, folders, files in os.walk(target):
         links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
         for name in (*files, *links):

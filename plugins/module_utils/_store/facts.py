@@ -92,10 +92,9 @@ def _limit_of_node(kind: str) -> tuple[int, str]:
 
 
 def file_name(node: str) -> str:
-    """Return the name of a node's file: nothing in a host's name leads out of the folder.
+    """Return the file name for the facts of a node. It never points out of the folder, whatever the name of the node.
 
-    >>> file_name("worker-1.example"), file_name("../etc")
-    ('worker-1.example.json', '%2E.%2Fetc.json')
+    >>> file_name("worker-1.example"), file_name("../etc") ('worker-1.example.json', '%2E.%2Fetc.json')
     """
     # surrogatepass: a name in the inventory may hold what is no character
     name = quote(node, safe="", errors="surrogatepass")
@@ -236,8 +235,11 @@ class FactFolder:
             return False
 
     def of_nodes(self, kind: str, nodes: typing.Iterable[str]) -> dict[str, Data]:
-        """For each of these nodes ``value`` and ``error``, of which one is None. No node is ever dropped. The largest
-        facts are errors where all of a kind have more bytes together than those of so many nodes."""
+        """Return one fact of each node as a dictionary with ``value`` and ``error``. At least one of them is None. A
+        node without such a fact has an error.
+
+        :param kind: kind of the fact
+        """
         nodes = list(nodes)
         refused = self.find_excess(kind, nodes)
         self.refused += refused.values()
@@ -301,7 +303,7 @@ class FactFolder:
         return None if fact is None else fact.value
 
     def begin(self, start: RunStart) -> str:
-        """Write the start of this run.
+        """Write the start of this run, which contains its intent, nodes and versions.
 
         :returns: path of the file
         :raises FileError: the file cannot be written, or exceeds the limits of reading

@@ -30,12 +30,12 @@ _KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a FIFO"), (stat.S_ISSOCK,
 
 
 class FileError(RdmaError):
-    """Raised if a file cannot be written or read, with the file and the cause."""
+    """The error that a file cannot be written or read. The message names the file and the cause."""
 
 
 def base_of(path: str, folder: str) -> str:
-    """Return the value of ``below`` for files in the folder ``path``: ``folder`` if it contains ``path``, otherwise
-    ``path`` itself.
+    """Return the argument ``below`` for files in the folder ``path``, which is the folder below which links are not
+    followed: ``folder`` if it contains ``path``, otherwise ``path`` itself.
     """
     path, folder = os.path.abspath(path), os.path.abspath(folder)
     return folder if os.path.commonpath((path, folder)) == folder else path

@@ -47,7 +47,8 @@ def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing
 
 
 def has_several_logs(paths: typing.Sequence[str]) -> bool:
-    """Return whether more than one of the files is a log. Each log then belongs to one pod.
+    """Return whether more than one of the files is a log, and not a JSON document of nccl-tests. Each log then belongs
+    to one pod.
 
     :raises RdmaError: a file cannot be read
     """

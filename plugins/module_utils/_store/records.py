@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read and write records. Each stage has one file, with the head in its first line and a finding in each further line.
+"""Read and write records. A record is the result of one stage in one file, with the summary (its head) in the first
+line and a finding in each further line.
 
 A reader that only needs the result of a stage reads one line, however many findings there are.
 """

@@ -78,7 +78,7 @@ class KeptLog:
     @property
     def size(self) -> int:
         """Return the number of items in the restored log: processes, ranks, and the devices, variables, routes and
-        channels in them. It limits the time of a check.
+        channels in them. A check refuses a log with too many.
         """
         of_processes = [
             1 + len(item.devices) + len(item.environment) + len(item.choices) for item in self.shared.processes

@@ -99,7 +99,7 @@ class OrderedPair:
 
     @property
     def pair(self) -> frozenset[End]:
-        """Return both ends of the pair in an order that does not depend on which one is the client."""
+        """Return both ends of the pair as a set, so that two pairs in opposite directions are equal."""
         return frozenset((self.client_end, self.server_end))
 
     @property

@@ -185,12 +185,12 @@ class HcaErrors:
 
 @dataclasses.dataclass(frozen=True)
 class RanTest:
-    """A completed test of a collective on a group of nodes. If a group failed, it may be a trial: of one half of the
-    group (halving), or of the same group with one changed setting.
+    """A completed test of a collective: on a group of nodes over all rails, on one rail of a part of a slow group
+    (halving), or on the same group again with one change.
 
     :ivar kind: kind of the group, or of the trial of a halving
     :ivar rail: the only rail; None for all rails
-    :ivar change: name of the changed setting; empty for none
+    :ivar change: name of the change; empty for none
     :ivar seconds: time from its start to its last log line
     :ivar failure: kind of failure that ended it; empty if it ended normally
     :ivar evidence: the line that shows the failure

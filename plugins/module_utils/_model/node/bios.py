@@ -37,11 +37,11 @@ JOBS = Bound("jobs of a BMC", 4096)
 
 @dataclasses.dataclass(frozen=True)
 class BiosIntent:
-    """The BIOS settings that the intent requires on each node, by key. None, or an empty tuple, leaves a setting
-    unchanged.
+    """The BIOS settings that the intent requires on each node, by key. A key that is None, or an empty tuple, leaves
+    the setting unchanged.
 
-    :ivar numa_per_socket: number of NUMA nodes
-    :ivar max_read_request: bytes
+    :ivar numa_per_socket: number of NUMA nodes of a socket
+    :ivar max_read_request: largest read request of a PCIe device, in bytes
     :ivar profile: accepted profile names of the BIOS, which differ between vendors
     """
 
@@ -100,7 +100,8 @@ class BiosAttribute:
 
 @dataclasses.dataclass(frozen=True)
 class BiosSetting:
-    """The attributes of one key. A BIOS may have several, such as one for each root port.
+    """The attributes of a BIOS that belong to one key of the intent, such as ``sriov``. A BIOS may have several for a
+    key, such as one for each root port.
 
     :ivar looked_for: display names (as patterns) or attribute names that were searched for
     """
@@ -124,7 +125,7 @@ class BiosJob:
 
 @dataclasses.dataclass(frozen=True)
 class NodeBios:
-    """The BIOS of a node, as its BMC reports it.
+    """The BIOS settings of a node, and the state of its BMC that matters for writing them, as the BMC reports them.
 
     :ivar version: version of the BIOS; empty if the BMC does not report it, like vendor and model
     :ivar registry: path of the attribute registry with the display names; empty without one
@@ -160,7 +161,7 @@ class NodeBios:
 
 @dataclasses.dataclass(frozen=True)
 class BiosState:
-    """The comparison of a setting with its desired value.
+    """The result of comparing a BIOS setting with its desired value.
 
     :ivar wanted: accepted values
     :ivar measured: attributes with their values, as text
@@ -178,7 +179,7 @@ class BiosState:
 
 @dataclasses.dataclass(frozen=True)
 class BiosWrite:
-    """A new value of an attribute.
+    """A new value to write to an attribute of a BIOS.
 
     :ivar before: value after a reset without this write: the pending value, else the current one
     :ivar after: in the form in which the BMC accepts it
@@ -199,7 +200,7 @@ Refused = typing.Literal["attribute", "value", "read_only", "lockdown", "job"]
 
 @dataclasses.dataclass(frozen=True)
 class BiosRefusal:
-    """The reason why a desired setting cannot be written.
+    """The reason why the collection does not write a desired BIOS setting, with the remedy.
 
     :ivar why: the reason, with the attribute
     """
@@ -212,8 +213,8 @@ class BiosRefusal:
 
 @dataclasses.dataclass(frozen=True)
 class BiosPlan:
-    """The values to write, so that a BIOS has its desired settings after the next reset. If there is a refusal, nothing
-    is written.
+    """The values to write to a BIOS so that it has its desired settings after the next reset, and the settings that
+    cannot be written. If there is any of the latter, nothing is written.
     """
 
     writes: tuple[BiosWrite, ...] = ()
@@ -222,7 +223,7 @@ class BiosPlan:
 
 @dataclasses.dataclass(frozen=True)
 class BiosChange:
-    """The values that were written to a BIOS, or would be.
+    """The values that were written to a BIOS, or would be written in check mode.
 
     :ivar reset_required: whether a desired value is pending for a reset
     :ivar job: job that applies it; empty if the BMC needs none

@@ -53,7 +53,9 @@ FIRMWARE_PLAN, FIRMWARE_SETTINGS = "nic_firmware_plan", "nic_firmware_settings"
 
 @dataclasses.dataclass(frozen=True)
 class ReportedSetting:
-    """A value and its source: NicDevice, devlink, sysfs, or mstconfig with its version."""
+    """A firmware value, such as a version, and the source that reported it: NicDevice, devlink, sysfs, or mstconfig
+    with its version.
+    """
 
     value: Word
     source: Word
@@ -85,7 +87,7 @@ class FirmwareSetting:
 
 @dataclasses.dataclass(frozen=True)
 class HcaFirmware:
-    """The firmware of one physical function.
+    """The firmware versions and settings of one physical function.
 
     :ivar device: PCI device id, four hex digits
     :ivar psid: PSID of the board
@@ -126,8 +128,8 @@ class HcaFirmware:
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareIntent:
-    """The firmware settings of the HCAs that provide VFs, in addition to those of their fabric: SR-IOV, number of VFs,
-    link type. None leaves a setting unchanged.
+    """The firmware settings that the intent requires on HCAs with VFs, in addition to those of their fabric: SR-IOV,
+    number of VFs, link type. A field that is None leaves its setting unchanged.
 
     :ivar num_of_vfs: number of VFs that the firmware offers, if it is higher than the fabric's
     :ivar advanced_pci_settings: whether to expose the advanced PCI settings, which include ``pci_wr_ordering`` and
@@ -157,7 +159,7 @@ class FirmwareIntent:
 
 @dataclasses.dataclass(frozen=True)
 class NodeFirmware:
-    """The firmware of a node's HCAs."""
+    """The firmware of all HCAs of a node, as the module node_info returns it."""
 
     hcas: typing.Annotated[tuple[HcaFirmware, ...], FUNCTIONS] = ()
 
@@ -168,9 +170,9 @@ ObservedFirmware = Observed[NodeFirmware]
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareChange:
-    """The settings to change in one HCA. Empty if all have the desired value.
+    """The settings of one HCA that are changed. Both mappings are empty if all settings have the desired value.
 
-    :ivar before: next values, by name of the setting
+    :ivar before: values before the change that would be in force after the next reset, by name of the setting
     :ivar after: new values, in the format of the tool
     """
 
@@ -182,7 +184,7 @@ class FirmwareChange:
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareSet:
-    """The outcome of applying the desired settings to a node's HCAs.
+    """The result of writing the desired firmware settings to the HCAs of a node.
 
     :ivar hcas: changes that were made, or would be in check mode
     :ivar refusal: why nothing can be set, with a remedy
@@ -242,7 +244,7 @@ class NicTemplate:
 
 @dataclasses.dataclass(frozen=True)
 class NicState:
-    """The progress of NVIDIA's operator with the settings of a card.
+    """The progress of NVIDIA's operator in applying the settings of a template to a card.
 
     :ivar template: settings that the template requires
     :ivar seen: whether the operator has evaluated the current settings of the template
@@ -260,10 +262,11 @@ class NicState:
 
 @dataclasses.dataclass(frozen=True)
 class NodeFirmwarePlan:
-    """The plan for the settings of a node's HCAs.
+    """The plan for the firmware settings of a node's HCAs: those that the host writes, and those that NVIDIA's operator
+    writes.
 
-    :ivar settings: settings that the node itself has to apply, by PCI address
-    :ivar refusal: why it cannot, with a remedy
+    :ivar settings: settings that the host writes, by PCI address
+    :ivar refusal: why the host cannot write them, with a remedy
     :ivar templates: names of the NicConfigurationTemplates by which NVIDIA's operator applies the others
     :ivar cards: names of their NicDevices
     :ivar notes: why HCAs are left unchanged, in words
@@ -278,7 +281,7 @@ class NodeFirmwarePlan:
 
 @dataclasses.dataclass(frozen=True)
 class UnreadNic:
-    """A NicDevice that is invalid or too large to be read. It affects only the node that wrote it.
+    """A NicDevice that is invalid or too large to be read. Only the cards of its node count as unknown.
 
     :ivar node: node, from the owner of the object
     """
@@ -307,10 +310,13 @@ def text(value: typing.Any) -> str:
 
 
 def way_of_reset(device: str, address: str) -> str:
-    """Return an instruction for the user how to bring the next values into force.
+    """Return an instruction for the user how to activate the values that are stored for the next reset.
 
     mstfwreset can set a BlueField in NIC mode back to DPU mode [nic-configuration-operator PR 86]. Some hosts load the
     values with a cold start only.
+
+    :param device: PCI device id of the HCA
+    :param address: PCI address of the HCA
     """
     if device in BLUEFIELDS:
         return "Drain the node and power-cycle it; do not use mstfwreset, which may bring a BlueField back to DPU mode."
@@ -320,7 +326,9 @@ def way_of_reset(device: str, address: str) -> str:
 
 
 def number(value: typing.Optional[str]) -> typing.Optional[int]:
-    """Return the number of a value: 1 for ``True(1)``, 16 for ``16``. Return None if the value is not a number."""
+    """Return the number in a firmware value of mstconfig: 1 for ``True(1)``, 16 for ``16``. Return None if the value is
+    not a number.
+    """
     if value is None:
         return None
     match = _IN_BRACKETS.match(value)
@@ -334,7 +342,7 @@ def number(value: typing.Optional[str]) -> typing.Optional[int]:
 
 
 def same(one: str, other: str) -> bool:
-    """Return whether two values are equal. ``True(1)``, ``true`` and ``1`` are equal."""
+    """Return whether two firmware values are equal. ``True(1)``, ``true`` and ``1`` are equal."""
     return bool(_collect_spellings(one) & _collect_spellings(other))
 
 

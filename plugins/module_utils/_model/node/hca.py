@@ -157,13 +157,15 @@ class Port:
 
     @property
     def linked(self) -> bool:
-        """Return whether the port has a link. Return True also if its physical state was not read."""
+        """Return whether the port may have a link: its physical state is LinkUp or was not read."""
         return self.physical_state in (None, "LinkUp")
 
 
 @dataclasses.dataclass(frozen=True)
 class Sriov:
-    """The SR-IOV files of a physical function. None if a file is absent (off in firmware, or no capability)."""
+    """The values of the SR-IOV files of a physical function: ``total``, the number of VFs that it offers, and
+    ``current``, the number that exist. None if a file is absent (off in firmware, or no capability).
+    """
 
     total: typing.Optional[Vfs] = None
     current: typing.Optional[Vfs] = None
@@ -180,8 +182,8 @@ LinkPolicy = typing.Literal["Follow", "Up", "Down"]
 
 @dataclasses.dataclass(frozen=True)
 class VfAdministration:
-    """The settings of a VF in its physical function. None if neither ``ip link`` nor sysfs reports them. Only NVIDIA's
-    own driver packages (MLNX_OFED, DOCA) have GUIDs and link policy in sysfs.
+    """The settings of a VF in its physical function. A field is None if neither ``ip link`` nor sysfs reports the
+    setting. Only NVIDIA's own driver packages (MLNX_OFED, DOCA) have GUIDs and link policy in sysfs.
 
     :ivar vlan: VLAN id, and ``vlan_qos`` its priority; 0 is none
     :ivar min_tx_rate: in Mb/s, like ``max_tx_rate``; 0 is no limit
@@ -200,7 +202,8 @@ class VfAdministration:
 
 @dataclasses.dataclass(frozen=True)
 class HeldParts:
-    """The parts of a function that are in the network namespace of a pod. The node's sysfs does not show them.
+    """The interfaces and the RDMA device of an HCA that are in the network namespace of a pod, so that the node's sysfs
+    does not show them.
 
     :ivar netdevs: network interfaces, by their names in that namespace
     :ivar names: their earlier names on the node, if the CNI plugin stores them
@@ -219,14 +222,16 @@ class HeldParts:
 
 @dataclasses.dataclass(frozen=True)
 class Hca:
-    """One PCI function of the network, physical or virtual, or an RDMA device without one.
+    """A physical or virtual PCI function for the network with its interfaces and RDMA device, or an RDMA device that is
+    not on PCI.
 
     :ivar name: name for messages: RDMA device (mlx5_0), else the netdev, else the PCI address
     :ivar rdma_device: None if there is none
     :ivar physical_function: PCI address of the PF, for a VF
     :ivar vf_index: index of a VF
     :ivar administration: settings of a VF in its PF, if they are readable
-    :ivar sriov_absence: for a physical function without SR-IOV files, if its configuration space can be read (as root)
+    :ivar sriov_absence: for a physical function without SR-IOV files, why it has none, if its configuration space can
+        be read (as root)
     :ivar held: parts that are in a pod; None if the node has all parts
     :ivar unread: existing files that could not be read or parsed (``ports/1/state``); their values are None and unknown
     """
@@ -262,7 +267,7 @@ class Hca:
 
     @property
     def all_ports(self) -> tuple[Port, ...]:
-        """Return its ports, also if the RDMA device is in a pod."""
+        """Return the ports of the HCA, even if its RDMA device is in a pod."""
         return self.ports or (self.held.ports if self.held else ())
 
     @property
@@ -273,7 +278,7 @@ class Hca:
 
 @dataclasses.dataclass(frozen=True)
 class NodeHcas:
-    """Answer of node_info for one node.
+    """The HCAs of one node, as the module node_info returns them.
 
     :ivar errors: failed reads, with the reason; an unread file never counts as absent
     :ivar boot: id of the boot in which the HCAs were read
@@ -285,9 +290,7 @@ class NodeHcas:
 
     @property
     def functions(self) -> tuple[Hca, ...]:
-        """Return the HCAs on PCI, one for each function. If a function has several RDMA devices, the first is
-        returned.
-        """
+        """Return one HCA for each PCI function. If a function has several RDMA devices, return the first."""
         found: dict[str, Hca] = {}
         for hca in self.hcas:
             if hca.pci is not None:

@@ -88,7 +88,7 @@ class Identity:
 
 @dataclasses.dataclass(frozen=True)
 class Boot:
-    """One boot of a machine, as its kubelet or the machine itself reports it.
+    """One boot of a machine, as the kubelet or the machine itself reports it.
 
     :ivar boot: random ID of the boot, as UUID; empty if no valid one is reported
     :ivar machine: UUID of the machine; empty if none is reported
@@ -100,7 +100,8 @@ class Boot:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The result of the comparison of a BMC with a node.
+    """The result of comparing the system behind a BMC with a node: proven to be the node, asserted by the inventory,
+    another machine, or unknown.
 
     :ivar why: reason of any state but proven
     """
@@ -119,7 +120,7 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Claims:
-    """The identities of all nodes of a cluster.
+    """The identities that the nodes of a cluster and their BMCs report. They show whether a BMC belongs to a node.
 
     :ivar reported: systemUUID of each node, from its kubelet
     :ivar looked: DMI identity of each node that was read on the node itself
@@ -183,8 +184,8 @@ class Claims:
         return Verdict("unknown", why, remedy)
 
     def refusal(self, node: str) -> typing.Optional[Verdict]:
-        """Return why no BMC can be accepted for this node, or None. A node is refused if its own reports contradict
-        each other, if it shares its identity with another node, or if it shares its BMC with another node.
+        """Return why no BMC can be accepted for this node, or None if one can. The reason is that the node's own
+        reports contradict each other, or that it shares its identity or its BMC with another node.
         """
         own, seen = self.of(node), self.looked.get(node, Identity())
         if own.uuid and seen.uuid and own.uuid not in (seen.uuid, swapped(seen.uuid)):
@@ -220,7 +221,7 @@ class Claims:
 
     @functools.cached_property
     def _owners(self) -> dict[str, list[str]]:
-        """Return the names of nodes by identity key."""
+        """Return an index from each UUID and serial number to the names of the nodes that report it."""
         found: dict[str, list[str]] = {}
         for name in self._names:
             for key in self.of(name).every:
@@ -229,7 +230,7 @@ class Claims:
 
     @functools.cached_property
     def _at(self) -> dict[str, list[str]]:
-        """Return the names of nodes by the address of their BMC."""
+        """Return an index from the address of each BMC to the names of its nodes."""
         found: dict[str, list[str]] = {}
         for name, place in sorted(self.places.items()):
             found.setdefault(place, []).append(name)
@@ -244,10 +245,12 @@ def _are_twins(one: Identity, other: Identity) -> bool:
 
 
 def _may_be(node: Identity, machine: Identity, by_serial: typing.Optional[bool]) -> bool:
-    """Return whether a machine may be another node.
+    """Return whether the machine behind the BMC of one node may instead be another node.
 
-    :param by_serial: whether the match with the node in question is based on the serial number, so that no other node
-        may have it
+    :param node: identity of the other node
+    :param machine: identity of the machine behind the BMC
+    :param by_serial: whether the machine matches the first node by its serial number alone; then any shared serial
+        number counts as a match with the other node
     """
     return bool(compare(node, machine) or (by_serial and {*node.every} & {*machine.every}))
 
@@ -267,10 +270,11 @@ def uuid_of(text: typing.Any) -> str:
 
 
 def serial_of(text: typing.Any) -> str:
-    """Return a serial number. Return an empty text if there is none, or a placeholder of the vendor. Example::
+    """Return a serial number without surrounding spaces. Return an empty text if there is none, or a placeholder of the
+    vendor. Example::
 
-    >>> serial_of(" F54P1G3 "), serial_of("To be filled by O.E.M."), serial_of("0123456789")
-    ('F54P1G3', '', '')
+        >>> serial_of(" F54P1G3 "), serial_of("To be filled by O.E.M."), serial_of("0123456789")
+        ('F54P1G3', '', '')
     """
     found = text.strip() if isinstance(text, str) and len(text) < 200 else ""
     plain = re.sub(r"[^0-9a-z]", "", found.lower())
@@ -279,12 +283,12 @@ def serial_of(text: typing.Any) -> str:
 
 
 def make_identity(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Identity:
-    """Return the identity from texts of an external source. Invalid texts are dropped."""
+    """Return an identity from texts that a BMC or a node reports. Invalid texts are dropped."""
     return Identity(uuid_of(uuid), tuple(dict.fromkeys(filter(None, map(serial_of, serials)))))
 
 
 def swapped(uuid: str) -> str:
-    """Return the UUID with the byte order of its first three fields reversed. Example::
+    """Return a UUID with the byte order of its first three fields reversed. Example::
 
     >>> swapped("00112233-4455-6677-8899-aabbccddeeff")
     '33221100-5544-7766-8899-aabbccddeeff'
@@ -297,10 +301,13 @@ def swapped(uuid: str) -> str:
 
 
 def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
-    """Return whether both are the same machine, or None if that is not known.
+    """Return whether two identities belong to the same machine, or None if that is not known.
 
     The UUID takes precedence. Vendors report different serial numbers (board, system, chassis), so a different one with
     the same UUID proves nothing. The same serial number with different UUIDs gives None.
+
+    :param node: identity of a node
+    :param machine: identity of the system behind a BMC
     """
     uuids = (node.uuid == machine.uuid or swapped(node.uuid) == machine.uuid) if node.uuid and machine.uuid else None
     if uuids:

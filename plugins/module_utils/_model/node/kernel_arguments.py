@@ -20,7 +20,7 @@ class KernelArguments:
     :ivar missing: desired arguments that the running kernel does not have
     :ivar refusal: why they cannot be stored for the next boot, with a remedy
     :ivar boot: id of the current boot
-    :ivar by_pod: whether an observer read the state, which cannot write
+    :ivar by_pod: whether an observer (pod) read the state; it cannot write arguments
     """
 
     missing: tuple[str, ...] = ()

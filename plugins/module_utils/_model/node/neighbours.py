@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The neighbors on the Ethernet networks of a node's NICs. Hardware addresses are aa:bb:cc:dd:ee:ff in lower case."""
+"""The neighbors of a node's NICs on Ethernet networks: switch ports by LLDP, and hosts by the kernel's neighbor table.
+Hardware addresses are aa:bb:cc:dd:ee:ff in lower case.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ class NetdevNeighbours:
 
 @dataclasses.dataclass(frozen=True)
 class NodeNeighbours:
-    """Answer of node_info for one node.
+    """The Ethernet neighbors of one node, as the module node_info returns them.
 
     :ivar netdevs: interfaces of Ethernet HCAs that have a link; none on a node with InfiniBand
     :ivar uplinks: interfaces of the default routes, and the interfaces below them

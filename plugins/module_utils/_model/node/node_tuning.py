@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The host settings below the network that need no reboot: the settings, the tool that applies them, and the result on
-each node.
+"""The tuning of hosts that needs no reboot, such as sysctls: the settings, the tool that applies them, and the result
+on each node.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ TUNED = "linerate-rdma"
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The settings of the intent, in the format of TuneD.
+    """The tuning settings of the intent that need no reboot, in the format of TuneD.
 
     :ivar cpu: section of a TuneD profile, like the next three
-    :ivar rows: names of the tuning rows that they fulfill
+    :ivar rows: names of the tuning rows (properties of a node) that the settings fulfill
     """
 
     cpu: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -66,7 +66,7 @@ class NodeProfile:
 
 @dataclasses.dataclass(frozen=True)
 class NodeSetting:
-    """The state of the settings on one node.
+    """The progress of applying the tuning settings on one node.
 
     :ivar state: set; planned, in check mode; coming, in progress; or stuck, which does not resolve itself
     """
@@ -78,7 +78,7 @@ class NodeSetting:
 
 @dataclasses.dataclass(frozen=True)
 class TuningSet:
-    """The outcome of applying the desired settings.
+    """The result of applying the tuning settings on all nodes (node_tuning).
 
     :ivar way: a Tuned of the Node Tuning Operator, the module kernel_settings on each node, or nothing to set
     :ivar nodes: result on each node, with ``tuned`` only

@@ -49,8 +49,8 @@ class SriovCapability:
 
 @dataclasses.dataclass(frozen=True)
 class VfMemory:
-    """The BARs of a PF's VFs, by whether the kernel assigned an address. A BAR in neither list does not exist, or was
-    dropped because it did not fit.
+    """The numbers of the BARs of a PF's VFs, divided into those with and without an address assigned by the kernel. A
+    BAR in neither list does not exist, or was dropped because it did not fit.
 
     :ivar placed: numbers with an address, 0 to 5
     :ivar unplaced: numbers without an address
@@ -62,8 +62,8 @@ class VfMemory:
 
 @dataclasses.dataclass(frozen=True)
 class Acs:
-    """The Access Control Services of a port: the supported and the enabled bits. Bits 2 and 3 redirect peer-to-peer
-    packets to the root complex.
+    """The Access Control Services of a port: the supported and the enabled bits. Bits 2 and 3 (request and completion
+    redirect) send peer-to-peer packets to the root complex.
     """
 
     capability: AcsBits
@@ -119,8 +119,8 @@ class GpuDriver:
 
 @dataclasses.dataclass(frozen=True)
 class NodePlatform:
-    """Answer of node_info for one node. None means that a value could not be read (see errors). Empty means that it was
-    read and there is nothing.
+    """The state of SR-IOV, IOMMU, kernel and GPU driver of one node, as the module node_info returns it. None means
+    that a value could not be read (see errors). Empty means that it was read and there is nothing.
 
     :ivar kernel_arguments: arguments of the kernel command line about IOMMU and PCI, and those that were requested
     :ivar iommu_devices: dmar0 (Intel, only while it translates), ivhd0 (AMD), smmu3... (Arm)

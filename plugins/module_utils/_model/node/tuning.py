@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tuning of the host below the network: the observed values of each row, and the intent for them.
+"""The tuning of the host other than its network: the observed value of each row (property of a node), and the values
+that the intent expects.
 
 The rows, with their expected values and reasons, are in tuning_rows.
 """
@@ -23,7 +24,7 @@ ROWS, READINGS, PLACES = (
 
 @dataclasses.dataclass(frozen=True)
 class RowReading:
-    """One value of a row.
+    """One observed value of a row (property of a node), and the parts of the node that have it.
 
     :ivar value: as the kernel or the tool reports it, abbreviated
     :ivar where: parts of the node with this value: CPUs in the kernel's list format (0-254), names of HCAs, PCI
@@ -36,7 +37,7 @@ class RowReading:
 
 @dataclasses.dataclass(frozen=True)
 class NodeTuning:
-    """Answer of node_info for one node.
+    """The observed values of all tuning rows of one node, as the module node_info returns them.
 
     :ivar rows: readings of each row, one for each value; empty if the node does not have the item
     :ivar unread: why a row, or a part of it, could not be read
@@ -74,8 +75,8 @@ class Tuning:
 
 @dataclasses.dataclass(frozen=True)
 class Roce:
-    """The RoCE settings of NICs and switches for the fabric. Without them, the values of NVIDIA's network operator are
-    advice.
+    """The RoCE settings that NICs and switches of the fabric must have. Without them, the values of NVIDIA's network
+    operator are recommended.
 
     :ivar dscp: DSCP of the packets
     :ivar priority: lossless priority to which the DSCP maps: PFC is on for it alone

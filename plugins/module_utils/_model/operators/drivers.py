@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Driver containers that NVIDIA's operators start on nodes, and the node properties that determine their image. Created
-by _parse/operators/drivers.py.
+"""The driver containers that NVIDIA's operators start on nodes, and the properties of the nodes that determine their
+image. Created by _parse/operators/drivers.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The workers of node feature discovery: their nodes, and the configuration of their labels."""
+"""The workers of node feature discovery: the nodes on which they run, and the configuration of the labels that they
+create.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ class WorkerConfig:
 
 @dataclasses.dataclass(frozen=True)
 class FeatureDiscovery:
-    """A DaemonSet of node feature discovery's worker.
+    """A DaemonSet of node feature discovery's worker, with the state of its pods and its configuration.
 
     :ivar worker: workload, with the nodes of its ready pods
     :ivar pods: by node, the reason why its pod is not ready

@@ -12,7 +12,7 @@ from ..boundary.words import Word
 
 @dataclasses.dataclass(frozen=True)
 class NicPolicy:
-    """A NicClusterPolicy (mellanox.com/v1alpha1).
+    """A NicClusterPolicy (mellanox.com/v1alpha1), which configures NVIDIA's network operator.
 
     :ivar state: ignore, notReady, ready or error; empty before the first report
     :ivar ours: whether the collection created it
@@ -29,7 +29,7 @@ class NicPolicy:
 
 @dataclasses.dataclass(frozen=True)
 class Reported:
-    """An object that reports its progress in its own status: NicClusterPolicy, MacvlanNetwork, IPoIBNetwork,
+    """The status of an object that reports its own progress: NicClusterPolicy, MacvlanNetwork, IPoIBNetwork,
     HostDeviceNetwork, or a pool of nv-ipam.
 
     :ivar state: status.state; empty before the first report

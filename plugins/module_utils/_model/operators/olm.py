@@ -19,7 +19,7 @@ OPENSHIFT_CATALOGS = "openshift-marketplace"
 
 @dataclasses.dataclass(frozen=True)
 class DesiredOperator:
-    """A request for an operator.
+    """A request to install an operator with OLM.
 
     :ivar package: its name in the catalog
     :ivar namespace: namespace for the installation
@@ -42,7 +42,7 @@ class DesiredOperator:
 
 @dataclasses.dataclass(frozen=True)
 class Catalog:
-    """A CatalogSource.
+    """A CatalogSource of OLM: a catalog of operator packages.
 
     :ivar state: state of the connection to it, READY if it answers; empty before the first attempt
     :ivar address: address of an external server (spec.address); empty if OLM runs a pod from an image
@@ -61,7 +61,7 @@ class Catalog:
 
 @dataclasses.dataclass(frozen=True)
 class Channel:
-    """A channel of a package.
+    """A channel of a package: a sequence of versions of an operator.
 
     :ivar newest: name of the ClusterServiceVersion at its head
     :ivar versions: version of each ClusterServiceVersion in it, by name; empty if this version of OLM does not list
@@ -75,7 +75,7 @@ class Channel:
 
 @dataclasses.dataclass(frozen=True)
 class Package:
-    """A package as one catalog offers it."""
+    """An operator package of OLM as one catalog offers it, with its channels."""
 
     name: str
     catalog: str
@@ -86,7 +86,7 @@ class Package:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorGroup:
-    """An OperatorGroup.
+    """An OperatorGroup of OLM: the namespaces that the operators of its namespace watch.
 
     :ivar targets: namespaces that its operators watch; empty for all
     :ivar selects: whether it uses a label selector, so that ``targets`` are the namespaces that OLM found
@@ -101,11 +101,11 @@ class OperatorGroup:
 
 @dataclasses.dataclass(frozen=True)
 class Subscription:
-    """A Subscription.
+    """A Subscription of OLM, which keeps one operator installed.
 
     :ivar state: AtLatestKnown, UpgradePending, UpgradeAvailable, UpgradeFailed; empty before the first report
     :ivar current: name of the ClusterServiceVersion that OLM is installing
-    :ivar installed: name of the installed one
+    :ivar installed: name of the installed ClusterServiceVersion
     :ivar plan: name of its newest InstallPlan
     :ivar troubles: reason and message of each active problem condition, by type
     """
@@ -131,7 +131,7 @@ class Subscription:
 
 @dataclasses.dataclass(frozen=True)
 class InstallPlan:
-    """An InstallPlan.
+    """An InstallPlan of OLM: the versions of operators that OLM installs in one step.
 
     :ivar versions: names of the ClusterServiceVersions that it installs
     :ivar message: why it has not progressed
@@ -170,7 +170,7 @@ class ServiceVersion:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorStatus:
-    """The progress of one operator.
+    """The progress of the installation of one operator by OLM.
 
     :ivar phase: ready, waiting (at the end of the time limit), failed, or planned in a dry run
     :ivar detail: current state, or the cause
@@ -178,7 +178,7 @@ class OperatorStatus:
     :ivar subscription: ``namespace/name`` of its Subscription
     :ivar ours: whether the collection created the Subscription, and may change it
     :ivar wanted: name of the requested ClusterServiceVersion; empty until OLM reports it
-    :ivar installed: name of the installed one
+    :ivar installed: name of the installed ClusterServiceVersion
     :ivar upgrade: name of a newer one, which is reported and not installed
     """
 
@@ -196,7 +196,7 @@ class OperatorStatus:
 
 @dataclasses.dataclass(frozen=True)
 class OlmFacts:
-    """Answer of the module olm.
+    """The progress of all operators that OLM was asked to install (module olm).
 
     :ivar operators: status of each requested operator
     """
@@ -206,7 +206,7 @@ class OlmFacts:
 
 @dataclasses.dataclass(frozen=True)
 class RetainedObject:
-    """An object that a removal leaves, and the reason.
+    """An object that a removal of operators leaves in the cluster, and the reason.
 
     :ivar remedy: how to delete it; empty for the same instruction as for other remains of operators
     """

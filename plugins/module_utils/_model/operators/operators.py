@@ -38,7 +38,7 @@ Way = typing.Literal["helm", "olm", "hand"]
 
 @dataclasses.dataclass(frozen=True)
 class OperatorChart:
-    """A Helm chart.
+    """The Helm chart of an operator.
 
     :ivar reference: OCI reference, folder or archive, or the chart's name in ``repository``
     :ivar version: empty only for a folder, whose Chart.yaml has it
@@ -52,7 +52,10 @@ class OperatorChart:
     repository: str = ""
 
     def __post_init__(self) -> None:
-        """:raises OperandError: Helm would parse a field as an option"""
+        """Check that Helm would parse no field as a command-line option.
+
+        :raises OperandError: Helm would parse a field as an option
+        """
         for name, value in dataclasses.asdict(self).items():
             operand(value, f"the {name} of a chart")
 
@@ -75,12 +78,12 @@ class OperatorPackage:
 
 @dataclasses.dataclass(frozen=True)
 class Operator:
-    """One operator.
+    """An operator that the collection works with: how to recognize it in a cluster and how to install it.
 
     :ivar images: names of the images that it runs
     :ivar deployments: names of its Deployment, for images that are mirrored under other names. OpenShift has an
         unrelated Deployment network-operator
-    :ivar lack: what is missing without it
+    :ivar lack: what does not work without it
     :ivar by_hand: instruction for a manual installation, if the cluster's installer (Helm or OLM) does not offer it
     :ivar configuration: kind of the object that the operator needs to work; empty if there is none, or another stage
         creates it
@@ -194,7 +197,7 @@ OF_JOB: dict[str, tuple[str, ...]] = {"PyTorchJob": (TRAINING,), "TrainJob": (TR
 
 @dataclasses.dataclass(frozen=True)
 class JobNeeds:
-    """The parts of a job (``rdma_job``) that determine the needed operators."""
+    """The properties of a job (``rdma_job``) that determine which operators it needs: its kind, GPUs and queue."""
 
     kind: str
     gpus: int = 0
@@ -203,7 +206,7 @@ class JobNeeds:
 
 @dataclasses.dataclass(frozen=True)
 class Needed:
-    """An operator that this run needs, and the reasons."""
+    """An operator that a run needs, and the reasons."""
 
     operator: Operator
     why: tuple[str, ...]
@@ -222,21 +225,19 @@ class UntrustedNamespace:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorsSeen:
-    """Answer of operators_info.
+    """The operators in the cluster and their configuration, as the module operators_info found them.
 
-    :ivar olm: operators are installed by the cluster's OLM, and not by Helm
-    :ivar job: the job that shall run; None where none is asked for
+    :ivar olm: whether operators are installed by the cluster's OLM instead of Helm
+    :ivar job: the requested job; None if there is none
     :ivar controllers: Deployments that run one of the operators
     :ivar configurations: objects that configure them, with their state
     :ivar packages: ClusterServiceVersions and Subscriptions of their packages, by operator
-    :ivar labelled: nodes that carry each label of node feature discovery that is needed
-    :ivar made: operators in whose namespace the collection's own mark is: a run installed them
-    :ivar drivers: policies that bring a driver container, or may
-    :ivar hosts: nodes that take part, by what the image of such a driver is chosen
-    :ivar errors: what could not be read; what is not in the rest is not known then
-    :ivar untrusted: operators that a run neither installs nor upgrades, by their names, because of the namespace
-    :ivar install: operators_install is set: the run installs what is missing
-    :ivar leave: operators_leave, operators that it does not install even so
+    :ivar labelled: nodes that have every needed label of node feature discovery
+    :ivar made: operators whose namespace has the collection's mark, since a run installed them
+    :ivar drivers: policies that deploy a driver container, or may
+    :ivar hosts: managed nodes, with the properties that determine their driver image
+    :ivar errors: failed reads; what they would have returned is unknown, not absent
+    :ivar untrusted: operators that a run neither installs nor upgrades because of their namespace, by name
     """
 
     olm: bool = False
@@ -284,7 +285,11 @@ def collect_needed_labels(intent: Intent) -> dict[str, str]:
 
 
 def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = False) -> tuple[Needed, ...]:
-    """Return the operators that this intent and this job need, in the order of installation."""
+    """Return the operators that this intent and this job need, in the order of installation.
+
+    :param job: the requested job; None if there is none
+    :param olm: whether operators are installed by the cluster's OLM instead of Helm
+    """
     why: dict[str, list[str]] = {}
 
     def need(name: str, reason: str) -> None:

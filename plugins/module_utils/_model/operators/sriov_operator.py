@@ -65,9 +65,9 @@ class StateInterface:
 
 @dataclasses.dataclass(frozen=True)
 class VfGroup:
-    """The virtual functions of one policy on one physical function.
+    """The range of virtual functions that one policy creates on one physical function.
 
-    :ivar first: index of the first one, and ``last`` of the last one
+    :ivar first: index of the first virtual function; ``last`` is that of the last one
     """
 
     policy: ObjectName
@@ -106,7 +106,8 @@ class WantedInterface:
 
 @dataclasses.dataclass(frozen=True)
 class NodeState:
-    """A SriovNetworkNodeState (sriovnetwork.openshift.io/v1).
+    """A SriovNetworkNodeState (sriovnetwork.openshift.io/v1): the configuration that the operator requests for a node,
+    and the report of its config daemon.
 
     :ivar sync_status: Succeeded, Failed or InProgress; empty before the first report
     :ivar current_state: state of the drain: Idle, Draining, DrainComplete (annotation)
@@ -207,13 +208,14 @@ class OlmObject:
 
 @dataclasses.dataclass(frozen=True)
 class OperatorFacts:
-    """Answer of sriov_operator_info.
+    """The state of the SR-IOV network operator and of the objects that it depends on, as the module sriov_operator_info
+    found them.
 
     :ivar crds: names of the established custom resource definitions
     :ivar configs: namespaces that have a SriovOperatorConfig named default
     :ivar daemon: the config daemon's DaemonSet in the operator's namespace, None if absent
     :ivar states: desired configuration of each node, and the report of its config daemon
-    :ivar policies: SriovNetworkNodePolicies in the operator's namespace; it ignores others
+    :ivar policies: SriovNetworkNodePolicies in the operator's namespace; the operator ignores others
     :ivar supported_nics: entries of the operator's ConfigMap supported-nic-ids; None if it does not exist
     :ivar discovery: workers of node feature discovery; None if not read, since no label is missing
     :ivar olm: ClusterServiceVersions and Subscriptions of the operator in its namespace
@@ -223,7 +225,8 @@ class OperatorFacts:
     :ivar attachments: number of NetworkAttachmentDefinitions, None if the API server does not serve the kind
     :ivar nic_policies: NicClusterPolicies of NVIDIA's network operator
     :ivar troubles: pods in the operator's namespace that are not ready, each with its cause
-    :ivar says: error of its last failed sync, from its log; read only if it runs and has not created a config daemon
+    :ivar says: error of the operator's last failed sync, from its log; read only if the operator runs and has not
+        created a config daemon
     :ivar errors: failed reads, with the reason
     :ivar namespace: namespace of the operator, or the usual one if it is not installed
     """

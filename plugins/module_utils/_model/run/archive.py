@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The destination of a run's archive, so that the report outlives the job. A destination may contain secrets and is
-shown in shortened form.
+"""The destination to which the archive of a run's report is stored, so that the report outlives the job. A destination
+may contain secrets and is shown in shortened form.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ RUN = "{run}"
 
 
 class ArchiveError(RdmaError):
-    """A destination that is invalid or did not accept the archive. The message contains no query, password or token.
+    """The error for a destination that is invalid or did not accept the archive. The message contains no query,
+    password or token.
 
     :ivar again: whether a retry may succeed
     """
@@ -45,7 +46,7 @@ class ArchiveLogin:
 
 @dataclasses.dataclass(frozen=True)
 class Folder:
-    """A folder of the controller.
+    """A folder of the controller to which the archive is copied.
 
     :ivar path: as the user wrote it
     """
@@ -59,7 +60,7 @@ class Folder:
 
 @dataclasses.dataclass(frozen=True)
 class Address:
-    """A URL that accepts PUT.
+    """A URL to which the archive is uploaded with PUT.
 
     :ivar base: scheme, host and path
     :ivar query: query with its question mark, which may contain a signature; empty if there is none
@@ -72,7 +73,7 @@ class Address:
 
     @property
     def is_clear(self) -> bool:
-        """Return whether it is sent unencrypted."""
+        """Return whether an upload to this URL is not encrypted (http)."""
         return self.base.startswith("http://")
 
     @property
@@ -80,7 +81,7 @@ class Address:
         return self.cut(self.base)
 
     def of(self, run: str, name: str) -> str:
-        """Return scheme, host and path of a file.
+        """Return the URL of an uploaded file, without its query.
 
         :param run: identity of the run, replaces ``{run}``
         :param name: name of the file
@@ -88,7 +89,10 @@ class Address:
         return self.base.replace(RUN, run) + (name if self.in_folder else "")
 
     def cut(self, base: str) -> str:
-        """Return a base with the query hidden, for messages."""
+        """Return a URL for messages, in which ``?...`` replaces the query.
+
+        :param base: URL without its query
+        """
         return base + ("?..." if self.query else "")
 
 
@@ -97,7 +101,7 @@ Place = typing.Union[Folder, Address]
 
 @dataclasses.dataclass(frozen=True)
 class ArchiveFacts:
-    """The state of the archive's destination, observed before the first stage.
+    """The result of the check, before the first stage, whether the destination can accept the archive.
 
     :ivar place: destination in the form for messages
     :ivar error: why it cannot accept the archive; empty if no problem is known

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All check ids. They are public names of the collection: users waive them, CI systems count them."""
+"""The list of all check ids. They are public names of the collection: users waive them, CI systems count them."""
 
 from __future__ import annotations
 
@@ -267,8 +267,8 @@ PAGES = DOCUMENTATION + "/findings/{page}.md"
 
 
 def name_page(check: str) -> str:
-    """Return the name of the page in docs/findings that explains a finding: its id, or the common page of a frame
-    finding.
+    """Return the name of the page in docs/findings that explains a finding: its check id, or the page ``stage.*`` for
+    findings that any stage can have, such as that it did not run.
     """
     what = check.partition(".")[2]
     return f"stage.{what}" if what in OF_THE_FRAME and check != "validate.intent" else check

@@ -9,7 +9,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """The explanation of one check id. All texts are Markdown.
+    """The general explanation of the findings of one check id. All texts are Markdown.
 
     :ivar means: meaning and consequences of a check that does not pass
     :ivar measured: quantity that the check evaluates

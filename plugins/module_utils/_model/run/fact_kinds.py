@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The registry of the kinds of node facts: where each is read, and its name in the difference of two runs."""
+"""The registry of the kinds of facts about nodes: the source from which each is read, and its name in a comparison of
+two runs.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,10 @@ Place = typing.Literal["node", "fabric", "topology", "switches", "files"]
 
 
 class FactKind(typing.NamedTuple):
-    """A kind of fact of a node.
+    """A kind of fact about a node, such as its HCAs.
 
-    :ivar place: source on the node; None for facts of another module or a BMC
+    :ivar place: source on the node: node, fabric, topology, switches or files; None for facts of another module or a
+        BMC
     :ivar word: prefix of its lines in the difference of two runs; None if it is not compared
     """
 
@@ -54,18 +57,24 @@ FACT_KINDS: tuple[FactKind, ...] = (
 
 
 def list_kinds_at(*places: Place) -> tuple[str, ...]:
-    """Return the kinds that are read from these sources."""
+    """Return the kinds of facts that are read from the given sources.
+
+    :param places: sources: node, fabric, topology, switches or files
+    """
     return tuple(kind.name for kind in FACT_KINDS if kind.place in places)
 
 
 def list_places(kinds: typing.Collection[str]) -> list[str]:
-    """Return the sources from which these kinds are read."""
+    """Return the sources from which the given kinds of facts are read."""
     return list(dict.fromkeys(kind.place for kind in FACT_KINDS if kind.name in kinds and kind.place is not None))
 
 
 def list_kinds_for_observers(kinds: typing.Collection[str]) -> list[str]:
-    """Return the kinds that one command in each observer reads for a stage that needs ``kinds``. If HCAs are among
-    them, all kinds of node and fabric are read, since this costs little more than one kind and serves all stages.
+    """Return the kinds of facts that one command in each observer reads for a stage. If HCAs are among the needed
+    kinds, all kinds of the sources node and fabric are read, since this costs little more than one kind and serves all
+    stages.
+
+    :param kinds: kinds that the stage needs
     """
     wanted = [name for name in list_kinds_at(NODE, FABRIC, SWITCHES) if name in kinds]
     return list(dict.fromkeys((*list_kinds_at(NODE, FABRIC), *wanted))) if "hcas" in wanted else wanted

@@ -42,7 +42,7 @@ class Fact:
 
 @dataclasses.dataclass(frozen=True)
 class Resume:
-    """A resumption of a run.
+    """One resumption of a run by ``rdma_from``.
 
     :ivar stage: first stage that was run again; the earlier ones were kept
     :ivar time: UTC, ISO 8601
@@ -54,32 +54,28 @@ class Resume:
 
 @dataclasses.dataclass(frozen=True)
 class RunStart:
-    """The start of a run.
+    """The data with which a run started: its inventory, variables and software (run.json).
 
     :ivar run: identity of the run
     :ivar started: UTC, ISO 8601
     :ivar check_mode: whether ansible-playbook ran with --check
     :ivar nodes: names of the inventory's group ``rdma_nodes``
-    :ivar variables: names of all variables that start with ``rdma_``, and of those that look like a misspelt one of a
-        role
+    :ivar variables: names of all variables that start with ``rdma_``, and of probable misspellings of role variables
     :ivar fabrics: the variable rdma_fabrics as the user wrote it
     :ivar waivers: the variable rdma_waivers, likewise
     :ivar cluster: the variable rdma_cluster, likewise
-    :ivar versions: of what made the run, by name
-    :ivar resumes: when it was gone on with, and where; in their order
-    :ivar by_pods: names of the nodes that are reached by observers, which are pods
-    :ivar images: that variables name beside those of the intent, by variable
-    :ivar strict_images: the variable rdma_strict_images: whether an image may be named by its digest alone
-    :ivar mistyped: values of public variables that these can't have, by variable
-    :ivar origins: file and line in which the user wrote a variable or a part of it, by its path, where Ansible knows of
+    :ivar versions: versions of the software of the run, by name
+    :ivar resumes: resumptions of the run, in order
+    :ivar by_pods: names of the nodes that are read by observers (pods) instead of ssh
+    :ivar images: images named by variables outside of the intent, by variable
+    :ivar strict_images: the variable rdma_strict_images: whether images must be named by digest
+    :ivar mistyped: values that public variables cannot have, by variable
+    :ivar origins: file and line in which the user wrote a variable or a part of it, by its path, if Ansible reports
         them
-    :ivar inventory_error: why the inventory gave no nodes, in its own words; empty where it gave some, or nobody knows
-    :ivar inventory_kind: what it lacked: ``library``, the Kubernetes client, or ``api_server``, an answer; empty where
-        it is something else
-    :ivar inventory_where: what led it to the API server, without a secret
-    :ivar by: who began it: a user and a machine, or a user of AWX and a job; empty where nobody said so
-    :ivar access: what leads to the cluster: source of the credentials, context and API server, without secrets; empty
-        where nothing is named
+    :ivar inventory_error: the inventory's own error for an empty inventory; empty if it has nodes, or no error is known
+    :ivar by: user and machine, or user and job of AWX, that began the run; empty if not known
+    :ivar access: access to the cluster: source of the credentials, context and API server, without secrets; empty if
+        none is configured
     """
 
     run: str
@@ -107,7 +103,7 @@ class RunStart:
 
 @dataclasses.dataclass(frozen=True)
 class FactCount:
-    """The number of facts of a kind by which a stage was judged.
+    """The numbers of read and missing facts of one kind when a stage was judged.
 
     :ivar seen: number of nodes with a value; 1 or 0 for a kind of the cluster
     :ivar missing: number of nodes with an error instead
@@ -127,8 +123,8 @@ def intent_checksum(start: RunStart) -> str:
 
 
 def contradiction(fact: Fact) -> str:
-    """Return a contradiction in a fact as a sentence, or an empty text if it is consistent. Files may have been edited
-    or assembled by hand.
+    """Return, as text, why a fact contradicts itself: it has both a value and an error, or neither. Return an empty
+    text if it is consistent. Files may have been edited or assembled by hand.
     """
     if fact.value is not None and fact.error is not None:
         return "it has a value and an error"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Findings, waivers, and the gate that they open or close."""
+"""Findings, waivers, and the gate of a stage. The run continues after a stage only if the findings, after waivers,
+leave its gate open.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,7 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def never_waived(check: str) -> bool:
-    """Return whether waivers do not apply to this check."""
+    """Return whether findings of this check cannot be waived."""
     return any(matches(pattern, check) for pattern in NEVER_WAIVED)
 
 
@@ -119,13 +121,13 @@ class Waiver:
         return matches(self.subject, finding.subject) and matches(self.measured, finding.measured)
 
     def names(self, check: str) -> bool:
-        """Return whether it covers findings of this check, for at least some subjects."""
+        """Return whether the waiver covers findings of this check, for at least some subjects."""
         return matches(self.check, check) and not never_waived(check)
 
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """A finding, and the waiver that covers it if it needs one."""
+    """A finding that was judged, with the waiver that covers it; without one if it needs none or none applies."""
 
     finding: Finding
     waiver: typing.Optional[Waiver] = None
@@ -137,7 +139,7 @@ class Judged:
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """The result of judging the findings of one stage.
+    """The decision whether the run may continue after a stage, with the findings on which it is based.
 
     :ivar open: whether the run may continue. Without findings the gate is closed
     :ivar judged: all findings, in order

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The permission to write to a target without an API server: a BMC or a node. Code that writes there requires it."""
+"""The permission to write to a BMC or a node. The API server does not take part in such a write, so the code that
+writes checks the permission itself.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +42,17 @@ class Guard:
         return seconds
 
     def check(self) -> None:
-        """:raises RdmaError: writing is not permitted, or the permission is not known"""
+        """Check that writing is permitted.
+
+        :raises RdmaError: writing is not permitted, or the permission is not known
+        """
         self.seconds()
 
     @classmethod
     def unfenced(cls, seconds: float) -> Guard:
-        """Return a guard without a Lease, for code that does not change a cluster. Only the module ``bios`` uses it,
+        """Return a guard that always permits writing, without the Lease of the run. Only the module ``bios`` uses it,
         see its documentation.
+
+        :param seconds: time that a write may take
         """
         return cls(lambda: max(seconds, LEAST))

@@ -3,10 +3,10 @@
 """The Lease of the run (coordination.k8s.io/v1), which allows one run at a time to change a cluster. The decisions are
 made here without I/O.
 
-A run holds the Lease from its first change to its end. There is no daemon. While a module works, one of its threads
-renews the Lease for a short time. When the module ends, it extends the Lease for a longer time, in which nodes may be
-observed and Helm may work. A killed module is thus detected soon, and a slow run between two modules does not lose the
-Lease.
+A run holds the Lease from its first change to its end, without a daemon. While a module works, one of its threads
+renews the Lease, each time for a short duration. When the module ends, it extends the Lease for a longer duration, in
+which nodes may be observed and Helm may work. The end of a killed module is thus detected soon, and a slow run does not
+lose the Lease between two modules.
 """
 
 from __future__ import annotations

@@ -76,7 +76,11 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServ
 
 
 def _explain_server_end(name: PortName, process: typing.Any, words: typing.Any) -> typing.Optional[str]:
-    """Return why a server has ended. Return None while it runs."""
+    """Return the reason why an ibping server has ended. Return None while it runs.
+
+    :param name: port of the server
+    :param words: its output
+    """
     if process.poll() is None:
         return None
     words.seek(0)
@@ -87,7 +91,8 @@ def _explain_server_end(name: PortName, process: typing.Any, words: typing.Any) 
 
 
 def stop() -> tuple[PingServer, ...]:
-    """End all servers on this node that carry the mark, and wait until they are gone.
+    """End all ibping servers on this node that the collection started, which carry its mark, a variable in their
+    environment. Wait until they are gone.
 
     :returns: the servers that were found
     :raises RdmaError: a server cannot be ended
@@ -203,8 +208,8 @@ def _make_failed_ping(before: Ping, error: str) -> Ping:
 
 
 def _list_marked_processes() -> dict[int, str]:
-    """Return the process IDs that carry the mark, each with the value of the mark. Processes whose environment cannot
-    be read are left out.
+    """Return the process IDs of the processes that carry the mark of the collection's ibping servers, a variable in
+    their environment, each with the value of the mark. Processes whose environment cannot be read are left out.
     """
     result = {}
     prefix = f"{MARK}=".encode()

@@ -186,14 +186,14 @@ class ClusterReader:
     ) -> Listing:
         """Return all objects of a kind. Each object gets the kind, which the API leaves out in lists.
 
-        An object that exceeds the limits of a page is returned as its metadata and ``NOT_READ``, if its kind is in
-        _PARTIAL. The same applies to the largest objects of such a kind if all of them together exceed the limits of a
-        list.
+        An object that exceeds the limits of a page is returned with only its metadata and the key ``NOT_READ``, if its
+        kind is one of _PARTIAL. The same applies to the largest objects of such a kind if all of them together exceed
+        the limits of a list.
 
         :param selector: label selector
         :param fields: field selector
         :param most: limit of the number of objects; 0 means no limit. Fewer are returned if they exceed the limits of a
-            page, or if ``only`` accepts too few in MOST_PASSED answers
+            page, or if ``only`` accepts too few of the objects in MOST_PASSED answers
         :param only: function that accepts an object by its metadata. Objects that it rejects are not kept, and may be
             of any number and size
         :raises ApiError: the server refuses, or the list exceeds its limits. ``absent`` is true if the server does not

@@ -101,8 +101,12 @@ class ApiError(RdmaError):
 
 
 def _remedy(status: int, reason: str, text: str) -> str:
-    """Return the remedy for an error of the server or of the connection to it. Return an empty string if no remedy is
-    known.
+    """Return the remedy for an error of the API server or of the connection to it. Return an empty string if no remedy
+    is known.
+
+    :param status: HTTP status; 0 if there was no answer
+    :param reason: reason in the API's Status
+    :param text: message of the API server
     """
     if status == 0 and any(words in text for words in UNTRUSTED):
         return (

@@ -219,7 +219,8 @@ def _read_frameworks(config_map: Resource) -> tuple[str, ...]:
 
 
 class JobReader:
-    """Reads and parses objects, and collects errors. An object or kind that does not exist is not an error.
+    """Reads and parses objects of the cluster, and collects errors. It is not an error if an object does not exist, or
+    if the API server does not know a kind.
 
     Any client that can create an object can create a malformed one. Such an object is reported as an error with its
     name, and the remaining objects are read.

@@ -130,6 +130,8 @@ def version_of(kind: str) -> str:
 
 
 def kind_of(definition: Resource) -> str:
-    """Return the kind of an object by its name in KINDS."""
+    """Return the name by which KINDS lists the kind of an object: the kind or, if several API groups have a kind of
+    that name, the kind and the group, separated by a dot.
+    """
     kind, group = str(definition["kind"]), str(definition.get("apiVersion", "")).partition("/")[0]
     return f"{kind}.{group}" if f"{kind}.{group}" in KINDS else kind

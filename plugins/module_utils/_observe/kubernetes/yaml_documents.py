@@ -126,7 +126,7 @@ def _restrict_loader(loader: typing.Any) -> typing.Any:
 
 
 def _text_key(key: typing.Any) -> typing.Any:
-    """Return the node of a mapping key as text.
+    """Return the YAML node of a mapping key, converted to a text node if its value is a number, a boolean or null.
 
     :raises yaml.YAMLError: the key is a list or a mapping
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find out whether a node has containerd's drop-in file of the collection. Works on the node itself, and in a container
-that has the files of the node in a folder.
+"""Find out whether a node has the systemd drop-in that the collection writes for the unit of containerd. Works on the
+node itself, and in a container that has the files of the node in a folder.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _LINKS = 40
 
 
 def state(host: str) -> str:
-    """Return what is at the path of the drop-in: ``absent``, ``file``, ``link`` or ``directory``, with the meaning that
-    these words have in Ansible's module file, or ``other``.
+    """Return the type of the file at the path of containerd's drop-in: ``absent``, ``file``, ``link`` or ``directory``,
+    with the meaning that these words have in Ansible's module file, or ``other``.
 
     :param host: folder with the files of the node; / on the node itself
     :raises RdmaError: the path cannot be examined

@@ -155,7 +155,7 @@ class _Found:
             self._lost[address] = os.path.basename(namespace)
 
     def result(self) -> HeldByPods:
-        """Return the interfaces and devices that were found, and the reasons why others were left out."""
+        """Return the interfaces and devices that were found, and the recorded reasons why parts were left out."""
         every = sorted(self._devices.keys() | {address for address, netdevs in self._netdevs.items() if netdevs})
         parts = {
             address: dataclasses.replace(

@@ -288,11 +288,12 @@ def _find_daemon(
 
 
 def _find_multus(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
-    """Return the DaemonSets that run multus on the nodes.
+    """Return the DaemonSets that have a container whose name ends with multus. If there is none, return all DaemonSets
+    with multus in their name.
 
-    Their names differ between installations (kube-multus-ds, rke2-multus, OpenShift's multus), so a container whose
-    name ends with multus identifies them too. OpenShift's multus-additional-cni-plugins and multus-admission-controller
-    do not run multus.
+    The name of the DaemonSet alone is not sufficient. It differs between installations (kube-multus-ds, rke2-multus,
+    OpenShift's multus), and OpenShift's multus-additional-cni-plugins and multus-admission-controller do not run
+    multus.
     """
     named = [item for item in daemons if item.work.name != DAEMON]
     return [item for item in named if item.runs_multus] or named

@@ -187,8 +187,8 @@ Answer = typing.TypeVar("Answer")
 
 
 def each(work: typing.Callable[[Job], Answer], jobs: typing.Sequence[Job], parallel: int) -> tuple[Answer, ...]:
-    """Call ``work`` for every job, with up to ``parallel`` calls at once. Return the results in the order of the
-    jobs.
+    """Call ``work`` for every item of ``jobs``, with up to ``parallel`` calls at once. Return the results in the order
+    of ``jobs``.
     """
     with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel)) as pool:
         return tuple(pool.map(work, jobs))

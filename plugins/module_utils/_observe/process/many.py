@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Work on many items in parallel, such as pods or BMCs."""
+"""Call a function for many items, such as pods or BMCs, in parallel."""
 
 from __future__ import annotations
 

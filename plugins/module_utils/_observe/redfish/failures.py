@@ -76,7 +76,7 @@ def out_of_hold(bmc: Bmc, what: str) -> BmcError:
 
 
 def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
-    """Return the error for a connection that failed or broke.
+    """Return the error for a request whose connection to the BMC could not be opened, or broke.
 
     :param what: description of the request
     """
@@ -118,10 +118,10 @@ def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
 
 
 def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
-    """Return the error for an HTTP status that is not a success.
+    """Return the error for a response whose HTTP status is not a success.
 
     :param what: description of the request
-    :param reason: id of the message of the BMC; empty if it sent none
+    :param reason: id of the message that the BMC sent; empty if it sent none
     """
     seen = f"{what} was answered with {status}{f' ({reason})' if reason else ''}"
     if status == 401:

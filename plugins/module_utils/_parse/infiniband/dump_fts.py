@@ -110,7 +110,13 @@ def _parse_forwarding_table(text: str, failed: typing.Mapping[str, set[int]]) ->
 
 
 def _parse_table_entries(body: str, first: int, last: int) -> tuple[bytearray, int]:
-    """Return the output port of each LID, and the number of lines in the table."""
+    """Return the output port of each LID, indexed by LID, and the number of lines in the table. LIDs without a line
+    have the port UNTOLD.
+
+    :param body: lines of the table
+    :param first: lowest LID of the table
+    :param last: highest LID of the table
+    """
     ports = bytearray([UNTOLD]) * (last + 1)
     count = body.count("\n")
     words = (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the output of ``iblinkinfo --line`` (infiniband-diags/iblinkinfo.c): one line for each port, with the width and
-speed that its link could have if the present ones are lower.
+"""Parse the output of ``iblinkinfo --line`` (infiniband-diags/iblinkinfo.c): one line for each port. If a link is
+narrower or slower than possible, its line also has the width or speed that it could have.
 """
 
 from __future__ import annotations

@@ -131,9 +131,9 @@ def parse(text: str) -> Topology:
 
 
 def _not_understood(match: typing.Match[str], in_node: bool) -> ParseError:
-    """Return the error for the last line of a match.
+    """Return the ParseError for a line that has an unknown form: the last line of a match.
 
-    :param in_node: a line of a node precedes that line
+    :param in_node: whether the line belongs to a node, so that it may be the line of a port
     """
     end = match.end() - 1
     line = match.string[match.string.rfind("\n", 0, end) + 1 : end]
@@ -147,8 +147,8 @@ def _not_understood(match: typing.Match[str], in_node: bool) -> ParseError:
 
 
 def _refuse_cut(topology: Topology, described: typing.AbstractSet[str], linked: typing.AbstractSet[str]) -> None:
-    """Raise an error if the output was cut off. Complete output describes the nodes at both ends of each link, and has
-    a link for each node.
+    """Raise an error if the output was cut off. In complete output, the nodes at both ends of each link are described,
+    and each node has a link, except an HCA that is the only node.
 
     :param described: GUIDs of the nodes that are described
     :param linked: GUIDs of the nodes that have a link

@@ -29,8 +29,8 @@ class Counts(typing.NamedTuple):
     """The packet counts of one run of ibping.
 
     :ivar lid: LID that was pinged
-    :ivar transmitted: packets that were sent
-    :ivar received: packets that were answered
+    :ivar transmitted: number of packets that were sent
+    :ivar received: number of packets that were answered
     """
 
     lid: int

@@ -21,10 +21,10 @@ _LINE = re.compile(
 
 
 def parse(text: str) -> SubnetManager:
-    """Parse the subnet manager that answered.
+    """Parse the line about the subnet manager that answered.
 
-    :raises ParseError: there is not exactly one such line, as when no subnet manager answered (``sminfo: iberror:
-        failed: query``), or the state or LID is outside of the specification
+    :raises ParseError: the text does not contain exactly one such line, as when no subnet manager answered (``sminfo:
+        iberror: failed: query``), or the state or LID is outside of the range that the specification allows
     """
     lines = _LINE.findall(text)
     if len(lines) != 1:

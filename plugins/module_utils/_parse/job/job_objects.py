@@ -37,8 +37,8 @@ _RESOURCE_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName"
 
 
 def parse_attachment(resource: Resource) -> JobAttachment:
-    """Parse a NetworkAttachmentDefinition. If its CNI configuration is not in the object or is invalid, ``problem`` has
-    the reason.
+    """Parse a NetworkAttachmentDefinition. If its CNI configuration is invalid, or is not stored in the object, the
+    field ``problem`` of the result has the reason.
 
     :raises ResourceError: the object has no name
     """

@@ -40,7 +40,8 @@ _MOST, _MOST_OF_A_PATH = 20_000, 1000
 
 
 def is_job(resource: Resource) -> bool:
-    """Return whether pods are created from an object: its kind is a known kind of job, or it contains a pod template.
+    """Return whether an object is a job, so that pods are created from it: its kind is a known kind of job, or it
+    contains a pod template.
 
     :raises ResourceError: it has more parts, more levels or longer paths than a job can have
     """
@@ -52,7 +53,7 @@ def is_job(resource: Resource) -> bool:
 def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> JobWorkload:
     """Parse a job, with its pods as they will be created.
 
-    :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes, one of which a TrainJob references
+    :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes of the cluster. A TrainJob references one of them
     :raises ResourceError: the object is not a job, a part of it has another form, or its runtime does not exist
     """
     name, namespace, title = (
@@ -74,8 +75,9 @@ def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ())
 
 
 def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
-    """Return the reason why the operator of a job will not give the pods each other's addresses. Return an empty string
-    if no such reason is known. [kubeflow/trainer v1.9.4 pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]
+    """Return the reason why the pods of a job will not get the addresses of each other from the operator that runs the
+    job. Return an empty string if no such reason is known. [kubeflow/trainer v1.9.4
+    pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]
     """
     kind, spec = body.get("kind"), mapping_at(body, "spec")
     if kind == "PyTorchJob":

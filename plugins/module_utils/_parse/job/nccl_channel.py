@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the lines of NCCL that name the transport of a channel.
+"""Parse the lines of NCCL's log that name the transport of a channel, which is a connection between two ranks.
 
 The transport is the text after the word ``via``. RCCL appends a communicator to it.
 """
@@ -57,9 +57,10 @@ class Transport(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ConnectionKind:
-    """The transport, direction and connection index of a channel. Two kinds are compared by identity, which is fast.
+    """The transport, direction and connection index of a channel. ChannelReader reuses one object for equal kinds, and
+    kinds are compared by identity, which is fast.
 
-    :ivar direction: empty if the line has no direction
+    :ivar direction: send or receive; empty if the line has no direction
     :ivar connection: index of the connection; None if the line has no index
     """
 
@@ -69,10 +70,13 @@ class ConnectionKind:
 
 
 class ChannelLine(typing.NamedTuple):
-    """A line about one channel.
+    """A line of NCCL's log about one channel.
 
+    :ivar channel: number of the channel
     :ivar rank: rank that wrote the line
-    :ivar incoming: the channel receives from ``peer``
+    :ivar peer: rank at the other end of the channel
+    :ivar kind: transport, direction and index of the connection
+    :ivar incoming: whether ``rank`` receives from ``peer``
     """
 
     channel: int
@@ -121,9 +125,13 @@ class ChannelReader:
     def _find_kind(
         self, index: typing.Optional[str], direction: typing.Optional[str], tail: str
     ) -> typing.Optional[ConnectionKind]:
-        """Return the kind of a connection. Return None if NCCL does not write this combination.
+        """Return the kind of a connection. Return None if NCCL does not write this combination of direction and
+        transport: it writes a direction only for a network transport, and lines of P2P and SHM are always written by
+        the sender.
 
-        NCCL writes a direction only for a network transport. The lines of P2P and SHM are written by the sender.
+        :param index: index of the connection as text; None if the line has none
+        :param direction: direction as NCCL writes it; None if the line has none
+        :param tail: text after the word ``via``
         """
         key = index, direction, tail
         if key not in self._kinds:

@@ -63,7 +63,7 @@ def parse(lines: typing.Iterable[str]) -> NcclLog:
 
 
 def is_document(line: str) -> bool:
-    """Return whether a file that begins with this line is a JSON document of nccl-tests instead of a log.
+    """Return whether a file with this first line is a JSON document of nccl-tests. Otherwise it is a log.
 
     :param line: the first line that is not empty
     """
@@ -74,12 +74,14 @@ def parse_files(
     files: typing.Iterable[tuple[str, typing.Iterable[str]]],
     sources: typing.Literal["files", "hosts", ""] = "",
 ) -> NcclLog:
-    """Parse a log that consists of several files. Where several files are logs, each is of one pod, and each process
-    lists the files that have lines of it.
+    """Parse the log of a job that consists of several files. If more than one file is a log, each file is the log of
+    one pod, and each process of the result lists the files that contain its lines.
 
-    :param files: a name, and lines as for ``parse``. The lines of a file are read before the next file is asked for
-    :param sources: the kind of source that is left out where it names more than a pod can: a file, or a host where all
-        ranks are in one file. Empty: sources have no limit
+    :param files: the name and the lines of each file, the lines as for ``parse``. All lines of a file are read before
+        the next file is opened
+    :param sources: ``files`` or ``hosts``: leave out a file, or a host if all ranks write into one file, whose lines
+        name more processes and ranks than one pod can have. Empty for no such limit
+    :param hosts: by the name of a file, the only host whose lines count in it
     :raises ParseError: as ``parse`` does
     """
     reader = _Reader(sources=sources)
@@ -135,11 +137,11 @@ _MOST_ENDPOINTS = 1000
 
 
 class _OtherHost(Exception):
-    """A line is from another host than the host of its file."""
+    """Raised if a line is from another host than the only one whose lines count in its file."""
 
 
 class _Reader:
-    """A parser for the lines of a log in one or several files.
+    """A parser that collects the processes and ranks of a job from the lines of its log, in one or several files.
 
     :ivar host: the only host whose lines count in the current file; None for the lines of all hosts
     """
@@ -255,7 +257,7 @@ class _Reader:
         self._charge_memory_budget(part._budget.kept, "")
 
     def build_log(self) -> NcclLog:
-        """Return the fact that is built from all lines so far."""
+        """Return the processes, ranks and problems from all lines so far, as the fact about the log."""
         self._end_file()
         version = next(iter(self._messages.versions)) if len(self._messages.versions) == 1 else ""
         processes = [
@@ -289,8 +291,11 @@ class _Reader:
         )
 
     def _keep_endpoint(self, text: str) -> None:
-        """Keep what a line says of an endpoint of UCX; of one that is not whole, that it was there. A file counts for
-        its own host only."""
+        """Count a line about an endpoint of UCX. A line from another host than the only one whose lines count in the
+        file is ignored.
+
+        :param line: the parsed line; None if the line is not about an endpoint
+        """
         line = transports.parse_endpoint(text)
         if line is None:
             self._more_endpoints += transports.names_endpoint(text)
@@ -329,7 +334,11 @@ class _Reader:
         return sum(len(process.ranks) + len(process.strays) for process in self._processes.values())
 
     def _leave_out(self, source: str) -> None:
-        """Remove all processes of a source, including the lines that other sources have about them."""
+        """Remove all processes of a file or host that names more than a pod can, including the lines that other files
+        or hosts have about them, and record that it was left out.
+
+        :param source: name of the file or host
+        """
 
         def is_of(process: LogProcess) -> bool:
             if self._sources == "hosts":
@@ -345,11 +354,11 @@ class _Reader:
         self._left_out[source] = NcclLeftOut(source, hosts, self._budget.release(source))
 
     def _charge_memory_budget(self, cost: int, host: str) -> None:
-        """Count the memory of an item that is kept.
+        """Count the memory of an item that is added to the result.
 
         :param cost: bytes of memory
         :param host: host of the process that the item belongs to
-        :raises SourceTooLarge: the source of the item names more than a pod can
+        :raises SourceTooLarge: the file or host that names the item names more than a pod can
         :raises ParseError: the log names more than a log of its length, or any job, can name
         """
         source = None
@@ -375,10 +384,11 @@ class _Reader:
             self._messages.read_message(thread, message)
 
     def _find_thread(self, before: str) -> typing.Optional[LogThread]:
-        """Return the thread that wrote the line. Return None if the text before the message is not a valid line head of
+        """Return the thread that wrote a line. Return None if the text before the message is not a valid line head of
         NCCL.
 
-        :raises _OtherHost: the line is from another host than that of the file
+        :param before: text of the line before the message
+        :raises _OtherHost: the line is from another host than the only one whose lines count in the file
         """
         token = before.rpartition(" [")[0].rpartition(" ")[2]
         thread = self._threads.get(token)
@@ -402,7 +412,8 @@ class _Reader:
     def _parse_head(self, before: str) -> typing.Optional[re.Match[str]]:
         """Match the head of a line. Return None if the text is not a valid line head of NCCL.
 
-        :raises _OtherHost: the line is from another host than that of the file
+        :param before: text of the line before the message
+        :raises _OtherHost: the line is from another host than the only one whose lines count in the file
         """
         head = _HEAD.fullmatch(before)
         if head is not None and self.host is not None and head[1] != self.host:

@@ -29,17 +29,19 @@ _MOST_OF_SOURCE = 64 * MIB
 
 
 class LogTooLarge(Exception):
-    """The log names more than a log of its length can name."""
+    """Raised if a log names more processes, ranks and connections than a log of its length can name."""
 
 
 class SourceTooLarge(Exception):
-    """A file or a host names more than a pod can. The message of the exception is the name of that source."""
+    """Raised if a file or a host names more processes, ranks and connections than a pod can have. The message is the
+    name of that file or host.
+    """
 
 
 class MemoryBudget:
-    """The memory that is used for a log, in total and for each source of lines.
+    """The memory that the parsed contents of a log use, in total and for each source, which is a file or host.
 
-    :ivar characters: characters of the log that were read so far. The limit grows with them
+    :ivar characters: number of characters of the log that were read so far. The limit grows with it
     :ivar kept: bytes of memory in use
     """
 
@@ -51,10 +53,10 @@ class MemoryBudget:
         self._kept_of: dict[str, int] = {}
 
     def keep(self, cost: int, source: typing.Optional[str]) -> None:
-        """Count the memory of an item that is kept.
+        """Count the memory of an item that is kept in the parsed contents.
 
         :param cost: bytes of memory
-        :param source: the file or host whose lines name the item; None if sources have no limit of their own
+        :param source: the file or host whose lines name the item; None if there is no limit for each source
         :raises SourceTooLarge: the source names more than a pod can
         :raises LogTooLarge: the log names more than a log of its length, or any job, can name
         """
@@ -68,6 +70,6 @@ class MemoryBudget:
             raise LogTooLarge
 
     def release(self, source: str) -> str:
-        """Subtract the memory of a source, and return the reason why the source is left out."""
+        """Subtract the memory of a file or host that is left out, and return the reason why it is left out."""
         self.kept -= self._kept_of.pop(source, 0)
         return f"it names more than {_MOST_OF_SOURCE // MIB} MiB of processes, ranks and their connections"

@@ -80,7 +80,8 @@ _LONGEST_NAME = 200
 
 
 class MessageReader:
-    """A parser for the messages of a log, which are read one after the other.
+    """A parser that stores the contents of NCCL's messages in the processes and ranks that wrote them. The messages are
+    read one after the other.
 
     :ivar versions: versions of NCCL, in the order of the log
     """
@@ -135,7 +136,9 @@ class MessageReader:
             self.add_version(version)
 
     def _read_counts(self, thread: LogThread, message: str) -> None:
-        """Read the numbers of channels. Old releases also begin the line of an algorithm choice with a number."""
+        """Read a message that begins with a number: the numbers of channels of a rank or, with old releases, an
+        algorithm choice.
+        """
         counts = _COUNTS.fullmatch(message)
         if counts and max(int(counts[1]), int(counts[2])) <= MOST_CHANNELS:
             self._keep(OF_CHANNEL * int(counts[1]), thread.process.host)
@@ -170,14 +173,16 @@ class MessageReader:
         rank.add_connection(line.kind, line.channel)
 
     def _find_rank(self, thread: LogThread, own: int, peer: int, link: typing.Optional[int], incoming: bool) -> LogRank:
-        """Return the rank that a channel belongs to. The line of a channel does not name the communicator.
+        """Return the rank that wrote the line of a channel. The line does not name the communicator, and one process
+        may have several ranks with the same number.
 
-        The rank is one of this process with this number. If there are several, it is the rank that is being
-        initialized, or else the last rank that does not have this link yet, because a communicator has each link once.
+        If there are several, it is the rank that is being initialized, or else the last rank that does not have this
+        link yet, because a communicator has each link once.
 
-        :param own: number of the rank
-        :param peer: number of the rank at the other end
+        :param own: number of the rank in its communicator
+        :param peer: number of the rank at the other end of the channel
         :param link: channel and peer as one number; None for a connection that has no link
+        :param incoming: whether the rank receives over the channel
         :return: a rank without a communicator if no known rank fits
         """
         process, current = thread.process, thread.current
@@ -239,7 +244,13 @@ class MessageReader:
     def _name_communicator(
         rank: LogRank, parent: typing.Optional[str], count: typing.Optional[str], color: typing.Optional[str]
     ) -> str:
-        """Return a name for a communicator without a commId. The name is the same in all its ranks."""
+        """Return a name for the communicator of a rank if NCCL has not written a commId for it. The name is the same in
+        all ranks of the communicator.
+
+        :param parent: communicator from which it was split; None if it was not split
+        :param count: number of the split; None if the line has none
+        :param color: color of the split
+        """
         above = rank.process.on_gpu.get((rank.gpu, parent or ""))
         if above is not None:
             name = f"{above.name} split {count or ''} color {color}".replace("  ", " ")

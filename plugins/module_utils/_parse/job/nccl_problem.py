@@ -19,7 +19,7 @@ _LONGEST = 1000
 
 
 def classify(text: str) -> Kind:
-    """Return the kind of a problem. Return an empty string if the kind is unknown."""
+    """Return the kind of a problem from its text in the log. Return an empty string if the kind is unknown."""
     return _classify_cut_text(text[:_LONGEST])
 
 

@@ -17,13 +17,14 @@ MOST_FILES = 20
 
 @dataclasses.dataclass
 class LogRank:
-    """A rank of a communicator, or a rank whose communicator is not known yet (``size`` is None).
+    """A rank of a communicator, as far as it is known from the lines so far. If its communicator is not known yet,
+    ``size`` is None.
 
     :ivar links: outgoing connections of collectives, each with channel and peer as one number
-    :ivar sent: the outgoing connections that use the network
-    :ivar received: incoming connections over the network
+    :ivar sent: outgoing connections over the network
+    :ivar received: incoming connections over the network, in the form of ``links``
     :ivar unanswered: channels for which only the peer wrote a line
-    :ivar routes: for each kind of connection a mask of the channels, and the number of connections
+    :ivar routes: for each kind of connection, a mask of the channels and the number of connections
     """
 
     process: LogProcess
@@ -46,7 +47,7 @@ class LogRank:
     routes: dict[ConnectionKind, list[int]] = dataclasses.field(default_factory=dict)
 
     def select_links(self, incoming: bool) -> set[int]:
-        """Return the set of the links of one direction."""
+        """Return ``received`` for incoming connections, and ``links`` for outgoing ones."""
         return self.received if incoming else self.links
 
     def add_connection(self, kind: ConnectionKind, channel: int) -> None:
@@ -58,7 +59,9 @@ class LogRank:
         route[1] += 1
 
     def merge_channels(self, other: LogRank) -> None:
-        """Add the channels of the same rank that were read before its communicator was known."""
+        """Add the channels of ``other``, which holds those lines of the same rank that were read before its
+        communicator was known.
+        """
         self.links |= other.links
         self.sent |= other.sent
         self.received |= other.received
@@ -113,11 +116,11 @@ class LogRank:
 
 @dataclasses.dataclass
 class LogFile:
-    """One of several files of a log.
+    """One of several files that together are a log.
 
     :ivar hosts: hosts that have lines in the file
-    :ivar document: the file is a document of nccl-tests, which has no lines of hosts; None before its first line is
-        read
+    :ivar document: whether the file is a JSON document of nccl-tests, which has no lines of hosts; None before its
+        first line is read
     """
 
     name: str
@@ -127,9 +130,9 @@ class LogFile:
 
 @dataclasses.dataclass
 class LogProcess:
-    """A process of the job.
+    """A process of the job, as far as it is known from the lines so far.
 
-    :ivar choices: None until the process writes an algorithm choice. Most processes write none
+    :ivar choices: algorithm choices; None until the process writes one. Most processes write none
     :ivar mtus: mask of the MTU numbers of the verbs API, from 1 for 256 bytes to 5 for 4096 bytes
     :ivar gid_indexes: mask of the GID indexes
     :ivar ranks: ranks in the order in which their communicators were named. ``by_rank``, ``on_gpu`` and ``of_size``
@@ -171,8 +174,8 @@ class LogProcess:
     def build_process(self, version: str, several: bool) -> NcclProcess:
         """Return the process as it is stored in the fact.
 
-        :param version: version of NCCL, used if the process wrote none
-        :param several: more than one file is a log
+        :param version: version of NCCL that is used if the process has not written its own
+        :param several: whether more than one file is a log; the result then lists the files
         """
         files = (self.files or [])[:MOST_FILES] if several else []
         others = itertools.chain.from_iterable(itertools.islice(file.hosts, MOST_FILES + 1) for file in files)
@@ -224,7 +227,10 @@ class LogThread:
     waiting: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
     def set_value(self, name: str, value: typing.Any) -> None:
-        """Set a field of the current rank, or keep the value for the next one."""
+        """Set a field of the current rank. If there is none, keep the value until the rank of this thread is known.
+
+        :param name: name of the field of LogRank
+        """
         if self.current is not None:
             setattr(self.current, name, value)
         else:

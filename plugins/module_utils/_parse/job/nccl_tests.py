@@ -80,7 +80,9 @@ def parse_text(text: str) -> tuple[NcclTests, ...]:
 
 
 class NcclTestsReader:
-    """A parser that reads a log line by line, so that another parser can read the same lines."""
+    """A parser for the output of nccl-tests that gets a log line by line, so that another parser can read the same
+    lines.
+    """
 
     def __init__(self) -> None:
         self._runs: list[typing.Union[NcclTestsRun, NcclTests]] = []
@@ -94,7 +96,7 @@ class NcclTestsReader:
             yield line
 
     def read(self, line: str) -> None:
-        """Read one line with its end."""
+        """Read one line of the log, including its line end."""
         if len(line) < _SHORTEST:
             return
         place = line.find(" NCCL ", 0, _LONGEST)
@@ -127,8 +129,8 @@ class NcclTestsReader:
             self._run.read_piece(line.split())
 
     def _count_line(self, run: NcclTestsRun) -> bool:
-        """Count a line or piece, and return whether it may be read. Mark the run as incomplete if the limit is
-        exceeded.
+        """Count a line, or a piece of a row, of the current run. Return whether it may be read. If the limit is
+        exceeded, mark the run as incomplete.
         """
         self._read += 1
         run.overrun = run.overrun or self._read > _MOST
@@ -157,10 +159,11 @@ class NcclTestsReader:
 
 
 def _split_before_nccl(text: str, hosts: typing.AbstractSet[str]) -> list[str]:
-    """Return the words of a piece that precedes a line of NCCL. Return an empty list if the end of the piece is
-    ambiguous.
+    """Return the words of a piece of a row that stands on one line with a message of NCCL. Return an empty list if it
+    is not clear where the piece ends and the head of NCCL's message begins.
 
-    :param text: the text before the word NCCL: a piece, and host:pid:thread [gpu]
+    :param text: text before the word NCCL: the piece, followed by host:pid:thread [gpu]
+    :param hosts: names of the hosts of the job
     """
     stamp = _STAMP.search(text)
     if stamp:

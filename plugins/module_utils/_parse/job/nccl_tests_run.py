@@ -2,9 +2,9 @@
 
 """A run of a program of nccl-tests: its parameters, its ranks, and the rows of its table.
 
-The process of rank 0 writes a row in three pieces: size to root, figures out of place, figures in place. A row counts
-if all its pieces were read and agree. The algorithm bandwidth must be the bytes divided by the time, and the bus
-bandwidth at most twice the algorithm bandwidth.
+The process of rank 0 writes a row in three pieces: the columns from size to root, the figures out of place, and the
+figures in place. A row counts if all its pieces were read and are consistent. The algorithm bandwidth must be the bytes
+divided by the time, and the bus bandwidth at most twice the algorithm bandwidth.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ _AVERAGE = re.compile(r"# Avg bus bandwidth {0,20}: (\S{1,20})(?: (?:OK|FAILED))
 
 @dataclasses.dataclass
 class _Columns:
-    """The layout of the columns, from their names.
+    """The layout of the table of a run, which is derived from the names of its columns.
 
     :ivar keys: columns between type and time: redop, root
-    :ivar width: number of words in the figures of one place
-    :ivar places: 2 if a row has figures out of place and in place, otherwise 1
-    :ivar largest_error: the fourth figure is the largest error instead of the number of wrong values
+    :ivar width: number of words in the figures out of place, and in those in place
+    :ivar places: 2 if a row has figures both out of place and in place, otherwise 1
+    :ivar largest_error: whether the fourth figure is the largest error instead of the number of wrong values
     """
 
     keys: tuple[str, ...]
@@ -72,7 +72,11 @@ class _Columns:
 
 @dataclasses.dataclass
 class _Open:
-    """A row whose pieces were not all read yet."""
+    """A row of the table that is not complete yet.
+
+    :ivar keys: values of the columns between type and time, by the name of the column
+    :ivar words: words of the figures that were read so far
+    """
 
     size: int
     count: int
@@ -83,12 +87,12 @@ class _Open:
 
 @dataclasses.dataclass
 class NcclTestsRun:
-    """A run that is being read.
+    """A run of a program of nccl-tests, as far as its lines were read.
 
-    :ivar begun: kinds of opening lines of the run that were read
-    :ivar columns: layout of the columns; None before the line of their names and after the end of the run
-    :ivar titled: the line with the names of the columns was read
-    :ivar overrun: the log has more lines or rows of the run than the limit
+    :ivar begun: kinds of the lines before the table that were read
+    :ivar columns: layout of the table; None before the line with the names of the columns, and after the end of the run
+    :ivar titled: whether the line with the names of the columns was read
+    :ivar overrun: whether the log has more lines or rows of the run than the limit
     """
 
     begun: set[str] = dataclasses.field(default_factory=set)
@@ -114,7 +118,7 @@ class NcclTestsRun:
     torn: int = 0
 
     def set_program(self, program: str) -> None:
-        """Set the collective from the path of the program."""
+        """Set the collective, such as all_reduce, from the path of the program."""
         self.collective = _find_collective(program)
 
     def set_library(self, number: int) -> None:
@@ -122,7 +126,9 @@ class NcclTestsRun:
         self.library = _format_release(number)
 
     def read_comment(self, text: str) -> None:
-        """Read a line that begins like one of nccl-tests."""
+        """Read a line that begins with ``#``: the names of the columns, a rank, the summary, or another line before or
+        after the table.
+        """
         if text.startswith("#       size "):
             self._read_columns(text.split())
         elif text.startswith(("#  Rank ", "#   Rank ")):
@@ -133,7 +139,7 @@ class NcclTestsRun:
             self._read_frame(text)
 
     def _read_frame(self, text: str) -> None:
-        """Read a line before or after the table."""
+        """Read a line before or after the table: the parameters, the versions, the start or the end of the run."""
         parameters, reduced, version = _PARAMETERS.fullmatch(text), _REDUCED.fullmatch(text), _VERSION.fullmatch(text)
         starting, concluded = _STARTING.fullmatch(text), _CONCLUDED.fullmatch(text)
         if parameters:
@@ -239,7 +245,7 @@ class NcclTestsRun:
         )
 
     def add_row(self, row: typing.Optional[NcclTestRow]) -> None:
-        """Add a row if its figures agree. Count any other row as torn."""
+        """Add a row if its figures are consistent. Otherwise only count it as torn."""
         if row is None or not (
             self.cpu_time or all(_is_consistent(row, figure, self.collective) for figure in row.figures)
         ):
@@ -250,7 +256,9 @@ class NcclTestsRun:
             self.overrun = True
 
     def end_row(self) -> None:
-        """Record the open row, if there is one, as unfinished, because its remaining pieces are lost."""
+        """Record the row that is not complete yet, if there is one, as unfinished, because its remaining pieces are
+        lost.
+        """
         if self.open is not None and len(self.unfinished) < MOST_ROWS:
             self.unfinished.append(self.open.size)
         self.open = None
@@ -359,7 +367,8 @@ def _is_consistent(row: NcclTestRow, figure: NcclTestFigure, collective: str) ->
 
 
 def _parse_rows(span: typing.Optional[tuple[int, int, int, bool]]) -> typing.Optional[int]:
-    """Return the number of sizes from the smallest to the largest. Return None if it is unknown.
+    """Return the number of message sizes from the smallest to the largest, which is the number of rows of a complete
+    table. Return None if it is unknown.
 
     :param span: smallest size, largest size, step, and whether the step is a factor
     """

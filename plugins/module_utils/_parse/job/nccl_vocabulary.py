@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The patterns of each kind of problem in the warnings of NCCL, and of PyTorch's use of NCCL.
+"""The patterns by which warnings of NCCL, and of PyTorch about NCCL, are assigned to kinds of problems.
 
 Texts: [src NVIDIA/nccl v2.8.4 to v2.30.7, WARN, and texts of the libraries of 2.31.2 and 2.32.3], [src pytorch
 ProcessGroupNCCL.cpp]. The order matters: the first match wins.

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the NIC map from its text, and read that text from its ConfigMap."""
+"""Parse the NIC map, which lists the interface and the address of each network device of each node, and read its text
+from a ConfigMap.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ KEY = "nic-map"
 
 
 def parse_nic_map(text: str) -> NicMap:
-    """Parse each line of the map. Empty lines and lines that begin with ``#`` are ignored. An invalid line is returned
-    with its number and the reason.
+    """Parse the lines of the NIC map. Empty lines and lines that begin with ``#`` are ignored. The result also lists
+    the invalid lines, each with its number and the reason.
     """
     lines, broken = [], []
     for number, line in enumerate(text.splitlines(), 1):
@@ -54,7 +56,7 @@ def _parse_line(text: str) -> NicLine:
 
 
 def text_of(resource: Resource) -> str:
-    """Return the text of the map in a ConfigMap: the value of the key ``nic-map``, or of the only key.
+    """Return the text of the NIC map in a ConfigMap: the value of the key ``nic-map`` or, without it, of the only key.
 
     :raises ResourceError: the ConfigMap has neither that key nor exactly one key, or the value is not text
     """

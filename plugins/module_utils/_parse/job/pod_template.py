@@ -37,9 +37,9 @@ def parse_template(path: str, template: Resource, count: int, namespace: str, re
     """Parse a pod template.
 
     :param path: path of the template in the job
-    :param count: number of its pods
-    :param namespace: namespace of the job, which is the default namespace of its networks
-    :param replaced: resources that a TrainJob replaced
+    :param count: number of pods that are created from it
+    :param namespace: namespace of the job, in which its networks are if they name none
+    :param replaced: resources of the runtime's template that a TrainJob replaced
     :raises ResourceError: a part of the template has another form
     """
     where = path or "the pod"
@@ -121,6 +121,7 @@ def _parse_container(item: Resource, spec: Resource, path: str, replaced: Proven
 def parse_entries(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
     """Return the list of mappings at ``key``. Return an empty list if the key is missing.
 
+    :param what: name of the parent in messages
     :raises ResourceError: the value is not a list of mappings, or has more than ``MOST_ENTRIES`` items
     """
     found = items_of(mapping_at(parent), key, what)
@@ -143,13 +144,18 @@ def _parse_variable(entry: Resource, path: str) -> Variable:
 
 
 def _parse_literal(text: str) -> typing.Optional[str]:
-    """Return the value of an assignment in a command. Return None if the shell computes the value."""
+    """Return the value that a shell command assigns to a variable. Return None if the shell computes the value, so that
+    it is unknown.
+    """
     return None if "$" in text or "`" in text else text.strip("\"'")
 
 
 def parse_amounts(item: Resource, key: str, path: str) -> dict[str, str]:
-    """Return the requests or the limits of a container, as text by resource name.
+    """Return the amount of each resource that a container requests, or to which it is limited, as text by resource
+    name.
 
+    :param key: ``requests`` or ``limits``
+    :param path: path of the container in the job, for messages
     :raises ResourceError: an amount is not a valid quantity
     """
     found = {str(name): str(value) for name, value in mapping_at(item, "resources", key).items()}

@@ -19,9 +19,9 @@ _HOSTS = 20
 
 
 class ProblemList:
-    """The problems of a log.
+    """The problems in a log. Each problem is listed once, with the number of its lines.
 
-    :ivar untold: number of lines of unknown kinds that were not kept
+    :ivar untold: number of lines with problems of unknown kinds that are not listed, because the list is full
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class ProblemList:
         self._problems: dict[tuple[str, str], NcclProblem] = {}
 
     def list_problems(self) -> tuple[NcclProblem, ...]:
-        """Return the problems, in the order of the log."""
+        """Return the problems, in the order in which they first occur in the log."""
         return tuple(self._problems.values())
 
     def absorb(self, other: ProblemList, lines: int) -> None:
@@ -53,19 +53,20 @@ class ProblemList:
                 self.untold += item.count
 
     def add_text(self, text: str, line: int, host: str = "", place: str = "", own: typing.Sequence[str] = ()) -> None:
-        """Add a problem whose kind is derived from its text.
+        """Add a problem, and determine its kind from its text.
 
         :param line: number of the line in the log
-        :param place: place in the source code of NCCL; empty if the line has none
-        :param own: addresses of the process
+        :param host: host that wrote the line; empty if unknown
+        :param place: position in the source code of NCCL, as the line names it; empty if the line has none
+        :param own: addresses of the process that wrote the line
         """
         self.add(classify(text), text, line, host, place, own)
 
     def add(
         self, kind: str, text: str, line: int, host: str = "", place: str = "", own: typing.Sequence[str] = ()
     ) -> None:
-        """Add a problem of a known or unknown kind, or increase its count if the list already has it. The other
-        parameters are those of ``add_text``.
+        """Add a problem whose kind is determined already, or increase its count if the list has it. The parameters
+        other than ``kind`` are those of ``add_text``.
 
         :param kind: kind of the problem; empty if unknown
         """

@@ -85,7 +85,7 @@ def list_accounts(binding: Resource) -> frozenset[str]:
 
 
 def _has_operator_command(operator: Operator, containers: typing.Iterable[Resource]) -> bool:
-    """Return whether the containers run an operator, judged by their commands. This finds an operator in a cluster that
+    """Return whether the command of a container is that of an operator. This finds the operator even in a cluster that
     renames images and Deployments.
     """
     if operator.name == SRIOV:
@@ -100,8 +100,8 @@ def _has_operator_command(operator: Operator, containers: typing.Iterable[Resour
 
 
 def _identify_origin(operator: Operator, labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
-    """Return how an operator was installed. NVIDIA's network operator installs other operators but not itself, so its
-    own origin is helm or unknown.
+    """Return how an operator was installed, from the labels of its Deployment. The network operator of NVIDIA installs
+    other operators, but not itself, so the origin of the network operator is helm or unknown.
     """
     found = origin_of(labels, namespace)
     if operator.name == NETWORK and found == "nvidia-network-operator":
@@ -198,8 +198,8 @@ def parse_storage_class(resource: Resource, shared: typing.Container[str]) -> St
 
 
 def shared_class(volume: Resource) -> str:
-    """Return the StorageClass of a PersistentVolume that can be written from many nodes. Return an empty string for any
-    other volume.
+    """Return the name of the StorageClass of a PersistentVolume that many nodes can write to (ReadWriteMany). Return an
+    empty string for any other volume.
 
     :raises ResourceError: the object is not a valid PersistentVolume
     """

@@ -148,7 +148,12 @@ def _apply_patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None
 
 
 def _merge_lists(target: dict[str, typing.Any], change: Resource, key: str, what: str, by: str = "name") -> None:
-    """Merge two lists of mappings by the value of one key, as the API server does."""
+    """Merge the list at ``key`` of ``change`` into that of ``target``, as the API server merges lists of mappings: an
+    item replaces the item that has the same value at the key ``by``.
+
+    :param what: name of the object in messages
+    :param by: key that identifies an item
+    """
     new = items_of(change, key, what)
     if new:
         names = {item.get(by) for item in new}

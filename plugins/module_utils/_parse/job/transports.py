@@ -261,10 +261,12 @@ class Problem(typing.NamedTuple):
 
 
 class EndpointLine(typing.NamedTuple):
-    """A line of UCX about one endpoint.
+    """A line of UCX's log about one endpoint, which is a connection to another process.
 
-    :ivar scope: location of the peer; empty if this version of UCX does not print it
-    :ivar lanes: lanes that carry data, each once, sorted
+    :ivar host: host that wrote the line
+    :ivar scope: location of the other process: self, intra-node or inter-node; empty if this version of UCX does not
+        print it
+    :ivar lanes: transport and device of each lane that carries data, each once, sorted
     """
 
     host: str
@@ -273,7 +275,12 @@ class EndpointLine(typing.NamedTuple):
 
 
 class Failed(typing.NamedTuple):
-    """A failed completion, as UCX reports it for HCAs of NVIDIA."""
+    """A failed completion, as UCX reports it for HCAs of NVIDIA.
+
+    :ivar status: status of the work completion
+    :ivar device: RDMA device
+    :ivar link: link layer of the device
+    """
 
     status: int
     device: str
@@ -320,13 +327,15 @@ def names_endpoint(line: str) -> bool:
 
 
 def classify(text: str) -> Kind:
-    """Return the kind of a message. Return an empty string if the kind is unknown."""
+    """Return the kind of a problem from its message. Return an empty string if the kind is unknown."""
     text = text[:_LONGEST]
     return find_kind(_VOCABULARY, text) or ""
 
 
 def parse_failed(text: str) -> typing.Optional[Failed]:
-    """Return the failed completion in a message. Return None if the message has no known syndrome number."""
+    """Return the failed completion in a message. Return None if the message has no syndrome number that stands for a
+    known completion status.
+    """
     found = _SYNDROME.search(text[:_LONGEST])
     status = _STATUS_OF_SYNDROME.get(int(found[3], 16)) if found else None
     if found is None or status is None:

@@ -31,7 +31,7 @@ _EXAMPLE = "a network with its prefix, such as 10.0.0.0/24"
 
 
 class RangeError(ValueError):
-    """An address range that is invalid.
+    """Raised if an address range of the intent is invalid.
 
     :ivar field: key of the ipam mapping that is wrong
     :ivar seen: value of the key
@@ -65,7 +65,7 @@ class Pool:
 
     @property
     def capacity(self) -> int:
-        """Number of addresses for pods."""
+        """Number of addresses that pods can get."""
         return int(self.last) - int(self.first) + 1 - sum(high - low + 1 for low, high in self.excluded)
 
     def on_network(self, address: str) -> bool:
@@ -76,7 +76,9 @@ class Pool:
         return parsed in self.network and parsed not in (self.network.network_address, self.network.broadcast_address)
 
     def spans(self, address: str) -> bool:
-        """Return whether ``address`` is in the range, even if it is excluded."""
+        """Return whether ``address`` is between the first and the last address of the pool. An excluded address is,
+        too.
+        """
         return _is_between(address, self.network, int(self.first), int(self.last))
 
     def excludes(self, address: str) -> bool:
@@ -145,16 +147,17 @@ def parse_range(
 
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """The blocks of a pool of nv-ipam. Each node gets one block.
+    """The blocks of addresses of an nv-ipam pool. Each node gets one block.
 
     :ivar network: network that contains all blocks
     :ivar first: lowest address of the first block, as an integer
     :ivar last: highest address that a block may have, as an integer
-    :ivar size: addresses of a block
-    :ivar edges: number of addresses at the start and at the end of each block that no pod gets
-    :ivar excluded: closed intervals of integers, sorted, not adjacent
-    :ivar gateway: address that no pod gets, as an integer
-    :ivar gateway_index: index of the address in each block that no pod gets
+    :ivar size: number of addresses of a block
+    :ivar edges: number of addresses at the start, and at the end, of each block that no pod gets
+    :ivar excluded: closed intervals of integers that no pod gets, sorted, not adjacent
+    :ivar gateway: address, as an integer, that no pod gets, because it is the gateway of all blocks; None for no such
+        gateway
+    :ivar gateway_index: index of the gateway in each block, an address that no pod gets; None for no such gateway
     """
 
     network: Network
@@ -167,7 +170,9 @@ class Blocks:
     gateway_index: typing.Optional[int] = None
 
     def spans(self, address: str) -> bool:
-        """Return whether ``address`` may be in a block, even if it is excluded."""
+        """Return whether ``address`` is in the range of addresses from which blocks are made, even if it is
+        excluded.
+        """
         return _is_between(address, self.network, self.first, self.last)
 
     def excludes(self, address: str) -> bool:

@@ -40,9 +40,9 @@ MOST_ASKED = 16
 
 
 def node(resource: Resource) -> ClusterNode:
-    """Parse a v1 Node. An extended resource whose amount is invalid is no error. It is kept in ``unread`` for the code
-    that needs this resource. A boot ID or a name of a machine config that is invalid becomes empty. A Node whose object
-    could not be read is not ready.
+    """Parse a v1 Node. An extended resource whose amount is invalid does not raise an error. It is stored in
+    ``unread``, so that only a check that needs the resource reports it. A boot ID or a name of a machine config that is
+    invalid becomes empty. A Node whose object could not be read counts as not ready.
 
     :raises ResourceError: the object is not a valid Node
     """
@@ -105,8 +105,8 @@ def internal_addresses(resource: Resource) -> tuple[HostAddress, ...]:
 
 
 def _machine_config(annotations: Resource) -> str:
-    """Return the name of the machine config that a node runs. Return an empty string if the node has none, or while it
-    changes to another one. [machine-config-operator pkg/controller/common/layered_node_state.go IsNodeDone]
+    """Return the name of the machine config with which a node runs. Return an empty string if the node has none, or is
+    changing to another one. [machine-config-operator pkg/controller/common/layered_node_state.go IsNodeDone]
     """
     has, wanted, state = (
         annotations.get(f"machineconfiguration.openshift.io/{name}")
@@ -170,7 +170,8 @@ def pod(resource: Resource) -> ClusterPod:
 
 
 def unread_pod(resource: Resource) -> ClusterPod:
-    """Parse the metadata of a pod whose object is too large to read. The metadata does not contain the node of the pod.
+    """Return the pod from its metadata only, because the whole object is too large to read. The metadata does not
+    contain the node of the pod.
 
     :raises ResourceError: the pod has no valid name, namespace or uid
     """
@@ -291,8 +292,8 @@ class Status:
 
 
 def status(channel: str) -> Status:
-    """Parse the error channel of exec. If the text is not a JSON mapping, use it as the message. This function never
-    raises an error.
+    """Parse the text of the error channel of exec into a Status. If the text is not a JSON mapping, it becomes the
+    message of the Status. This function never raises an error.
     """
     try:
         found = decode_json(channel, "error channel", most_bytes=MIB, unique=False)
@@ -306,5 +307,7 @@ def status(channel: str) -> Status:
 
 
 def status_message(channel: str) -> str:
-    """Return the message of a v1 Status. Return the text itself if it has no message."""
+    """Return the message of the v1 Status on the error channel of exec. If the Status has no message, return the whole
+    text of the channel.
+    """
     return status(channel).message or channel.strip()

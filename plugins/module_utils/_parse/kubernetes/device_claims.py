@@ -46,9 +46,8 @@ _DRIVER = re.compile(r"""\bdevice\.driver\s{0,9}==\s{0,9}(["'])([a-z0-9.-]{1,253
 
 
 def read_pod_claims(spec: Resource, what: str) -> tuple[PodClaim, ...]:
-    """Return the device claims of a pod.
+    """Return the device claims in the spec of a pod.
 
-    :param spec: spec of the pod
     :param what: name of the pod in messages
     :raises ResourceError: the claims have another form
     """
@@ -67,7 +66,7 @@ def read_pod_claims(spec: Resource, what: str) -> tuple[PodClaim, ...]:
 
 
 def read_taken_claims(container: Resource, what: str) -> tuple[TakenClaim, ...]:
-    """Return the claims of its pod that a container uses.
+    """Return the device claims that a container uses, out of those of its pod.
 
     :param what: name of the container in messages
     :raises ResourceError: the claims have another form
@@ -102,7 +101,7 @@ def read_claim(resource: Resource) -> DeviceClaim:
 
 
 def read_compute_domain(resource: Resource) -> DeviceClaim:
-    """Return the ResourceClaimTemplate that a ComputeDomain creates for pods that share memory over NVLink between
+    """Return the ResourceClaimTemplate that a ComputeDomain creates. Pods use it to share memory over NVLink between
     machines.
 
     :raises ResourceError: the object has another form
@@ -145,7 +144,11 @@ def read_slice(resource: Resource) -> DeviceSlice:
 
 
 def _parse_slice_device(device: Resource, driver: str, what: str) -> SliceDevice:
-    """Parse a device. In v1beta1 its attributes and taints are below ``basic``."""
+    """Parse one device of a ResourceSlice. In v1beta1 its attributes and taints are below ``basic``.
+
+    :param driver: driver of the slice
+    :param what: name of the slice in messages
+    """
     basic = mapping_at(device, "basic") or device
     attributes = mapping_at(basic, "attributes")
     if len(attributes) > _MOST:
@@ -157,8 +160,10 @@ def _parse_slice_device(device: Resource, driver: str, what: str) -> SliceDevice
 
 
 def _attribute_name(name: typing.Any, driver: str, what: str) -> str:
-    """Return the name of an attribute with its domain. If the slice has no domain for it, the domain is the name of the
+    """Return the name of a device attribute with its domain. If the name has no domain, the domain is the name of the
     driver.
+
+    :param what: name of the device in messages
     """
     if not isinstance(name, str) or not _ATTRIBUTE.fullmatch(name):
         raise ResourceError(f"{what}: an attribute of a device has no name as the API server takes it")
@@ -166,8 +171,8 @@ def _attribute_name(name: typing.Any, driver: str, what: str) -> str:
 
 
 def _attribute_value(item: typing.Any) -> typing.Union[str, int, bool, None]:
-    """Return the value of an attribute as text, number or boolean. Return None for a value of another type or a text
-    that is too long.
+    """Return the value of a device attribute as text, number or boolean. Return None for a value of another type, and
+    for a text that is too long.
     """
     found = (
         next((item[key] for key in ("string", "int", "bool") if key in item), None) if isinstance(item, dict) else None
@@ -192,8 +197,10 @@ def read_class(resource: Resource) -> DeviceClass:
 
 
 def _read_selectors(parent: Resource, what: str) -> tuple[str, ...]:
-    """Return the expressions of selectors. A selector of another kind than CEL becomes an empty expression, which
-    cannot be evaluated.
+    """Return the CEL expressions of the device selectors of ``parent``. A selector of another kind becomes an empty
+    expression, which cannot be evaluated.
+
+    :param what: name of the parent in messages
     """
     found = []
     for item in _list_bounded_entries(parent, "selectors", what):
@@ -207,8 +214,10 @@ def _read_selectors(parent: Resource, what: str) -> tuple[str, ...]:
 
 
 def _parse_device_request(request: Resource, what: str) -> DeviceRequest:
-    """Parse a request with its classes. They are below ``exactly`` or ``firstAvailable`` in v1, and in the request
-    itself in v1beta1.
+    """Parse a device request with its device classes. They are below ``exactly`` or ``firstAvailable`` in v1, and in
+    the request itself in v1beta1.
+
+    :param what: name of the request in messages
     """
     ways = [
         *_list_bounded_entries(request, "firstAvailable", what),

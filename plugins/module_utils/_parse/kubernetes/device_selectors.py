@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse device selectors in CEL, as far as they can be evaluated without a CEL engine: comparisons of attributes and of
-the driver with literals, joined by and, or and not.
+"""Parse device selectors in CEL, as far as they can be evaluated without a CEL engine: comparisons of device attributes
+and of the driver with literals, joined by and, or and not.
 
-[k8s.io/dynamic-resource-allocation v0.36 cel; cel-spec langdef] Other parts of an expression, such as quantities,
-versions, regular expressions and macros, have an unknown value.
+Other parts of an expression, such as quantities, versions, regular expressions and macros, have an unknown value.
+[k8s.io/dynamic-resource-allocation v0.36 cel; cel-spec langdef]
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Literal = typing.Union[str, int, bool]
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of an expression.
+    """A node of the syntax tree of a device selector.
 
     :ivar kind: literal, driver, attribute (``value`` is its domain and name), attributes (``value`` is their domain),
-        list, the sign of an operator, has or another function, or unknown
+        list, the sign of an operator, the name of a function such as has, or unknown
     :ivar parts: operands of an operator, arguments of a function, or items of a list
     """
 
@@ -79,7 +79,9 @@ class _Parser:
         return found
 
     def _take_sign(self, *signs: str) -> str:
-        """Consume the next token if it is one of the signs, and return it. Otherwise return an empty string."""
+        """Consume the next token and return it, if it is one of the given signs. Otherwise consume nothing and return
+        an empty string.
+        """
         if self._at < len(self._tokens) and self._tokens[self._at][0] == "sign" and self._tokens[self._at][1] in signs:
             self._at += 1
             return self._tokens[self._at - 1][1]
@@ -135,7 +137,9 @@ class _Parser:
         return Part("literal", -int(found.value or 0)) if known else _UNKNOWN
 
     def _parse_member(self) -> Part:
-        """Parse a value and the members, indices and function calls that follow it."""
+        """Parse a value, and the members, indices and function calls that follow it, such as
+        ``device.attributes["dra.net"].rdma``.
+        """
         name, found = self._parse_primary()
         while True:
             if self._take_sign("."):
@@ -159,7 +163,11 @@ class _Parser:
                 return found
 
     def _resolve_member(self, name: str, found: Part, part: str) -> tuple[str, Part]:
-        """Return the member ``part`` of a value, in the form that ``_parse_primary`` returns."""
+        """Return the member ``part`` of a value, as a pair of name and node in the form that ``_value`` returns.
+
+        :param name: name of the value, such as ``device``; empty if it is not the beginning of a known name
+        :param found: node of the value
+        """
         if name == "device" and part == "driver":
             return "", Part("driver")
         if name == "device":
@@ -177,8 +185,8 @@ class _Parser:
         return Part(name, parts=(of,)) if name == "lowerAscii" and not arguments else _UNKNOWN
 
     def _parse_primary(self) -> tuple[str, Part]:
-        """Return a name and a part. The name is empty unless it may be the beginning of a known name, such as
-        ``device``.
+        """Parse a value without the members that follow it. Return its name and its node of the syntax tree. The name
+        is empty unless it may be the beginning of a known name, such as ``device``.
         """
         if self._take_sign("("):
             found = self._parse_disjunction()

@@ -13,7 +13,7 @@ PODS: tuple[tuple[str, str], ...] = (("kube-system", "component=etcd"), ("opensh
 
 
 def member(resource: Resource) -> EtcdMember:
-    """Parse a pod of etcd.
+    """Parse a static pod of etcd into the etcd member that runs in it: its node, and whether it is ready.
 
     :raises ResourceError: the object is not a valid Pod
     """

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the foreign objects of a namespace: objects that were not created by linerate.rdma, do not exist in every
-namespace, and were not created by controllers of the API server.
+"""Find the foreign objects of a namespace, which would be lost if linerate.rdma deleted the namespace. These are
+objects that linerate.rdma did not create, that do not exist in every namespace, and that controllers of the API server
+did not create.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class ApiResource:
     """A resource of the API, such as ``persistentvolumeclaims``.
 
     :ivar base: path of its API, such as ``/apis/apps/v1``
-    :ivar listable: it is namespaced, can be listed, and holds data of its own
+    :ivar listable: whether it is namespaced, can be listed, and holds data of its own
     """
 
     base: str
@@ -120,12 +121,11 @@ def resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
 
 
 class _Other(typing.NamedTuple):
-    """An object that linerate.rdma did not create. Only these fields are kept, because its creator controls the size of
-    the object.
+    """An object that linerate.rdma did not create, reduced to these fields, because its creator controls its size.
 
-    :ivar owners: uids of the owners
-    :ivar passes: the object is being deleted, has an owner, or is an Endpoints object, so that it can disappear without
-        a user
+    :ivar owners: uids of its owners
+    :ivar passes: whether it can disappear without an action of a user: it is being deleted, has an owner, or is an
+        Endpoints object
     """
 
     kind: str
@@ -135,16 +135,18 @@ class _Other(typing.NamedTuple):
 
 
 def _list_owner_uids(references: typing.Sequence[Resource]) -> frozenset[str]:
-    """Return the uids of the owners. Owners beyond the number that a controller writes are ignored, so that such an
-    object counts as foreign.
+    """Return the uids of the owners of an object. Owners beyond the number that a controller writes are ignored, so
+    that an object with a forged list of owners counts as foreign.
+
+    :param references: ownerReferences of the object
     """
     uids = (str(owner.get("uid") or "") for owner in references[:_MOST_OWNERS])
     return frozenset(uid for uid in uids if len(uid) <= _MOST_OF_UID)
 
 
 def judge(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObjects:
-    """Return the foreign objects among the objects of a namespace. An object whose owner is in the namespace is left
-    out, because its owner is listed. Mirror pods are left out, because their containers keep running without them.
+    """Return the foreign objects of a namespace. An object whose owner is in the namespace is left out, because its
+    owner counts. Mirror pods are left out, because their containers keep running without them.
 
     :param objects: all objects of the namespace, each with its kind and a mapping that has its metadata
     :raises ResourceError: an object has no name
@@ -204,8 +206,8 @@ def is_mirror_pod(kind: str, item: Resource) -> bool:
 
 
 def is_made_pod(item: Resource) -> bool:
-    """Return whether a Pod was created by a client of the API server and is not a mirror pod. The metadata of the Pod
-    is sufficient.
+    """Return whether a Pod was created by a client of the API server, and so is not a mirror pod. Only the metadata of
+    the Pod is read.
 
     :raises ResourceError: the object has another form
     """

@@ -19,7 +19,7 @@ PAUSE_REQUEST = "linerate.rdma: its nodes are being reset"
 
 
 def machine(resource: Resource) -> Machine:
-    """Parse a Machine.
+    """Parse a Machine, the object that represents the machine of a node.
 
     :raises ResourceError: the object is not a valid Machine
     """
@@ -33,8 +33,9 @@ def machine(resource: Resource) -> Machine:
 
 
 def machine_health_check(resource: Resource, kind: str) -> HealthCheck:
-    """Parse a MachineHealthCheck. Its nodes are not known yet.
+    """Parse a MachineHealthCheck. The nodes that it watches are not set yet.
 
+    :param kind: kind of the object, which differs between OpenShift and Cluster API
     :raises ResourceError: the object is not a valid MachineHealthCheck
     """
     name, annotations = name_of(resource), mapping_at(resource, "metadata", "annotations")
@@ -46,7 +47,7 @@ def machine_health_check(resource: Resource, kind: str) -> HealthCheck:
 
 
 def node_health_check(resource: Resource) -> HealthCheck:
-    """Parse a NodeHealthCheck. Its nodes are not known yet.
+    """Parse a NodeHealthCheck. The nodes that it watches are not set yet.
 
     :raises ResourceError: the object is not a valid NodeHealthCheck
     """

@@ -54,8 +54,8 @@ def reference(text: str) -> ImageReference:
 
 
 def mirror_rules(resource: Resource) -> tuple[MirrorRule, ...]:
-    """Return the rules of an ImageDigestMirrorSet or ImageTagMirrorSet (config.openshift.io/v1), or an
-    ImageContentSourcePolicy (operator.openshift.io/v1alpha1).
+    """Return the mirror rules of an ImageDigestMirrorSet or ImageTagMirrorSet (config.openshift.io/v1), or an
+    ImageContentSourcePolicy (operator.openshift.io/v1alpha1). A rule names a source and its mirrors.
 
     :raises ResourceError: the object is of another kind or form, or a rule has no source
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the parts of a v1 Node that an inventory needs: its name, its addresses, and the groups from its labels, its
-annotations and its kubelet.
+"""Parse the parts of a v1 Node that an Ansible inventory needs: the name, the addresses, and the groups, which come
+from the labels, the annotations and the report of the kubelet.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _VERSION = re.compile(r"(?<![\s(])[\s(]+v?\d.*")
 
 
 def inventory(resources: typing.Iterable[Resource]) -> Inventory:
-    """Return the nodes. An object that is not a valid Node is left out, and its error is returned. This function never
-    raises a ResourceError.
+    """Return the nodes for the inventory. An object that is not a valid Node is left out, and its error is part of the
+    result. This function never raises a ResourceError.
     """
     nodes, refused = [], []
     for resource in resources:
@@ -58,11 +58,11 @@ def inventory(resources: typing.Iterable[Resource]) -> Inventory:
 
 
 def inventory_node(resource: Resource) -> InventoryNode:
-    """Parse a Node. The kubelet writes the addresses, the labels and the name of the operating system. An invalid one
-    is left out and reported in ``error``.
+    """Parse a Node. The kubelet writes the addresses, the labels and the name of the operating system. If one of them
+    is invalid, it is left out and reported in ``error``.
 
-    :raises ResourceError: the object is not a valid Node, its name is invalid, or Ansible uses its name for the
-        controller, so that tasks of the controller would run on the node
+    :raises ResourceError: the object is not a valid Node, or its name is invalid or one that Ansible uses for the
+        controller, so that tasks for the controller would run on the node
     """
     name = text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name")
     if name in _CONTROLLER:
@@ -101,7 +101,9 @@ def _list_node_addresses(resource: Resource) -> tuple[str, ...]:
 
 
 def _collect_group_values(resource: Resource, labels: typing.Mapping[str, str]) -> dict[str, str]:
-    """Return the values that the node reports, by kind of group. A missing value is empty."""
+    """Return the values from which the inventory groups of a node are made, by kind of group. A value that the node
+    does not report is empty.
+    """
     found = {group: next((labels[key] for key in keys if labels.get(key)), "") for group, keys in _LABELS.items()}
     # of one that was not read, its address says so
     kubelet = {} if why_not_read(resource) else mapping_at(resource, "status", "nodeInfo")

@@ -40,8 +40,9 @@ MOST_NETWORKS = 64
 
 
 def _parse_network(value: typing.Any, what: str) -> str:
-    """Return the network of a network or address in CIDR form.
+    """Parse a network or an address in CIDR form, and return its network.
 
+    :param what: name of the value in messages
     :raises ResourceError: the value is neither
     """
     return text_of(NETWORK_OF, value, what)
@@ -55,8 +56,8 @@ def _parse_networks(values: typing.Any, what: str) -> tuple[str, ...]:
 
 def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
     """Return the addresses of a v1 Node, and the networks from which it gives addresses to pods. The kubelet can write
-    any text as an address. An invalid one is left out here, and ``unread_node`` reports it. The result is empty for a
-    Node that was not read.
+    any text as an address. An invalid address is left out here, and ``unread_node`` reports it. The result is empty for
+    a Node whose object could not be read.
 
     :raises ResourceError: the object is not a valid Node, or its podCIDRs are invalid
     """
@@ -75,7 +76,8 @@ def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
 
 
 def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
-    """Return the v1 Node with the reason if it was not read or has an invalid address. Otherwise return None.
+    """Return the name of a v1 Node and the reason why its addresses are not all known: its object could not be read, or
+    an address is invalid. Return None if all its addresses are known.
 
     :raises ResourceError: the object is not a valid Node
     """
@@ -90,9 +92,9 @@ def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
 
 
 def unread_pod(pod: Resource, why: str) -> typing.Optional[UnreadNode]:
-    """Return the node of a v1 Pod whose addresses are invalid. Return None if the Pod has no node.
+    """Return the node of a v1 Pod whose addresses are invalid, with the reason ``why``. Return None if the Pod is not
+    assigned to a node.
 
-    :param why: reason why the addresses are invalid
     :raises ResourceError: the object is not a valid Pod
     """
     node = known(SUBDOMAIN, mapping_at(pod, "spec").get("nodeName"))

@@ -18,10 +18,10 @@ RUN, HOST, PROCESS, DOING = (f"linerate.rdma/{name}" for name in ("run", "host",
 
 
 def lease(resource: Resource) -> Lease:
-    """Parse a Lease from any writer. A field that is invalid gets its default. Only a Lease with an empty
-    spec.holderIdentity is free.
+    """Parse the Lease of the run that changes the cluster, whichever client wrote it. An invalid field gets its
+    default. The Lease is free only if spec.holderIdentity is empty.
 
-    A holder without the annotations of linerate.rdma has the name in spec.holderIdentity.
+    If the annotations of linerate.rdma are missing, the name of the holder is that in spec.holderIdentity.
 
     :raises ResourceError: the object has another form
     """

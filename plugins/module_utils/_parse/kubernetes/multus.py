@@ -101,7 +101,7 @@ def own_interface(pod: Resource) -> tuple[Interface, HostAddress, None]:
 
 
 def training_pods(pods: typing.Iterable[Resource]) -> list[TrainingPod]:
-    """Return the pods of a job that run or have run on a node.
+    """Return the pods of a job that are assigned to a node.
 
     Mirror pods are left out, because a kubelet can create them in any namespace. A pod that failed or is being deleted
     is left out if its controller has replaced it, as a Job does.
@@ -127,12 +127,12 @@ def _has_ended(pod: Resource) -> bool:
 
 
 def _job_of(pod: Resource) -> LabelValue:
-    """Return the job of a pod: the job name with which its operator labels all pods of the job, or else the uid of its
-    controller. Return an empty string if the pod has no controller.
+    """Return the job of a pod: the job name with which the operator labels all pods of a job, or else the uid of the
+    pod's controller. Return an empty string if the pod has no controller.
 
-    The creator of a pod writes the controller reference. This is safe to use, because the controller manages all pods
-    that reference it. It deletes one of two pods with the same index, and releases a pod that its selector does not
-    match.
+    The creator of a pod writes the controller reference. It can be trusted nevertheless, because the controller manages
+    all pods that reference it. It deletes one of two pods with the same index, and releases a pod that its selector
+    does not match.
     """
     if not any(controller(pod)):
         return ""

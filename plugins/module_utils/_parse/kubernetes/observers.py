@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the observers from the API server: their namespace, DaemonSet and pods, and the events about them."""
+"""Parse the API objects of the observers, the pods that read facts on nodes: their namespace, DaemonSet and pods, and
+the events about them.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,9 @@ MOST_MESSAGE = 4096
 
 
 def owned_namespace(resource: Resource, label: str = LABEL) -> tuple[typing.Literal["own", "prepared", "foreign"], str]:
-    """Return the owner of a v1 Namespace and the id of the run that created it. The owner is ``own`` for linerate.rdma,
-    ``prepared`` for a Namespace that an administrator prepared for it, or ``foreign``. The id is empty unless the owner
-    is ``own``.
+    """Return the owner of a v1 Namespace, and the id of the run that created it. The owner is ``own`` if linerate.rdma
+    created the Namespace, ``prepared`` if an administrator created it for linerate.rdma, otherwise ``foreign``. The id
+    is empty unless the owner is ``own``.
 
     :param label: name of the label that marks the owner
     :raises ResourceError: the object is not a valid Namespace
@@ -59,8 +61,8 @@ def owned_namespace(resource: Resource, label: str = LABEL) -> tuple[typing.Lite
 
 
 def explain_remaining_namespace(resource: Resource) -> str:
-    """Return the reason why a Namespace that is being deleted still exists: the messages of its true conditions. Return
-    an empty string if there are none.
+    """Return the reason why a Namespace that is being deleted still exists: the messages of the conditions of its
+    status that are true. Return an empty string if there are none.
     """
     conditions = items_of(mapping_at(resource, "status"), "conditions", "Namespace")
     return excerpt_of(

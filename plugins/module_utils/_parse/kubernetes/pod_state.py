@@ -14,10 +14,12 @@ from .resource import Resource, excerpt_of, items_of, mapping_at
 
 @dataclasses.dataclass(frozen=True)
 class PodState:
-    """The state of a pod on its way to Ready.
+    """The progress of a pod on its way to Ready.
 
-    :ivar suspect: ``unschedulable``, ``image`` or ``container`` for a state that may resolve itself but must not last;
-        otherwise empty
+    :ivar phase: ready, waiting or failed
+    :ivar detail: description of the state, with the cause that the kubelet or the scheduler reports
+    :ivar suspect: ``unschedulable``, ``image`` or ``container`` if the pod waits for a cause that may resolve itself,
+        but that is a failure if it lasts; otherwise empty
     """
 
     phase: typing.Literal["ready", "waiting", "failed"]

@@ -54,8 +54,10 @@ def explain(text: str) -> typing.Optional[RefusalCause]:
 
 
 def unknown_fields(warnings: typing.Iterable[str]) -> tuple[str, ...]:
-    """Return the fields that the API server dropped from an object because its definition does not have them. The
-    stored object differs from the requested one.
+    """Return the fields that the API server dropped from an object because the CustomResourceDefinition of the cluster
+    does not have them. The stored object then differs from the requested one.
+
+    :param warnings: warnings in the response of the API server
     """
     return tuple(name for warning in warnings for name in _UNKNOWN.findall(warning))
 

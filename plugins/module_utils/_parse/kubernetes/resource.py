@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the parts that all Kubernetes objects share, as the API server sends them.
+"""Read the parts that all Kubernetes objects have, as the API server sends them.
 
-An object of another form raises an error and never becomes an empty fact. Data that the API server did not send must
-not be read as good news.
+If a part does not have the expected form, an error is raised: an unreadable object must never look like an object
+without that part.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ NOT_READ = "linerate.rdma/not-read"
 
 
 class ResourceError(RdmaError):
-    """An object without the parts that its kind requires. The short message names the object, the place and the
-    expected value, and contains no control characters.
+    """Raised if an object lacks a part that its kind requires, or a part has another form. The short message names the
+    object, the part and the expected value, and contains no control characters.
     """
 
     def __init__(self, seen: str, remedy: str = "") -> None:
@@ -57,9 +57,10 @@ def why_not_read(resource: typing.Any) -> str:
 
 
 def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
-    """Return the mapping at ``path``. Return an empty mapping if it is missing.
+    """Return the mapping at ``path``, a sequence of keys. Return an empty mapping if it is missing.
 
-    :raises ResourceError: the value or a value on the path is not a mapping, or the object was not read
+    :raises ResourceError: the value or a value on the path is not a mapping, or only the metadata of the object was
+        read
     """
     if path and path[0] != "metadata" and why_not_read(resource):
         raise ResourceError(f"{title_of(resource)}: {why_not_read(resource)}")
@@ -76,6 +77,7 @@ def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
 def items_of(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
     """Return the list of mappings at ``key``. Return an empty list if it is missing.
 
+    :param what: name of the parent in messages
     :raises ResourceError: the value is not a list of mappings
     """
     value = parent.get(key) or []
@@ -85,8 +87,9 @@ def items_of(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any
 
 
 def texts_of(parent: Resource, key: str, what: str) -> tuple[str, ...]:
-    """Return the list at ``key`` as texts. Return an empty tuple if it is missing.
+    """Return the items of the list at ``key`` as texts. Return an empty tuple if the list is missing.
 
+    :param what: name of the parent in messages
     :raises ResourceError: the value is not a list
     """
     value = parent.get(key) or []
@@ -133,8 +136,9 @@ def full_name_of(resource: Resource) -> str:
 
 
 def json_of(text: typing.Any, what: str) -> typing.Any:
-    """Decode the JSON in a text of an object. Any user may have written the text.
+    """Decode JSON that is stored as text in an object. Any user may have written the text.
 
+    :param what: name of the text in messages
     :raises ResourceError: the text is not valid JSON
     """
     try:
@@ -144,7 +148,7 @@ def json_of(text: typing.Any, what: str) -> typing.Any:
 
 
 def refusal(what: str, value: typing.Any, form: Form) -> str:
-    """Return an error message for a text that does not fit its form.
+    """Return an error message for a value that does not have the required form.
 
     :param what: name of the value in the message
     """
@@ -152,10 +156,11 @@ def refusal(what: str, value: typing.Any, form: Form) -> str:
 
 
 def text_of(form: Form, value: typing.Any, what: str) -> str:
-    """Return a text of an object, validated and normalized by its form.
+    """Return a value of an object as text, if it has the required form, in the normalized spelling of that form.
 
+    :param form: the required form, such as that of a DNS label
     :param what: name of the value in messages
-    :raises ResourceError: the value does not fit the form
+    :raises ResourceError: the value does not have the form
     """
     found = form.parse(value)
     if found is None:
@@ -164,19 +169,19 @@ def text_of(form: Form, value: typing.Any, what: str) -> str:
 
 
 def text_at(form: Form, parent: Resource, key: str, what: str) -> str:
-    """Return the text at ``key``, validated and normalized by its form. Return an empty string if it is missing or
-    empty.
+    """Return the text at ``key``, if it has the required form, in the normalized spelling of that form. Return an empty
+    string if it is missing or empty.
 
     :param what: name of the parent in messages
-    :raises ResourceError: the value does not fit the form
+    :raises ResourceError: the value does not have the form
     """
     value = parent.get(key)
     return "" if value is None or value == "" else text_of(form, value, f"{what}: {key}")
 
 
 def excerpt_of(value: typing.Any) -> str:
-    """Return a message shortened to MOST_EXCERPT characters. A kubelet, a daemon on a node or a runtime may write a
-    message as long as the object, and a wait repeats it.
+    """Return a message shortened to MOST_EXCERPT characters. A kubelet, a daemon on a node or a container runtime may
+    write a message as long as an object, and a run that waits repeats it.
     """
     return both_ends(str(value or ""), MOST_EXCERPT)
 
@@ -187,9 +192,9 @@ def labels_of(resource: Resource) -> dict[str, str]:
 
 
 def known(form: Form, value: typing.Any) -> str:
-    """Return a text, validated and normalized by its form. Return an empty string if it is missing or does not fit the
-    form. Use this for values that a node reports, where an invalid value must not stop the processing of the other
-    nodes.
+    """Return a text in the normalized spelling of its form. Return an empty string if the text is missing or does not
+    have the form. Use this for values that a node reports, where an invalid value must not stop the processing of the
+    other nodes.
     """
     return form.parse(value) or ""
 
@@ -200,8 +205,9 @@ _MOST = 2**63 - 1
 
 
 def number_of(value: typing.Any, what: str) -> int:
-    """Parse a whole number of 64 bits.
+    """Parse a whole number of at most 64 bits.
 
+    :param what: name of the value in messages
     :raises ResourceError: the value is not such a number
     """
     found: typing.Any = value

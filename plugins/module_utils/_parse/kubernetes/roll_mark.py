@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the mark that a roll leaves on a node, in an annotation of linerate.rdma."""
+"""Read the mark on a node: an annotation of linerate.rdma in which a roll, which resets nodes one after the other,
+notes its progress with the node.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Determine who has rights in a namespace by its RoleBindings, which of its objects can act for their creator, and
-which rights linerate.rdma would add.
+"""Determine which subjects have rights in a namespace by its RoleBindings, which of its objects can act for their
+creator, and which rights linerate.rdma would add.
 
 Labels and annotations of a namespace and of its objects prove nothing, because the creator of a namespace chooses them.
 Those of a ClusterRoleBinding are proof, because only a user with rights in the whole cluster can write one.
@@ -148,8 +148,9 @@ def asks_for_more(subscription: Resource, packages: typing.Container[str]) -> bo
 
 
 def is_record(resource: Resource, release: str) -> bool:
-    """Return whether an object is Helm's record of a revision of a release, by the labels that Helm searches for.
+    """Return whether an object stores a revision of a Helm release, by the labels by which Helm finds such objects.
 
+    :param release: name of the release
     :raises ResourceError: the object has another form
     """
     labels = labels_of(resource)
@@ -158,10 +159,10 @@ def is_record(resource: Resource, release: str) -> bool:
 
 def can_act_for_creator(kind: str, resource: Resource) -> bool:
     """Return whether an object of a namespace can act for its creator: it runs pods, is a ServiceAccount or its token,
-    belongs to a Helm release, or is the record of one.
+    belongs to a Helm release, or stores a revision of one.
 
-    Objects that exist in each namespace and objects that only hold data or limits do not count. Mirror pods do not
-    count either, because otherwise a single kubelet could block operators.
+    Objects that exist in each namespace, and objects that only hold data or limits, do not count. Mirror pods do not
+    count either, because otherwise a single kubelet could block the installation of operators.
 
     :param resource: the object, of which only the metadata is read
     :raises ResourceError: the object has another form
@@ -188,8 +189,8 @@ def _is_inside(subject: Resource, namespace: str) -> bool:
 
 
 def describe_missing_part(found: typing.Optional[Resource], wanted: Resource, owned: str) -> str:
-    """Return a description of the first part of ``wanted`` that the existing object lacks. Return an empty string if it
-    has all parts.
+    """Return a description of the first part of ``wanted`` that the existing object lacks, and that linerate.rdma would
+    add. Return an empty string if the existing object has all parts.
 
     :param found: the existing object; None if it does not exist
     :param wanted: a Namespace, Role or RoleBinding that linerate.rdma would apply

@@ -21,7 +21,7 @@ _VERSIONS = ("fw.version", "fw", "fw.mgmt")
 
 
 class Info(typing.NamedTuple):
-    """The PSID and the firmware versions of a function. A value is None if the driver does not report it."""
+    """The PSID and the firmware versions of a PCI function. A value is None if the driver does not report it."""
 
     psid: typing.Optional[str]
     running: typing.Optional[str]

@@ -40,8 +40,8 @@ _SPEEDS = {bit: speed for speed, bits in _MODES.items() for bit in bits}
 
 
 class LinkModes(typing.NamedTuple):
-    """The speeds, in Gb/s, of the fastest mode that the port supports and of the fastest mode that its partner offers.
-    A value is None if there is no mode or no known one.
+    """The speed in Gb/s of the fastest link mode that a port supports, and of the fastest that its link partner offers.
+    A speed is None if there is no link mode, or only unknown ones.
     """
 
     supported: typing.Optional[float]
@@ -49,8 +49,9 @@ class LinkModes(typing.NamedTuple):
 
 
 def parse(answer: bytes) -> LinkModes:
-    """Parse the response to the second request, in which the number of words is valid. This function never raises an
-    error. Both speeds are None if the response is too short.
+    """Parse the response of the kernel to ETHTOOL_GLINKSETTINGS. It must be the response to the second request, because
+    only in that the number of words is valid. This function never raises an error. Both speeds are None if the response
+    is too short.
     """
     words = struct.unpack_from("b", answer, WORDS)[0] if len(answer) > WORDS else 0
     size = 4 * words

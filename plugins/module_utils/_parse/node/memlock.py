@@ -35,7 +35,7 @@ _REGISTERED = (
 
 
 class MemlockError(RdmaError):
-    """Text that does not have the form of the pod's output."""
+    """Raised if a text is not the output of the pod that tests locked memory."""
 
     def __init__(self, seen: str) -> None:
         super().__init__(plain(seen, 2 * _LONGEST))
@@ -91,5 +91,9 @@ def _parse_number(text: str, key: str, known: Range = BYTES, unit: int = 1) -> i
 
 
 def _parse_memlock_limit(text: str, key: str) -> int:
-    """Return the limit in bytes, or -1 for unlimited. ``ulimit -l`` prints KiB."""
+    """Return the limit of locked memory in bytes, or -1 for unlimited. ``ulimit -l`` prints it in KiB.
+
+    :param text: the limit as ``ulimit -l`` prints it
+    :param key: name of the value in messages
+    """
     return -1 if text == "unlimited" else _parse_number(text, key, unit=1024)

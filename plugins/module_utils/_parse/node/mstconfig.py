@@ -38,7 +38,7 @@ _VERSION = re.compile(
 
 
 class Query(typing.NamedTuple):
-    """The settings of one device.
+    """The firmware settings of one HCA, as mstconfig reports them.
 
     :ivar device_type: ConnectX7, BlueField3 or another type; empty if the output does not name it
     """
@@ -60,7 +60,7 @@ def version(text: str) -> tuple[int, int]:
 
 
 def parse(text: str) -> Query:
-    """Parse the settings of one device, in their order.
+    """Parse the settings of one HCA from the table that mstconfig prints, in the order of the table.
 
     :raises ParseError: there is no table or one for several devices, a row does not have a value for each column, or
         the last line is incomplete
@@ -94,7 +94,7 @@ def parse(text: str) -> Query:
 
 
 def parse_json(text: str) -> Query:
-    """Parse the settings of one device from the file that ``-j`` writes.
+    """Parse the settings of one HCA from the JSON file that mstconfig writes with ``-j``.
 
     :raises ParseError: the text is not the settings of one device
     """

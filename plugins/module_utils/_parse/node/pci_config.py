@@ -43,14 +43,14 @@ _REDIRECTS = 0x0C
 
 
 class Payload(typing.NamedTuple):
-    """The configured MaxPayload of a function and the largest one that it supports, in bytes."""
+    """The configured MaxPayload of a PCI function, and the largest one that it supports, in bytes."""
 
     current: int
     supported: int
 
 
 class Requests(typing.NamedTuple):
-    """The largest read request of a function in bytes, and whether its writes may overtake others (relaxed
+    """The largest read request of a PCI function in bytes, and whether its writes may be reordered (relaxed
     ordering).
     """
 
@@ -70,8 +70,8 @@ def parse_payload(space: bytes) -> typing.Optional[Payload]:
 
 
 def parse_requests(space: bytes) -> typing.Optional[Requests]:
-    """Return the request settings of a function from its configuration space. Return None if the function has no PCI
-    Express capability, too little of it can be read, or the size is reserved.
+    """Return the largest read request and the ordering of writes of a function from its configuration space. Return
+    None if the function has no PCI Express capability, too little of the space can be read, or the size is reserved.
     """
     place = _find_pci_express(space)
     if place is None:
@@ -133,9 +133,9 @@ def parse_sriov(space: bytes) -> typing.Optional[SriovCapability]:
 
 
 def _parse_memory_bars(registers: typing.Sequence[int]) -> typing.Optional[tuple[int, ...]]:
-    """Return the indexes of the BARs that exist. The type bits of a BAR are fixed by hardware and therefore not 0 even
-    without an address, except for a 32-bit BAR that is not prefetchable. Return None if a register is an I/O BAR, which
-    no VF has.
+    """Return the indexes of the VF memory BARs that exist, from their registers. A BAR without an address is recognized
+    by its type bits, which hardware fixes to a value other than 0, except for a 32-bit BAR that is not prefetchable.
+    Return None if a register is an I/O BAR, which no VF has, so that the registers are invalid.
     """
     found: list[int] = []
     number = 0

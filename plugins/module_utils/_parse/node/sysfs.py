@@ -183,15 +183,15 @@ def parse_numa_node(text: str) -> typing.Optional[int]:
 
 
 def pci_address_of_link(text: str) -> typing.Optional[str]:
-    """Return the address of the PCI function in the target of a class's link, such as
-    ``../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2/net/net1``. Return None if the target is not below a PCI
-    function.
+    """Return the address of the PCI function to which an entry of a class folder belongs. It is in the target of the
+    entry's link, such as ``../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2/net/net1``. Return None if the target is
+    not below a PCI function.
     """
     return next((part for part in reversed(text.split("/")) if is_pci_address(part)), None)
 
 
 def switch(text: str) -> bool:
-    """Return whether a parameter of a module is ``Y`` and not ``N``."""
+    """Return whether a boolean parameter of a kernel module is set: True for ``Y``, False for ``N``."""
     if text not in ("Y", "N"):
         raise ParseError("sysfs", text, "Y or N")
     return text == "Y"

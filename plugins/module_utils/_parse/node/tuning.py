@@ -36,7 +36,7 @@ _IDLE = re.compile(r"\A(?:intel_idle|processor)\.max_cstate=[0-9]{1,2}\Z")
 
 
 def word(text: str) -> str:
-    """Return a text that is one word, such as ``performance`` or ``intel_pstate``."""
+    """Return a text after checking that it is one word, such as ``performance`` or ``intel_pstate``."""
     if not _WORD.match(text):
         raise ParseError("sysfs", text, "one word")
     return text
@@ -94,18 +94,18 @@ def memlock(text: str) -> str:
 
 
 def is_of_node(text: str) -> bool:
-    """Return whether a process runs as root in the process namespace of the node, from /proc/<pid>/status. A process of
-    a container does not, whatever its name is.
+    """Return whether a process runs as root and outside of containers, in the process namespace of the node, from
+    /proc/<pid>/status.
 
-    Every user may read this file. The kernel escapes line ends in the name of a process, so a process cannot forge
-    these lines.
+    Every user may read this file. The kernel escapes line ends in the name of a process, so that a process cannot forge
+    the lines that are read here.
     """
     return bool(_EFFECTIVE_ROOT.search(text) and _ONE_NAMESPACE.search(text))
 
 
 def manager_policy(text: str) -> str:
-    """Return the ``policyName`` in the state file of a manager of the kubelet, in lower case [kubernetes
-    pkg/kubelet/cm/cpumanager/state/checkpoint.go].
+    """Return the ``policyName`` in the state file of the kubelet's CPU manager or memory manager, in lower case
+    [kubernetes pkg/kubelet/cm/cpumanager/state/checkpoint.go].
     """
     found = _POLICY.findall(text)
     if len(found) != 1 or not found[0]:
@@ -152,7 +152,7 @@ def traffic_class(text: str) -> str:
 
 
 def at_least_zero(text: str) -> str:
-    """Return the text of a number that is 0 or more."""
+    """Return a text after checking that it is a number that is 0 or more."""
     value = parse_number(text)
     if value < 0:
         raise ParseError("sysfs", text, "a number of 0 at least")

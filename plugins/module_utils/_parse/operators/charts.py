@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the output of ``helm template --include-crds``, and the examples in a ClusterServiceVersion.
+"""Parse the output of ``helm template --include-crds``, and the example objects in a ClusterServiceVersion.
 
 Helm writes a line ``# Source: <chart>/<file>`` before each document. Files of a chart's folder ``crds`` come first.
 [src helm v3 pkg/action/action.go renderResources]
@@ -18,10 +18,10 @@ _EXAMPLES = "alm-examples"
 
 
 def definitions_text(text: str) -> str:
-    """Return the documents in the folders ``crds`` of a chart and of its subcharts. Helm installs these documents once
-    and never upgrades them.
+    """Return those documents of the output that come from the folders ``crds`` of a chart and of its subcharts. Helm
+    installs these CustomResourceDefinitions once and never upgrades them.
 
-    Definitions among the templates are left out, because Helm upgrades them itself.
+    CustomResourceDefinitions among the templates are left out, because Helm upgrades them itself.
     """
     found, folders = [], typing.cast(list[str], [])
     for part in re.split(r"^---[ \t]*$", text, flags=re.MULTILINE):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Parse the log of the SR-IOV network operator or of its config daemon [sriov-network-operator pkg/log: zap's console
-encoder]. A line has time, level, place, message and the fields as JSON, separated by tabs.
+encoder]. A line consists of time, level, position in the source code, message, and further fields as JSON, separated by
+tabs.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def last_error(text: str) -> str:
 
 
 def _parse_error_field(fields: str) -> str:
-    """Return the error in the fields of a line. Return an empty string if they have none."""
+    """Return the error in the JSON fields of a log line. Return an empty string if the fields have no error."""
     try:
         data = decode_json(fields, "log of the config daemon", unique=False)
     except ParseError:

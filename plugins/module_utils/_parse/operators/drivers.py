@@ -37,7 +37,8 @@ _OFED_STATE = "state-OFED"
 
 
 def driver_policy(resource: Resource) -> DriverPolicy:
-    """Parse a NicClusterPolicy, a NicNodePolicy, a ClusterPolicy or an NVIDIADriver.
+    """Parse a policy by which an operator installs drivers on nodes: a NicClusterPolicy, a NicNodePolicy, a
+    ClusterPolicy or an NVIDIADriver.
 
     :raises ResourceError: the object has another form
     """
@@ -121,7 +122,8 @@ def _read_image_name(spec: typing.Mapping[str, typing.Any]) -> str:
 
 
 def driver_host(node: Resource) -> DriverHost:
-    """Parse a v1 Node. If node feature discovery does not report the kernel, use the kernel that the kubelet reports.
+    """Parse the attributes of a v1 Node by which operators choose the image of the driver container. If node feature
+    discovery does not report the kernel, use the kernel that the kubelet reports.
 
     :raises ResourceError: the object is not a valid Node
     """

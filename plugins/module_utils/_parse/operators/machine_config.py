@@ -81,7 +81,8 @@ def machine_pool(resource: Resource) -> MachinePool:
 
 
 def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> HostConfig:
-    """Parse a MachineConfig or a KubeletConfig, with a text that lists its files, kernel arguments and settings.
+    """Parse a MachineConfig or a KubeletConfig, and compare it with the object in the cluster. The result has a text
+    that lists its files, kernel arguments and settings.
 
     :param live: the object of the same name in the cluster; None if there is none
     :raises ResourceError: an object has another form
@@ -109,9 +110,9 @@ def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> H
 
 
 def _find_refusal(resource: Resource, what: str) -> typing.Optional[str]:
-    """Return the operator's objection to the present generation of a KubeletConfig, from its last condition. Return an
-    empty string if the operator accepted it, and None if the operator has not judged it yet. The type of the condition
-    is Success, or Failure with status False.
+    """Return the reason why the operator rejected the present generation of a KubeletConfig, from its last condition.
+    Return an empty string if the operator accepted it, and None if the operator has not judged it yet. The type of the
+    condition is Success, or Failure with status False.
 
     [machine-config-operator pkg/controller/kubelet-config syncStatusOnly]
     """

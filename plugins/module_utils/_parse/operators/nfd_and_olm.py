@@ -140,5 +140,7 @@ def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -
 
 
 def _list_true_conditions(conditions: typing.Iterable[Resource]) -> typing.Iterator[Resource]:
-    """Yield the conditions of a Subscription that are true. Each type of condition is a problem."""
+    """Yield the conditions of a Subscription whose status is True. Every type of condition that OLM sets on a
+    Subscription reports a problem.
+    """
     return (item for item in conditions if item.get("status") == "True")

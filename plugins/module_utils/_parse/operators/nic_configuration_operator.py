@@ -76,8 +76,8 @@ def node_of(resource: Resource) -> str:
 
 
 def nic_state(resource: Resource) -> NicState:
-    """Parse the progress with which the operator applies the settings of a card. ``seen`` is true if the condition
-    belongs to the present generation.
+    """Parse how far the operator has applied the desired settings of a card, a NicDevice. The field ``seen`` is true if
+    the operator's condition belongs to the present generation of the object.
 
     :raises ResourceError: the object is not a valid NicDevice
     """

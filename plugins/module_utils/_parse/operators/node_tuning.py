@@ -37,8 +37,8 @@ def node_profile(resource: Resource) -> NodeProfile:
 
 
 def invalid(resource: Resource) -> str:
-    """Return the reason why the operator rejects a Tuned. Return an empty string if it accepts the Tuned, or has not
-    judged it.
+    """Return the reason why the operator rejects a Tuned. Return an empty string if the operator accepts it, or has not
+    judged it yet.
 
     :raises ResourceError: the object is not a valid Tuned
     """

@@ -23,8 +23,8 @@ _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 
 
 def reported(resource: Resource) -> Reported:
-    """Parse an object whose status reports its progress. The state is empty if a condition belongs to an older
-    generation. Newer releases set observedGeneration in their conditions.
+    """Parse the progress that the status of an object reports. The state is empty if a condition belongs to an older
+    generation of the object, which newer releases of the operator show by observedGeneration.
 
     :raises ResourceError: the object has another form
     """
@@ -58,7 +58,8 @@ def _describe_applied_state(item: typing.Mapping[str, typing.Any]) -> str:
 
 
 def nic_policy(resource: Resource) -> NicPolicy:
-    """Parse a NicClusterPolicy, including whether linerate.rdma created it and which managers wrote its configurations.
+    """Parse a NicClusterPolicy. The result shows whether linerate.rdma created it, and which field managers wrote the
+    configurations of its parts.
 
     :raises ResourceError: the object is not a valid NicClusterPolicy
     """
@@ -74,8 +75,10 @@ def nic_policy(resource: Resource) -> NicPolicy:
 
 
 def _find_config_manager(resource: Resource, part: str) -> str:
-    """Return the field manager that wrote the configuration of a part, as server-side apply records it. Return an empty
-    string if the manager is linerate.rdma or unknown.
+    """Return the field manager that wrote the configuration of one part of a NicClusterPolicy, as server-side apply
+    records it. Return an empty string if it was linerate.rdma, or is unknown.
+
+    :param part: key of the part in the spec
     """
     for entry in items_of(mapping_at(resource, "metadata"), "managedFields", "metadata"):
         if "f:config" in mapping_at(entry, "fieldsV1", "f:spec", f"f:{part}") and entry.get("manager") != MANAGER:

@@ -87,8 +87,9 @@ def _parse_node_state(resource: Resource, name: str) -> NodeState:
 
 
 def _each_once(items: typing.Sequence[_Item], what: str) -> tuple[_Item, ...]:
-    """Return the items of a list as a tuple.
+    """Return the items of a list as a tuple, after checking that their PCI addresses differ.
 
+    :param what: name of the list in messages
     :raises ResourceError: two items have the same PCI address
     """
     number = find_second(list_keys(type(items[0])), items) if items else None
@@ -272,15 +273,15 @@ def installation(resource: Resource) -> OperatorInstallation:
 def kept_release(
     namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource], proven: bool
 ) -> typing.Optional[RetainedObject]:
-    """Return the reason why a Helm release must be kept: it is not proven that linerate.rdma installed it, and any user
-    may have installed a release of that name. Return None if it is proven.
+    """Return the Helm release with the reason why a removal must keep it: there is no proof that linerate.rdma
+    installed it, and any user may have installed a release of that name. Return None if there is proof.
 
-    Helm stores no mark of linerate.rdma. If the operator's namespace does not exist, linerate.rdma creates it and then
-    installs the operator into it.
+    Helm stores no mark of linerate.rdma. So the proof is that linerate.rdma created the operator's namespace, and that
+    the release installed the operator in it.
 
-    :param ours: the namespace has the label of linerate.rdma. The creator of a namespace can set this label
+    :param ours: whether the namespace has the label of linerate.rdma, which the creator of a namespace can set
     :param operators: Deployments in the namespace that run the operator
-    :param proven: a ClusterRoleBinding proves the release
+    :param proven: whether a ClusterRoleBinding proves the release
     """
     made = any(release_of(item) == (release, namespace) for item in operators)
     if ours and made and proven:

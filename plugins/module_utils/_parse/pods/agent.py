@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the requests of the program that mpirun starts in place of ssh, as a pod prints them. See
-_render/measurement/collectives.py. Each request has three lines.
+"""Parse the requests that mpirun makes in a pod. In place of ssh, mpirun starts a program that prints each request as
+three lines, see _render/measurement/collectives.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_WORDS = 1 << 17
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A request to start a daemon of mpirun.
+    """A request of mpirun to start a daemon in another pod.
 
     :ivar number: number of the request in its run
     :ivar host: host name of the pod in which the daemon must run
@@ -31,8 +31,8 @@ class Request:
 
 
 def parse_requests(text: str) -> tuple[Request, ...]:
-    """Return the requests that are complete. This function never raises an error. mpirun ends by itself if a request is
-    not answered.
+    """Return the requests whose three lines are complete. This function never raises an error. If a request is not
+    answered, mpirun ends by itself.
     """
     lines = text.splitlines()
     found = []

@@ -222,8 +222,11 @@ def _classify_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) 
 
 
 def _find_failed_completion(kind: Kind, text: str) -> typing.Optional[Failure]:
-    """Return the first failed completion that is a cause or, for the kind ``flushed``, the first flushed completion.
-    Return None if there is none.
+    """Return the failure that a completion status in the output shows. It is the first failed completion that can be
+    the cause of other failures or, for the kind ``flushed``, the first flushed completion. Return None if there is
+    none.
+
+    :param kind: kind of the failure by the patterns of the texts
     """
     statuses = [(int(match[1]), match.start()) for match in re.finditer(_STATUS, text)]
     wanted = (
@@ -239,8 +242,10 @@ def _find_failed_completion(kind: Kind, text: str) -> typing.Optional[Failure]:
 
 
 def _classify_gids(text: str, evidence: str) -> Failure:
-    """Return the failure of queue pairs that could not be connected: ``no_gid`` if a GID is all zeros, otherwise
-    ``gid``.
+    """Return the failure of queue pairs that could not be connected, from the GIDs in the output: ``no_gid`` if a GID
+    is all zeros, otherwise ``gid``.
+
+    :param evidence: the line that reports the failure
     """
     ends = _ADDRESS.findall(text)
     zero = [end for end, gid in ends if not gid.strip("0:")]

@@ -113,7 +113,7 @@ class Exchange:
             self._due.append(b"\n")
 
     def due(self) -> list[bytes]:
-        """Return the pieces to send now, in this order. Each piece is returned once."""
+        """Return the bytes that must be sent now, in pieces and in their order. Each piece is returned once."""
         due, self._due = [piece for piece in self._due if piece], []
         return due
 
@@ -127,24 +127,26 @@ class Exchange:
 
     @property
     def came(self) -> tuple[int, int]:
-        """The number of bytes of the command's stdout and stderr so far."""
+        """The number of bytes of the command's stdout, and that of its stderr, received so far."""
         return len(self._streams[STDOUT].text), len(self._streams[STDERR].text)
 
     @property
     def size(self) -> int:
-        """The number of bytes in memory. No data is copied."""
+        """The number of received bytes that are kept in memory. No data is copied to determine it."""
         return sum(stream.size for stream in self._streams.values())
 
     @property
     def said(self) -> str:
-        """The text on stderr. Before the command begins, these are messages of the shell or of the container
-        runtime.
+        """The text received on stderr. Before the command begins, it consists of messages of the shell or of the
+        container runtime.
         """
         return self._streams[STDERR].text.decode(errors="replace").strip()
 
     @property
     def missing(self) -> str:
-        """The part of the answer that is missing. Empty if the answer is complete."""
+        """The part of the answer that has not been received yet, in words for messages. Empty if the answer is
+        complete.
+        """
         if self._heard:
             return ""
         if not self.began:
@@ -160,7 +162,9 @@ class Exchange:
 
 
 class _Stream:
-    """The output of the command on one stream."""
+    """The bytes received on one stream, stdout or stderr, with the output of the command and its exit code between the
+    lines of the protocol.
+    """
 
     def __init__(self, token: bytes) -> None:
         self._end = re.compile(rb"\n@linerate-end %s ([0-9]{1,3})\n" % re.escape(token))

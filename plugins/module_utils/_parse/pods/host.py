@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the output of the probe in an observer: an HCA and its virtual functions, as the host has them at this moment.
-See _render/measurement/commands.py.
+"""Parse the output of the probe that runs in an observer, a pod with access to its host: an HCA and its virtual
+functions, as the host has them at this moment. See _render/measurement/commands.py.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Interface = typing.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 
 @dataclasses.dataclass(frozen=True)
 class PodHost:
-    """An HCA and its virtual functions on a host.
+    """An HCA and its virtual functions on the host of a pod.
 
-    :ivar probe: the values that the probe of a pod reports too, here for all functions of the HCA
+    :ivar probe: the values that the probe in a pod reports too; here they cover all functions of the HCA
     :ivar functions: PCI address of each virtual function, by its number
     :ivar netdevs: network interfaces of each function in the host's network namespace
     :ivar active: RDMA devices whose port is active
     :ivar rnics: RDMA devices of iWARP, which can connect only over rdma_cm
-    :ivar settings: settings of the virtual functions on the physical function, by their number
+    :ivar settings: settings of each virtual function on the physical function, by its number
     :ivar addresses: addresses of each network interface, with their prefix lengths
     """
 
@@ -59,8 +59,8 @@ class PodHost:
         return self.probe.device(netdevs[0], function)
 
     def free(self, taken: typing.Container[str]) -> tuple[str, ...]:
-        """Return the virtual functions that have an RDMA device and are not used by a pod. Those with an active port
-        come first.
+        """Return the virtual functions that have an RDMA device in the host's namespaces and are not in use. Those with
+        an active port come first.
 
         :param taken: functions that pods of linerate.rdma use
         """
@@ -73,7 +73,9 @@ class PodHost:
         return tuple(function for _inactive, function in sorted(found, key=lambda item: item[0]))
 
     def administration(self, function: str) -> VfAdministration:
-        """Return the settings of a virtual function. Return empty settings if they are unknown."""
+        """Return the settings of a virtual function on its physical function. Return empty settings if they are
+        unknown.
+        """
         number = next((number for number, address in self.functions.items() if address == function), -1)
         return self.settings.get(number, VfAdministration())
 
@@ -90,8 +92,8 @@ class PodHost:
         return next((str(item.ip) for item in sorted(found, key=lambda item: item.version)), None)
 
     def leads(self, function: str, address: str) -> bool:
-        """Return whether packets to an address are certain to leave through this function. This is so if no other
-        function's interface has an address in that network.
+        """Return whether packets to an address certainly leave the host through the interfaces of a function: they have
+        an address in the network of ``address``, and no other interface does.
         """
         wanted = ipaddress.ip_address(address)
         leading = {netdev for netdev, own in self.addresses.items() if any(wanted in item.network for item in own)}
@@ -99,7 +101,8 @@ class PodHost:
 
 
 def parse_host(text: str, pf: str) -> PodHost:
-    """Parse the lines of the probe. This function never raises an error. A missing value is reported when it is used.
+    """Parse the lines of the probe. This function never raises an error: a missing value is reported only when a caller
+    needs it.
 
     :param pf: PCI address of the physical function
     """

@@ -27,7 +27,9 @@ _BEGIN = re.compile(r"^[ \t]*(\{)[ \t\r]*$", re.MULTILINE)
 
 
 class Iperf3Error(RdmaError):
-    """Text that is not a result of iperf3. The message describes the missing part and quotes the text."""
+    """Raised if a text is not a result of iperf3. The message names the part that is missing or wrong, and quotes the
+    text.
+    """
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the output of the archive of _observe/node/look.py in an observer: a value or an error for each requested kind
-of fact.
+"""Parse the output of the program of _observe/node/look.py, which runs from an archive in an observer, a pod on the
+node: a value or an error for each requested kind of fact.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ class ObserverReply(typing.NamedTuple):
 
 
 def parse_replies(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -> dict[str, ObserverReply]:
-    """Parse the reply of an observer. Return the reply for each kind of fact.
+    """Return the replies of an observer, by kind of fact.
 
-    :raises ParseError: the text is not such a reply, or a kind is missing
+    :param text: output of the program in the observer
+    :param kinds: requested kinds
+    :raises ParseError: the text is not such an output, or the reply for a kind is missing
     """
     data = decode_json(text, SOURCE, most_bytes=MOST_BYTES)
     return {kind: _parse_observer_reply(data.get(kind) if isinstance(data, dict) else None, kind) for kind in kinds}

@@ -47,7 +47,9 @@ _LONGEST, _MOST_LINES = 500, 1000
 
 
 class PerftestError(RdmaError):
-    """Text that is not a result of a perftest tool. The message describes the missing part and quotes the text."""
+    """Raised if a text is not a result of a perftest tool. The message names the part that is missing or wrong, and
+    quotes the text.
+    """
 
 
 @dataclasses.dataclass(frozen=True)

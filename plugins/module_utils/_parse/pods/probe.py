@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Parse the output of the probe in a pod, and find the RDMA device of the pod's virtual function. See
-_render/measurement/commands.py.
+"""Parse the output of the probe, a script that runs in a pod, and find the RDMA device of the pod's virtual function.
+See _render/measurement/commands.py.
 
 In the shared RDMA namespace mode a pod sees the devices of all pods on its node. The device is therefore found by the
 PCI address that the device plugin set in the environment, or by the network interface of the attachment. Its position
@@ -35,17 +35,17 @@ _SPEED = re.compile(r"^(?P<gts>[0-9]{1,9}(?:\.[0-9]{1,9})?) GT/s")
 
 
 class ProbeError(RdmaError):
-    """A virtual function without exactly one RDMA device. The message names the interface and the devices that were
-    found.
+    """Raised if a virtual function does not have exactly one RDMA device. The message names the interface and the
+    devices that were found.
     """
 
 
 class Binding(typing.NamedTuple):
-    """The CPUs to which a tool is bound.
+    """The CPUs to which taskset binds a measurement tool.
 
     :ivar cpus: CPU list for taskset; empty if the tool cannot be bound
     :ivar text: description of the binding, or the reason why there is none
-    :ivar far: the tool cannot run on any CPU of the function's NUMA node
+    :ivar far: whether the tool cannot run on any CPU of the function's NUMA node
     """
 
     cpus: str
@@ -55,7 +55,7 @@ class Binding(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Probe:
-    """The devices and CPUs that a pod has.
+    """The RDMA devices, the CPUs and the tools that a pod has.
 
     :ivar addresses: PCI addresses that the device plugin gave to the pod (PCIDEVICE_*)
     :ivar pci_devices: RDMA devices of each PCI address, from sysfs
@@ -103,8 +103,8 @@ class Probe:
         return int(found) if found.isdigit() and NUMA_NODE.fits(int(found)) else None
 
     def near(self, address: str) -> typing.Optional[bool]:
-        """Return whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it if possible.
-        Return None if this is unknown.
+        """Return whether a tool runs on CPUs of the function's NUMA node, either because taskset binds it to them, or
+        because the pod has no other CPUs. Return None if this is unknown.
         """
         local = self._local.get(address, frozenset())
         if not self._numa.get(address, "-1").isdigit() or not local or not self._allowed:
@@ -121,8 +121,11 @@ class Probe:
         return {netdev: tuple(devices) for netdev, devices in found.items()}
 
     def find_devices(self, interface: str, resource_address: typing.Optional[str] = None) -> tuple[str, ...]:
-        """Return the RDMA devices that may belong to the attachment ``interface``. Its PCI address has priority over
-        its name.
+        """Return the RDMA devices that may belong to an attachment of the pod. They are found by PCI address first, and
+        by the name of the interface if that does not give exactly one device.
+
+        :param interface: name of the attachment's interface in the pod
+        :param resource_address: PCI address of the attachment; None to use those that the device plugin gave to the pod
         """
         addresses = (resource_address,) if resource_address else self.addresses
         by_pci = tuple(device for address in addresses for device in self.pci_devices.get(address, ()))
@@ -130,8 +133,9 @@ class Probe:
         return by_pci if len(by_pci) == 1 or (by_pci and len(by_netdev) != 1) else by_netdev
 
     def device(self, interface: str, resource_address: typing.Optional[str] = None) -> str:
-        """Return the RDMA device of the attachment ``interface``.
+        """Return the RDMA device of an attachment of the pod.
 
+        :param interface: name of the attachment's interface in the pod
         :param resource_address: PCI address of the attachment from network-status; None if multus did not write one
         :raises ProbeError: there is no such device, or more than one
         """
@@ -150,7 +154,7 @@ class Probe:
 
 def parse(text: str) -> Probe:
     """Parse the lines ``<word> <rest>`` of the probe. Unknown lines and lines with invalid names are ignored. This
-    function never raises an error. A missing value is reported when it is used.
+    function never raises an error: a missing value is reported only when a caller needs it.
     """
     addresses: list[str] = []
     pci_devices: dict[str, list[str]] = {}

@@ -15,9 +15,9 @@ _DATA = re.compile(r"^ping data: rdma-ping-(?P<number>[0-9]{1,12}): ")
 
 @dataclasses.dataclass(frozen=True)
 class Pings:
-    """The round trips of a client.
+    """The round trips that a client of rping made.
 
-    :ivar count: round trips that the client printed with -v, numbered from 0 without a gap
+    :ivar count: number of round trips that the client printed with -v, numbered from 0 without a gap
     """
 
     count: int

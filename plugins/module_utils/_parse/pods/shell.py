@@ -98,7 +98,7 @@ class Stream:
     def find(self, text: str, start: int = 0) -> int:
         """Return the first position of a text in the output of the current command. Return -1 if the text is not found.
 
-        :param start: position from which the output was not searched yet
+        :param start: number of bytes of the output that were searched before
         """
         return self._data.find(text.encode(), max(0, start - len(text.encode())), self._stop) if self._begun else -1
 

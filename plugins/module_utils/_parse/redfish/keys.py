@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Map each key of the BIOS settings to the BIOS attributes that belong to it. Display names are used first, because
-vendors agree on them. A table of attribute names is the fallback.
+"""Map each key of the collection's BIOS settings, such as sriov, to the BIOS attributes of a vendor that it covers.
+Display names are used first, because vendors agree on them. A table of attribute names is the fallback.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ..._model.node.bios import Key
 
 @dataclasses.dataclass(frozen=True)
 class KeyRow:
-    """The names by which the attributes of a key are found.
+    """The names by which the BIOS attributes of a key are found.
 
     :ivar display: patterns of display names
-    :ivar without: pattern of display names that belong to other settings
+    :ivar without: pattern of display names that match ``display`` but belong to other settings
     :ivar names: attribute names. A sequence of characters that are neither letters nor digits matches any such sequence
         of at most four characters, because boards write ``SR-IOVSupport``, ``SR_IOVSupport_0047`` and
         ``IntelVTforDirectedI/O(VT-d)#1E12``. A name that ends in an underscore may be followed by four hexadecimal

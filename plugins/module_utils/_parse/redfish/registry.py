@@ -35,9 +35,10 @@ class Condition:
 
 @dataclasses.dataclass(frozen=True)
 class Dependency:
-    """A property of an attribute that depends on the values of other attributes.
+    """A rule of the registry: if conditions on other attributes hold, a property of an attribute is set.
 
-    :ivar every: all conditions must hold; otherwise one is enough
+    :ivar property: the property that is set
+    :ivar every: True if all conditions must hold; False if one is enough
     """
 
     property: str
@@ -74,8 +75,8 @@ class Entry:
         return any(_is_dependency_active(one, attributes) for one in ruled) if ruled else self.hidden
 
     def why_read_only(self, attributes: typing.Mapping[str, typing.Any]) -> str:
-        """Return the reason why this attribute cannot be written while the BIOS has these values. Return an empty
-        string if it can.
+        """Return the reason why this attribute cannot be written while the attributes of the BIOS have the given
+        values. Return an empty string if it can be written.
         """
         ruled = [one for one in self.dependencies if one.property in _READ_ONLY]
         for one in ruled:
@@ -96,8 +97,8 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Registry:
-    """The attributes of a registry that belong to a key. They are the same for all nodes of one model and BIOS
-    version.
+    """The registry of a BIOS, reduced to the attributes that belong to a key of the collection. It is the same for all
+    nodes of one model and BIOS version.
     """
 
     path: str
@@ -105,10 +106,10 @@ class Registry:
 
 
 def find_candidates(paths: typing.Iterable[str], name: str) -> tuple[str, ...]:
-    """Return the registries of a BMC that may belong to its BIOS. If there are several, the systems that they support
-    decide.
+    """Return the registries of a BMC that may be the one of its BIOS. If there are several, the caller must choose by
+    the systems that they support.
 
-    :param paths: members of /redfish/v1/Registries
+    :param paths: paths of the members of /redfish/v1/Registries
     :param name: name of the registry in the Bios resource. Some vendors give a name that no member has
     """
     found = [path for path in paths if last(path).lower().startswith(_PREFIX)]
@@ -178,7 +179,7 @@ def parse(data: Data, path: str) -> Registry:
 
 
 def _is_wanted(row: Data) -> bool:
-    """Return whether an attribute belongs to any key."""
+    """Return whether an attribute of the registry belongs to any key of the collection."""
     name, display = row["AttributeName"], row.get("DisplayName")
     if not isinstance(display, str) or max(len(name), len(display)) > MOST_LETTERS:
         return False
@@ -229,8 +230,8 @@ def _parse_dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
 
 
 def _is_dependency_active(dependency: Dependency, attributes: typing.Mapping[str, typing.Any]) -> bool:
-    """Return whether a dependency applies with these values. A condition on an attribute that the BIOS does not report
-    does not hold.
+    """Return whether a dependency applies while the BIOS has the given attribute values. A condition on an attribute
+    that the BIOS does not report does not hold.
     """
     answers = [
         attributes.get(condition.attribute) is not None

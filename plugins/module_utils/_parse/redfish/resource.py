@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read the parts that all resources of a BMC share, as decoded from JSON. A required part of another form raises an
-error and never becomes an empty fact.
+"""Read the parts that all Redfish resources of a BMC have, from decoded JSON. If a required part has another form, an
+error is raised: an unreadable resource must never look like one without that part.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ def is_path(text: typing.Any) -> bool:
 
 
 def link(data: typing.Any) -> str:
-    """Return the path of a reference. Return an empty string if the value is not a reference, or leads to another
-    host.
+    """Return the path in a Redfish reference (``@odata.id``). Return an empty string if the value is not a reference,
+    or leads to another host.
     """
     found = data.get("@odata.id") if isinstance(data, dict) else None
     return str(found) if is_path(found) else ""
 
 
 def last(path: str) -> str:
-    """Return the id at the end of a path."""
+    """Return the last part of a path, which is the id of the resource."""
     return path.rstrip("/").rpartition("/")[2]

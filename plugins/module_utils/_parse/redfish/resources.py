@@ -56,7 +56,9 @@ class System:
 class Bios:
     """A Bios resource of a BMC.
 
-    :ivar refused: error messages of the BIOS for the last values that were applied
+    :ivar attributes: current value of each attribute
+    :ivar apply_times: times at which the BMC can apply new values
+    :ivar refused: messages with which the BIOS rejected the values that were applied last
     :ivar registry: name of its registry, which may be wrong; empty if the property is missing
     :ivar settings: path of the settings object that accepts new values; empty if there is none
     """
@@ -70,10 +72,11 @@ class Bios:
 
 @dataclasses.dataclass(frozen=True)
 class Manager:
-    """A manager of a BMC.
+    """A Manager resource: the BMC itself.
 
     :ivar jobs: path of the collection of its jobs; empty if it has no jobs that block the BIOS
-    :ivar lockdown: path of the resource with its lockdown mode; empty if it has no such mode
+    :ivar lockdown: path of the resource with its lockdown mode, in which it rejects changes; empty if it has no such
+        mode
     """
 
     jobs: Path
@@ -152,8 +155,9 @@ def parse_bios(data: Data) -> Bios:
 
 
 def parse_pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
-    """Return the values of a settings object that become active at the next reset. The settings object of some BMCs is
-    a full copy of the attributes. Others have only the pending ones, or no attributes.
+    """Return the values that become active at the next reset, from a settings object. The settings object of some BMCs
+    is a full copy of the attributes, so values that equal the current ones are not pending. Others have only the
+    pending values, or no attributes.
 
     :param current: current values of the attributes
     :raises ParseError: the attributes are not a mapping
@@ -171,8 +175,8 @@ def parse_pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[
 
 
 def parse_manager(data: Data) -> Manager:
-    """Parse a Manager. Jobs and lockdown mode are known for Dell, and lockdown mode for Supermicro. They are empty for
-    any other vendor.
+    """Parse a Manager. The paths of jobs and lockdown mode are known for Dell, and that of the lockdown mode for
+    Supermicro. They are empty for any other vendor.
 
     :raises ParseError: the data is not a mapping
     """
@@ -197,8 +201,8 @@ def lockdown(data: Data) -> bool:
 
 
 def list_expanded_members(data: Data, source: str) -> typing.Optional[list[Data]]:
-    """Return the members of a collection that was requested with ``$expand``. Return None if the BMC returned links
-    instead.
+    """Return the members of a collection that was requested with ``$expand``. Return None if the BMC ignored
+    ``$expand`` and returned only links to the members.
 
     :raises ParseError: the data is not a collection
     """
@@ -219,7 +223,9 @@ def next_page(data: Data) -> str:
 
 
 def cut_jobs(jobs: typing.Iterable[Data]) -> list[Data]:
-    """Return the BIOS jobs, reduced to the properties that are used. A job may be as large as a whole response."""
+    """Return the jobs that change the BIOS, each reduced to the properties that are used here, because a job may be as
+    large as a whole response.
+    """
     return [
         {**{key: text_at(job, key) for key in _ASKED_OF_JOBS}, "@odata.id": link(job)}
         for job in jobs
@@ -228,7 +234,9 @@ def cut_jobs(jobs: typing.Iterable[Data]) -> list[Data]:
 
 
 def parse_bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
-    """Return the jobs that block the BIOS because they have not ended. A job without a state counts as not ended."""
+    """Return the jobs that block changes of the BIOS, because they have not ended. A job without a state counts as not
+    ended.
+    """
     return tuple(
         BiosJob(text_at(job, "Id") or last(link(job)), text_at(job, "JobState"), text_at(job, "Name"))
         for job in get_rows(list(jobs))
@@ -274,8 +282,8 @@ def parse_message_id(data: typing.Any) -> str:
 
 
 def said(data: typing.Any) -> str:
-    """Return the text with which a BMC rejected a request: up to three messages in one line, from its errors and from
-    the properties that it rejected (DSP0266, 6.5.7).
+    """Return the text with which a BMC rejected a request: up to three messages in one line. They come from the error
+    in the response, and from the annotations of the properties that the BMC rejected (DSP0266, 6.5.7).
     """
     top = data if isinstance(data, dict) else {}
     of_properties = [
@@ -303,8 +311,8 @@ def job_of(path: str) -> str:
 
 
 def _describe_refused_settings(settings: Data) -> str:
-    """Return the messages in the annotation @Redfish.Settings that do not report success (DSP0266, 9.10). At most three
-    are returned.
+    """Return the error messages in the annotation @Redfish.Settings of a Bios (DSP0266, 9.10), at most three. Messages
+    that report success are left out.
     """
     told = [
         row

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Build the settings of a BIOS by key from the resources of a BMC: attributes with current value, pending value,
-allowed values, and the reason why they cannot be written.
+"""Build the collection's BIOS settings from the resources of a BMC. Each setting has a key and the attributes that the
+key covers, with current value, pending value, allowed values, and the reason why an attribute cannot be written.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ def list_settings(
     held: str,
     keys: typing.Iterable[Key],
 ) -> tuple[BiosSetting, ...]:
-    """Return the settings of a node, one for each key. A key without a matching attribute has a setting without
-    attributes.
+    """Return the BIOS settings of a node, one for each key. If no attribute of the BIOS belongs to a key, its setting
+    has no attributes.
 
     :param pending: values that become active at the next reset, by attribute
-    :param registry: registry of the BIOS; None if its body is missing. Attributes are then found by the table of names,
-        which is also used for a key if no display name matches
-    :param held: reason why this BIOS cannot be written now, see ``explain_why_held``; empty if it can
+    :param registry: registry of the BIOS; None if it could not be read. Attributes are then found by the table of
+        names, which is also used for a key if no display name matches
+    :param held: reason why the BMC rejects any new value of this BIOS now, see ``explain_why_held``; empty if it
+        accepts them
+    :param keys: keys of the settings
     """
     return tuple(
         _find_by_registry(key, bios, pending, registry, held) if registry else _find_by_names(key, bios, pending, held)
@@ -36,8 +38,11 @@ def list_settings(
 
 
 def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[tuple[BiosJob, ...]]) -> str:
-    """Return the reason why a BMC would reject any new value of its BIOS now. Return an empty string if no reason is
-    known.
+    """Return the reason why a BMC would reject any new value of its BIOS now, such as its lockdown mode or a job that
+    has not ended. Return an empty string if no reason is known.
+
+    :param lockdown: whether the BMC is in lockdown mode
+    :param jobs: jobs that block the BIOS
     """
     if lockdown:
         return "lockdown: the BMC is locked down and refuses all changes"

@@ -61,10 +61,12 @@ def number(key: str, value: typing.Any) -> typing.Optional[int]:
 def _match_bios_value(
     key: str, wanted: typing.Any, value: typing.Any, label: typing.Any = None
 ) -> typing.Optional[bool]:
-    """Return whether a value means the wanted value. Return None if this is ambiguous.
+    """Return whether a BIOS value and a desired value have the same meaning, such as ``Enable`` and ``on``. Return None
+    if this is ambiguous.
 
-    :param wanted: one value, in the spelling of any vendor
-    :param label: other name of the value, such as its display name; None if it has none
+    :param key: key of the setting
+    :param wanted: the desired value, in the spelling of any vendor
+    :param label: other name of the BIOS value, such as its display name; None if it has none
     """
     if value is None:
         return None
@@ -87,10 +89,11 @@ def _match_bios_value(
 def matches(
     key: str, wanted: typing.Iterable[typing.Any], value: typing.Any, label: typing.Any = None
 ) -> typing.Optional[bool]:
-    """Return whether a value means one of the wanted values. Return None if this is ambiguous.
+    """Return whether a BIOS value has the same meaning as one of the desired values. Return None if this is ambiguous.
 
-    :param wanted: values, in the spelling of any vendor
-    :param label: other name of the value, such as its display name; None if it has none
+    :param key: key of the setting
+    :param wanted: desired values, in the spelling of any vendor
+    :param label: other name of the BIOS value, such as its display name; None if it has none
     """
     answers = {_match_bios_value(key, one, value, label) for one in wanted}
     return True if True in answers else None if None in answers else False

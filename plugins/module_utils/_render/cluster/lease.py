@@ -13,7 +13,7 @@ from .names import Object
 
 
 def render_lease(wanted: Lease) -> Object:
-    """Render the Lease.
+    """Render the Lease as a Kubernetes object.
 
     :param wanted: the Lease, with ``uid`` and ``version`` of an existing Lease that it replaces
     """

@@ -103,7 +103,9 @@ def _render_shared_devices(fabric: Fabric) -> Object:
 
 
 def _render_host_devices(fabric: Fabric) -> Object:
-    """Render an entry of the SR-IOV device plugin, which can assign whole functions too."""
+    """Render an entry of the SR-IOV device plugin for a fabric. The plugin can assign not only virtual functions but
+    also whole physical functions to pods.
+    """
     select = fabric.select
     selectors = _render_selectors(
         pfNames=select.netdev,

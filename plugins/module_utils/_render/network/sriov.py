@@ -30,8 +30,8 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def render_policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> tuple[Object, ...]:
-    """Render the policies of a fabric: one for all nodes if the physical functions have the same addresses everywhere,
-    else one for each node.
+    """Render the SriovNetworkNodePolicies of a fabric: one for all nodes if the physical functions have the same PCI
+    addresses on each node, else one for each node.
 
     :param members: PCI addresses of the fabric by node; if empty, the selectors of the intent are used alone
     :raises RenderError: no selector matches a physical function, or an InfiniBand fabric is selected by vendor and

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tuning of the host below the network, as a Tuned of OpenShift's Node Tuning Operator."""
+"""Renders the host tuning of the intent (settings of CPU, memory and kernel) as a Tuned object of OpenShift's Node
+Tuning Operator.
+"""
 
 from __future__ import annotations
 

@@ -194,8 +194,8 @@ def _group_by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
 
 
 def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
-    """Return the differences between the links of two runs. Links are identified by the GUIDs and ports of their ends,
-    since switches may have the same description. If one run has no topology, links are not compared.
+    """Return the differences between the links of two runs. A link is identified by the GUIDs and ports of its ends,
+    since several switches may have the same description. If one of the runs has no topology, links are not compared.
     """
     first, second = _Cables.of(before), _Cables.of(after)
     if not (first.seen and second.seen):

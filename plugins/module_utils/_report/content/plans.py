@@ -27,15 +27,17 @@ def group_fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
 
 
 def describe_action(action: Action, drains: bool) -> str:
-    """Describe the planned action on a node.
+    """Describe in words the planned action on a node.
 
-    :param drains: whether the operator drains nodes at all
+    :param drains: whether the operator drains the nodes before it changes them
     """
     return action if drains or action != "drain" else "changed without a drain"
 
 
 def describe_turns(pool: PoolPlan) -> str:
-    """Describe the order of the nodes of a pool: how many at once, in how many waves, and the blockers."""
+    """Describe the order in which the nodes of a pool are changed: the number of nodes at the same time, the number of
+    waves, and the blockers.
+    """
     waves = "never ends" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"
     blockers = f"; in the way: {'; '.join(pool.blockers)}" if pool.blockers else ""

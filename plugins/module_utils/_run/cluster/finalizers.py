@@ -83,7 +83,7 @@ class FinalizerSweep:
         self._next = clock() + LOOK_AT_FINALIZERS
 
     def look(self) -> None:
-        """Call the functions if the interval has passed."""
+        """Call the functions in ``works`` if the interval since the last call has passed."""
         if self._clock() >= self._next:
             self._next = self._clock() + LOOK_AT_FINALIZERS
             for work in self.works:

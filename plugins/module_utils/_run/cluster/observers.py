@@ -45,7 +45,7 @@ SETTLE = 0.2
 
 
 class Observers:
-    """The observers of one cluster, created and removed in their namespace alone.
+    """A client that creates and removes the observers of one cluster, in their namespace alone.
 
     The caller holds the Lease of the cluster (_ansible/lease.py). Therefore no other run is active, and observers of
     another run are leftovers.
@@ -214,7 +214,7 @@ class Observers:
             ) from error
 
     def _apply_definitions(self, definitions: typing.Iterable[Resource], check_mode: bool) -> tuple[Outcome, ...]:
-        """Apply the definitions.
+        """Apply the definitions of the objects.
 
         :raises RdmaError: the API server refuses one of them
         """

@@ -23,7 +23,9 @@ RIGHTS = (
 
 
 class ForeignNamespace(RdmaError):
-    """The error that a namespace of this name exists and is not for the observers."""
+    """The error that the namespace with the name of the observers' namespace belongs to another user and must not be
+    used.
+    """
 
     def __init__(self, namespace: str) -> None:
         seen = (

@@ -211,8 +211,7 @@ def wait(
     steady: float = STEADY_SECONDS,
     rolled: bool = False,
 ) -> SyncFacts:
-    """Wait until each node of each target is ready or has failed, at most ``limit`` seconds, and return the final
-    state.
+    """Wait until each node of each target is ready or has failed, at most ``limit`` seconds.
 
     :param targets: fabrics with their nodes and objects
     :param clock: returns monotonic seconds
@@ -270,9 +269,9 @@ def wait(
 def _gather_following_updates(
     feed: Feed, news: list[KindUpdate], waiting: set[str], clock: Clock, settle: float, end: float
 ) -> None:
-    """Append to ``news`` the changes that follow the first one within ``settle`` seconds. As long as none of the
-    changes concerns a waiting node, the wait cannot end, so changes are collected for longer. As soon as each waiting
-    node has a change, stop.
+    """Append to ``news`` the changes that follow the first one within ``settle`` seconds. As long as at least one
+    waiting node has no change, the wait cannot end, so changes are collected for longer. The change of the last waiting
+    node ends this extension.
 
     :param waiting: names of the nodes that wait
     :param end: moment at which the caller has other work to do

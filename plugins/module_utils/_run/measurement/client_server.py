@@ -41,7 +41,7 @@ def endless() -> float:
 
 
 def find_failure(result: CommandResult) -> typing.Optional[Failure]:
-    """Return the failure of a command that ran in a pod; None if it exited with 0."""
+    """Return the failure of a command that ran in a pod; None if its exit code is 0."""
     return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pods of a collective, each of which takes a whole node: start them, and read which HCAs each of them got."""
+"""Starts the pods of a collective, each of which takes a whole node, and reads the HCAs that each pod got."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ SHORT, LOOK = 30.0, 60.0
 
 @dataclasses.dataclass(frozen=True)
 class CollectivePlace:
-    """A usable pod.
+    """A pod in which ranks of a collective can run.
 
-    :ivar host: host name of the pod as NCCL writes it
+    :ivar host: host name of the pod in the format of NCCL
     :ivar devices: RDMA devices of the pod
     """
 
@@ -44,7 +44,7 @@ class CollectivePlace:
 
 
 class CollectivePods:
-    """The pods of a collective, and connections to them.
+    """The pods of a collective, with methods that start them and open connections to them.
 
     :ivar places: the usable pods, by node
     """
@@ -75,7 +75,7 @@ class CollectivePods:
         return looked
 
     def _examine_or_fail(self, started: PodOfNode) -> CollectivePod:
-        """Examine a pod. An unforeseen error becomes the error of this pod."""
+        """Read the HCAs and the host name of a pod. An unexpected exception becomes the error of this pod."""
         item, found = started
         try:
             return self._examine_pod(item, found)
@@ -86,7 +86,7 @@ class CollectivePods:
             return CollectivePod(item.node, item.name, error=text, cause="look")
 
     def _examine_pod(self, item: RdmaPod, found: Resource) -> CollectivePod:
-        """Read the HCAs and the host name of a pod."""
+        """Read the HCAs and the host name of a pod that is ready, through a shell in it."""
         if item.error:
             return CollectivePod(item.node, item.name, error=item.error, cause=item.cause)
         try:
@@ -108,8 +108,10 @@ class CollectivePods:
         return CollectivePod(item.node, item.name, host, hcas, wrong, "rail" if wrong else "")
 
     def _find_hcas(self, node: str, probe: pod_probe.Probe) -> tuple[tuple[CollectiveHca, ...], str]:
-        """Return the HCAs of a pod, each with its rail, and the reason why a collective cannot use them; empty if it
-        can.
+        """Return the HCAs of a pod, each with its rail, and the reason why a collective cannot use these HCAs. The
+        reason is empty if it can.
+
+        :param probe: RDMA devices and PCI functions that the pod's shell reports
         """
         fabric, rails = self._fabric, self._plan.rails.get(self._fabric.name, {}).get(node, {})
         wanted = fabric_rails(fabric)
@@ -151,7 +153,7 @@ def run_short(
 ) -> CommandResult:
     """Run a command for at most ``limit`` seconds, and not beyond ``end``.
 
-    :param end: moment at which all time is spent
+    :param end: moment at which the time of the caller is over
     """
     if not shell.open:
         return CommandResult("", None, error="the connection was closed before")
@@ -160,5 +162,5 @@ def run_short(
 
 
 def compute_left(clock: Clock, end: float, limit: float) -> float:
-    """Return the seconds until a moment, at most ``limit``."""
+    """Return the seconds until the moment ``end``, at most ``limit``."""
     return min(limit, max(0.0, end - clock()))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs nccl-tests in pods that take whole nodes, round by round for each collective.
+"""Runs nccl-tests in pods that take whole nodes, collective by collective and round by round.
 
 mpirun runs in the pod of the first node of a group, and this module starts its daemons in the other pods (see
-_render/measurement/collectives.py). Each group of a round has its own connections, because tests of two rails may use
-the same pods at the same time.
+_render/measurement/collectives.py). Each group of nodes in a round has its own connections to the pods, because tests
+of two rails may use the same pods at the same time.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _MOST_REASON = 600
 
 
 class CollectivesRun:
-    """The run of the stage collectives. It removes its pods in all cases."""
+    """A run of stage collectives: it starts the pods, runs the tests, and removes the pods in all cases."""
 
     def __init__(
         self,
@@ -143,7 +143,11 @@ class CollectivesRun:
         return CollectivesFacts(fabric.name, pods, tuple(runs), announced, ended, leftovers, remaining, image)
 
     def _run_course(self, pool: concurrent.futures.Executor, course: Course, runs: list[RanTest]) -> str:
-        """Run the tests of a collective. Return the reason if it ended early; empty otherwise."""
+        """Run all tests of one collective. Return the reason if they ended early; empty otherwise.
+
+        :param course: planner of the tests of the collective
+        :param runs: list to which the results are appended
+        """
         self._slowest = self._hung = 0.0
         hung: tuple[str, ...] = ()
         while True:
@@ -179,7 +183,9 @@ class CollectivesRun:
                 )
 
     def _run_test(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
-        """Run a test. Repeat it once if the API server or a connection was lost, which is not a fault of the test."""
+        """Run a test. Repeat it once if the connection to the API server or to a pod was lost, which says nothing about
+        the fabric. A soak is not repeated, because its pods do not live long enough.
+        """
         start = self._clock()
         result = self._try_test(course, test, run)
         # a soak is not made again, for which the pods do not live long enough
@@ -221,7 +227,10 @@ class CollectivesRun:
             )
 
     def _run_soak_test(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
-        """Run a test for a long time, and read the error counters of its HCAs before and after it."""
+        """Run a test for a long time, and return its result with the growth of the error counters of all HCAs in it.
+
+        :param subject: name of the test, for messages
+        """
         places = [self._whole_pods.places[node] for node in run.nodes]
         before, start = self._read_counters(places), self._clock()
         wanted = dataclasses.replace(self._wanted, seconds=render.compute_soak_seconds(self._wanted))
@@ -326,9 +335,13 @@ class CollectivesRun:
     ) -> None:
         """Answer the requests of mpirun until each other pod has its daemon, mpirun has ended, or the time is over.
 
-        A daemon goes into the background by itself, or its command leaves it there and ends after some seconds.
+        A daemon runs in the background of its pod: either it detaches by itself, or its command leaves it in the
+        background and ends after some seconds.
 
-        :param asks: connection to the first pod, through which the requests are read
+        :param first: connection to the first pod, in which mpirun runs
+        :param asks: further connection to the first pod, through which the requests are read
+        :param places: pods of the group, by host name
+        :param shell: opens a connection to a pod
         :param end: moment at which the time is over
         :param seconds: time limit of the run
         """
@@ -362,8 +375,8 @@ class CollectivesRun:
         end: float,
         seconds: int,
     ) -> int:
-        """Start a daemon in the pod of the requested host, and return its exit code. Only pods of the group get a
-        daemon, because the request comes from a pod.
+        """Start a daemon in the pod of the requested host, and return its exit code. Only pods of the group are
+        accepted as host, because the request comes from inside a pod.
         """
         place = places.get(request.host)
         if place is None or self._clock() >= end:
@@ -396,7 +409,7 @@ class CollectivesRun:
 
 
 def make_unstarted_facts(plan: Plan, reason: str) -> CollectivesFacts:
-    """Return the facts of a run that starts no pod, with the reason."""
+    """Return the facts of a run that starts no pod. Each pod has the reason as its error."""
     (fabric,) = plan.fabrics
     return CollectivesFacts(fabric.name, tuple(CollectivePod(node, error=reason) for node in plan.nodes))
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pods that take and hold a virtual function of each HCA while its settings by the CNI plugin are examined."""
+"""Starts pods that hold a virtual function of each HCA, so that the settings that the CNI plugin gives to these
+functions can be examined.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from .pods import MeasuringPods
 
 
 def hold(pods: MeasuringPods, plan: Plan) -> tuple[RdmaPod, ...]:
-    """Start a pod for each rail of each node and fabric, and return each pod or the reason why it does not run. The
-    pods remain. If the run is stopped meanwhile, they are removed.
+    """Start a pod for each rail of each node and fabric, and return the pods. A pod that does not run has the reason as
+    its error. The pods remain after the call. If the call is interrupted, they are removed.
 
     :raises ApiError: the API server cannot be reached
     """

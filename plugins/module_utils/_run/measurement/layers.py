@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Measures a pair layer by layer: between the physical functions of its HCAs and between free virtual functions, in the
-observers of both nodes, and then in its pods. If a layer has no figure, the result contains the reason. Judges no
-result.
+"""Measures the bandwidth of a pair layer by layer, to find the layer that loses it: between the physical functions of
+its HCAs and between free virtual functions, in the observers of both nodes, and then in its pods. If a layer has no
+figure, the result contains the reason. Results are not evaluated here.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ Usable = typing.Mapping[tuple[int, str], RdmaPod]
 
 @dataclasses.dataclass(frozen=True)
 class _OnHost:
-    """One end of a pair on its host.
+    """One side of a pair, as the observer of its node sees it.
 
     :ivar pf: PCI address of the physical function
+    :ivar seen: functions, devices and addresses of the HCA on the host
     """
 
     node: str
@@ -53,7 +54,10 @@ class _OnHost:
 
 
 class _NoStep(RdmaError):
-    """The error that a layer is not measured, with the reason."""
+    """The error that a layer cannot be measured. Its message is the reason.
+
+    :ivar absent: whether the pods do not have this layer, such as virtual functions
+    """
 
     def __init__(self, why: str, absent: bool = False) -> None:
         super().__init__(why)
@@ -61,7 +65,7 @@ class _NoStep(RdmaError):
 
 
 class LayerTests:
-    """The layer measurements of the pairs of one fabric, whose pods still run."""
+    """The layer measurements of pairs of one fabric, in its running pods and in the observers of their nodes."""
 
     def __init__(
         self,
@@ -103,8 +107,8 @@ class LayerTests:
     def measure(self, pair: PairResult, suspect: bool, number: int) -> PairLayers:
         """Measure all layers of a pair.
 
-        :param suspect: whether the pair was chosen as a suspect
-        :param number: how many pairs were measured before
+        :param suspect: whether the pair was chosen because it is slow
+        :param number: number of pairs that were measured before
         """
         result = PairLayers(pair.fabric, pair.client, pair.server, pair.rail, suspect, server_rail=pair.server_rail)
         ends = [self._pods.get(end) for end in (pair.client_end, pair.server_end)]
@@ -142,9 +146,9 @@ class LayerTests:
         return dataclasses.replace(result, steps=tuple(steps), more_than=(pair.queue_pairs or 1) if more else None)
 
     def choose_measured_as(self, pair: PairResult) -> Fabric:
-        """Return the fabric with the queue pairs and message size of the pair's second measurement, so that no layer is
-        slow only for lack of queue pairs. Return the fabric unchanged if there was no second measurement, or if it ran
-        without a figure.
+        """Return the fabric with the number of queue pairs and the message size of the pair's second measurement, so
+        that no layer is slow only for lack of queue pairs. Return the fabric unchanged if there was no second
+        measurement, or if it had no result.
         """
         found, amount = pair.wider, wider(self._fabric, pair.queue_pairs)
         # with commands and no figure, that many do not work here
@@ -155,7 +159,10 @@ class LayerTests:
     # on the host
 
     def _find_hca_address(self, pod: RdmaPod) -> str:
-        """Return the PCI address of the HCA of a pod."""
+        """Return the PCI address of the physical function behind a pod's interface.
+
+        :raises _NoStep: the HCA of the pod is not known
+        """
         if pod.physical_function:
             return pod.physical_function
         rails = self._plan.rails.get(self._fabric.name, {}).get(pod.node, {})
@@ -165,7 +172,11 @@ class LayerTests:
         return found
 
     def _connect_to_host(self, pod: RdmaPod) -> _OnHost:
-        """Return the state of a pod's node from its observer, and open a connection to the observer."""
+        """Return the state of the pod's HCA on its node, read by the observer of the node. Open a connection to the
+        observer if there is none.
+
+        :raises _NoStep: the observer cannot be used
+        """
         pf = self._find_hca_address(pod)
         key = (pod.node, pf)
         if key in self._hosts and self._shells[key].open:
@@ -234,17 +245,23 @@ class LayerTests:
         return self._run(step, (opened[1], there), (opened[0], here), (devices[0], pairs))
 
     def _queue_pairs(self, fabric: Fabric, *nodes: str) -> int:
-        """Return the number of queue pairs, which is equal in all layers, from the port rates of the pods on these
-        nodes.
+        """Return the number of queue pairs for a pair, which is equal in all layers. It is computed from the port rates
+        of the pods on these nodes.
         """
         return count_queue_pairs(
             fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
         )
 
     def _find_server_address(self, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str], connection: str) -> str:
-        """Return the address at which the client connects to the server. Over TCP it is the InternalIP of the node:
-        both ends name their devices, so the data takes no other path. rdma_cm chooses the device by the route to the
-        address, so this route must lead over the device under test.
+        """Return the address at which the client connects to the server. If the connection is set up over TCP, it is
+        the InternalIP of the server's node: both sides name their RDMA devices, so the measured data does not use that
+        network. If it is set up by rdma_cm (iWARP), it is an address of the server's function. rdma_cm chooses the
+        device by the route, so the client must reach this address over the device under test.
+
+        :param ends: client and server
+        :param functions: PCI addresses of the measured functions of both
+        :param connection: ``tcp``, else rdma_cm
+        :raises _NoStep: there is no such address or route
         """
         node = ends[1].node
         if connection == "tcp":
@@ -298,7 +315,11 @@ class LayerTests:
         return dataclasses.replace(step, client=ends[0], server=ends[1])
 
     def _pod_end(self, pod: RdmaPod, before: typing.Optional[int]) -> LayerEnd:
-        """Return the end of a pair in a pod, with the settings of its virtual function as the host shows them."""
+        """Return the data of one side of a pair in its pod, with the settings of its virtual function as the host shows
+        them.
+
+        :param before: count of CPU throttling periods before the measurement; None if not known
+        """
         now = self._read_throttled_count(pod)
         held_back = None if now is None or before is None else max(0, now - before)
         # bound to CPUs of the HCA's NUMA node, or it says that it has none of them
@@ -314,7 +335,7 @@ class LayerTests:
         return parse_throttled(self._read_command_output(pod, commands.CPU_STAT))
 
     def _read_command_output(self, pod: RdmaPod, command: commands.Command) -> str:
-        """Return the output of a command in a pod; empty if it cannot be run."""
+        """Return the output of a command in a pod; empty if the command fails."""
         try:
             shell = self._in_pods.shell(pod)
             shell.start(command)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Measures one pair of pods: rping, then ib_write_bw, then its sweep; or iperf3 if the pods have no RDMA device.
+"""Measures one pair of pods: rping, then ib_write_bw, then its sweep over all message sizes; or iperf3 if the pods have
+no RDMA device.
 
-A failure is stored with its kind and the line of output that shows it. Nothing is judged here.
+A failure is stored with its kind and the line of output that shows it. Results are not evaluated here.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
 
 
 class PairMeasurement:
-    """The measurement of pairs of running pods, several pairs at the same time."""
+    """A client that measures pairs of running pods, several pairs at the same time."""
 
     def __init__(self, pods: MeasuringPods, clock: Clock, say: Say) -> None:
         self._pods = pods
@@ -60,10 +61,11 @@ class PairMeasurement:
         self._labelled: frozenset[str] = frozenset()
 
     def measure(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
-        """Measure a pair. Retry up to ``ATTEMPTS`` times if the measurement is lost although the pods run.
+        """Measure a pair. Make up to ``ATTEMPTS`` attempts if a connection is lost although the pods still run.
 
-        :param flow: number of the pair's flow, from which its flow label is computed if both ends support flow labels
-        :raises ApiError: the API server is away
+        :param flow: number from which the flow label of the pair's packets is computed, if both pods support flow
+            labels
+        :raises ApiError: the API server cannot be reached
         :raises LeaseLost: another run holds the Lease
         """
         start = self._clock()
@@ -108,10 +110,12 @@ class PairMeasurement:
     def measure_wider(
         self, fabric: Fabric, pair: PairResult, client: RdmaPod, server: RdmaPod, amount: Amount
     ) -> PairResult:
-        """Measure a pair again with more queue pairs. Return the pair with that figure, or with the reason why there is
-        none.
+        """Measure a pair a second time with more queue pairs. Return the result of the pair, with the second figure or
+        with the reason why there is none.
 
-        :raises ApiError: the API server is away
+        :param pair: result of the first measurement
+        :param amount: number of queue pairs, and message size
+        :raises ApiError: the API server cannot be reached
         :raises LeaseLost: another run holds the Lease
         """
         found, wide = Wider(amount.queue_pairs, amount.message_bytes), widened(fabric, amount)
@@ -162,7 +166,7 @@ class PairMeasurement:
     def measure_latency(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod) -> PairLatency:
         """Run ib_write_lat on a pair once.
 
-        :raises ApiError: the API server is away
+        :raises ApiError: the API server cannot be reached
         :raises LeaseLost: another run holds the Lease
         """
         result = PairLatency(fabric.name, client.node, server.node, task.rail, server_rail=task.server_rail)
@@ -202,8 +206,8 @@ class PairMeasurement:
     def find_labelled(
         self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Iterable[RdmaPod]
     ) -> frozenset[str]:
-        """Find the pods whose perftest can set the flow label of packets. Later measurements between such pods set it.
-        rdma_cm chooses flow labels itself, so no pod is found with it.
+        """Find the pods whose perftest can set the flow label of packets. Later measurements between two such pods set
+        it. If connections are set up by rdma_cm, which chooses flow labels itself, no pod is returned.
 
         :returns: names of the pods
         """
@@ -227,8 +231,10 @@ class PairMeasurement:
     def _guard_attempt(
         self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int, end: float
     ) -> PairResult:
-        """Make one attempt. An unforeseen error becomes a failure of this pair, so that the other pairs are still
-        measured.
+        """Make one attempt to measure a pair. An unexpected exception becomes a failure of this pair, so that the other
+        pairs are still measured.
+
+        :param end: moment at which the time of the pair is over
         """
         try:
             return self._attempt_pair(fabric, task, client, server, self._take_ports(), flow, end)
@@ -244,8 +250,10 @@ class PairMeasurement:
     def _attempt_pair(
         self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, port: int, flow: int, end: float
     ) -> PairResult:
-        """Run rping, then ib_write_bw, then the sweep if the intent asks for it, each only after the previous one
-        succeeded. Without RDMA devices, run only iperf3.
+        """Make one attempt to measure a pair: rping, then ib_write_bw, then the sweep if the intent requests it. A
+        failure ends the attempt. Without RDMA devices, run only iperf3.
+
+        :param end: moment at which the time of the pair is over
         """
         result = PairResult(fabric.name, client.node, server.node, rail=task.rail, server_rail=task.server_rail)
         if client.device is None or server.device is None:
@@ -338,7 +346,12 @@ class PairMeasurement:
     def _measure_bandwidth(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool, until: float
     ) -> tuple[typing.Optional[perftest.PerftestReport], PairResult, typing.Optional[Failure]]:
-        """Run ib_write_bw. Return its report, the result with its command line, and the failure if there is one."""
+        """Run ib_write_bw. Return its report (None without a result), the result of the pair with the command line, and
+        the failure, if any.
+
+        :param result: result of the pair so far
+        :param until: moment at which the time of the pair is over
+        """
         result = dataclasses.replace(
             result, queue_pairs=count_queue_pairs(fabric, (client.rate_gbps, server.rate_gbps))
         )
@@ -375,10 +388,12 @@ class PairMeasurement:
         until: float,
         judge: typing.Optional[Judge] = None,
     ) -> tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        """Run client and server. Return the client's result, and the failure of either end or of its pod (see
+        """Run client and server. Return the client's result, and the failure of either command or pod (see
         client_server).
 
-        :param until: moment at which the time of the pair is spent
+        :param there: pod and command of the server
+        :param here: pod and command of the client
+        :param until: moment at which the time of the pair is over
         """
         ends = (there[0], here[0])
         server, client = (functools.partial(self._pods.shell, end) for end in ends)
@@ -418,7 +433,11 @@ def _find_tcp_failure(result: CommandResult) -> typing.Optional[Failure]:
 
 
 def fail_pair(fabric: Fabric, task: Task, failure: str, evidence: str) -> PairResult:
-    """Return the result of a measurement without a figure."""
+    """Return the result of a pair that has no figure.
+
+    :param failure: kind of the failure
+    :param evidence: line of output or message that shows the failure
+    """
     return PairResult(
         fabric.name,
         task.client,

@@ -81,7 +81,8 @@ OTHER_FLOWS = 32
 
 
 def plan_rounds(plan: Plan, seen: Facts = NOTHING) -> tuple[RoundPlan, ...]:
-    """Plan the rounds of each fabric, and compute their durations.
+    """Plan the measurement rounds of each fabric, and compute their durations. The pairs of a round are measured at the
+    same time.
 
     :param seen: facts from which the paths between nodes are known
     """
@@ -98,7 +99,7 @@ def _plan_rounds_of(plan: Plan, fabric: Fabric, seen: Facts) -> RoundPlan:
 
 
 class BandwidthRun:
-    """One run of the stage bandwidth. It removes its pods in all cases."""
+    """A run of stage bandwidth: for each fabric it starts the pods, measures, and removes the pods in all cases."""
 
     def __init__(
         self,
@@ -130,8 +131,8 @@ class BandwidthRun:
         self._lost = LostPairs()
 
     def run(self) -> BandwidthFacts:
-        """Start the pods, measure and remove the pods, one fabric after the other, because the pods of all fabrics
-        together may ask for more than the nodes have.
+        """Measure one fabric after the other: start its pods, measure, and remove the pods. The pods of all fabrics
+        together could request more than the nodes have.
 
         :raises ApiError: the API server cannot be reached before a pod was created
         """
@@ -205,8 +206,8 @@ class BandwidthRun:
         return results + self._retest_failed_ends(pool, fabric, usable, results, False)
 
     def _list_latency_steps(self, fabric: Fabric, rails: typing.Mapping[int, typing.Sequence[str]]) -> list[Step]:
-        """Return rounds of pairs in which each port occurs at least once: one round, or two for an odd number of nodes.
-        Empty if latency is not measured.
+        """Return steps of pairs in which each port occurs at least once: one round, or two if a rail has an odd number
+        of nodes. Return an empty list if latency is not measured.
         """
         if not fabric.bandwidth.latency or not carries_rdma(fabric):
             return []
@@ -222,8 +223,8 @@ class BandwidthRun:
     def _measure_latency(
         self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod]
     ) -> list[PairLatency]:
-        """Measure the latency of small messages after all rounds, so that no bandwidth is measured at the same time.
-        Pairs with an excluded end are not measured.
+        """Measure the latency of small messages after all bandwidth rounds, so that no bandwidth is measured at the
+        same time. Pairs with an excluded pod are not measured.
         """
         usable = {(item.rail, item.node): item for item in pods if not item.error and item.device is not None}
         rails = {rail: [node for number, node in usable if number == rail] for rail in fabric_rails(fabric)}
@@ -245,8 +246,9 @@ class BandwidthRun:
     def _measure_with_counters(
         self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult], planned: RoundPlan
     ) -> list[CountedPair]:
-        """Measure with port counters, where the figures alone identify no link, and to find how the switches route. The
-        tests run one after the other, because the counters would include the data of another test.
+        """Measure pairs again and read port counters before and after. This is done where the figures alone do not
+        identify the slow link, and to find out how the switches route. The measurements run one after the other,
+        because the counters would include the data of another one.
         """
         usable = {(item.rail, item.node): item for item in pods if not item.error}
         ways = find_paths_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
@@ -292,8 +294,8 @@ class BandwidthRun:
         return results
 
     def _choose_layers(self, fabric: Fabric) -> str:
-        """Return which pairs are measured layer by layer. If the intent sets no value, these are the suspects, provided
-        that the run has observers.
+        """Return the setting that selects the pairs to measure layer by layer. Without a setting in the intent, these
+        are the suspects if the run has observers.
         """
         return fabric.bandwidth.layers or ("suspects" if self._observers is not None else "none")
 
@@ -329,8 +331,10 @@ class BandwidthRun:
     def _measure_by_links(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, ways: PathTable
     ) -> list[PairResult]:
-        """Measure rounds that use each link in both directions. Then measure slow tests again over paths whose other
-        links are good, as long as that narrows the cause.
+        """Measure rounds of pairs whose paths use each link in both directions. Then measure slow pairs again over
+        paths whose other links are known to be good, until no further round would narrow the set of suspected links.
+
+        :param ways: paths between the ports of the fabric
         """
         one_way = dataclasses.replace(fabric, bandwidth=dataclasses.replace(fabric.bandwidth, directions="one"))
         results: list[PairResult] = []
@@ -363,8 +367,8 @@ class BandwidthRun:
         ways: PathTable,
         measured: typing.Sequence[PairResult],
     ) -> list[PairResult]:
-        """Measure slow flows between leaves again with other flow labels. The hash of the switches sends these over
-        other links.
+        """Measure slow pairs of nodes on different leaves again with other flow labels. The switches choose links by a
+        hash of the label, so these packets take other links.
         """
         if not self._labelled:
             return []
@@ -397,10 +401,11 @@ class BandwidthRun:
         measured: typing.Sequence[PairResult],
         with_figure_passes: bool,
     ) -> list[PairResult]:
-        """Measure ends that failed and never passed again, with partners that passed, and return these results.
+        """Measure pods that failed and never passed again, with partners that passed, to find which side of a pair
+        fails. Return these results.
 
         :param with_figure_passes: whether a pair with a figure counts as passed even if the figure is too low. A low
-            figure indicates a link, which has its own finding, and not an end
+            figure indicates a slow link, which has its own finding, and not a faulty pod
         """
         results = list(measured)
         for look in range(1, LOOKS + 1):
@@ -425,10 +430,10 @@ class BandwidthRun:
     def _measure_step(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, step: Step, flow: int = 0
     ) -> list[PairResult]:
-        """Measure pairs that share no end at the same time, and then those that are too slow again. Pairs with an
-        excluded end fail.
+        """Measure pairs without a common pod at the same time, and then those that are too slow again. Pairs with an
+        excluded pod fail without a measurement.
 
-        :param flow: number of the flow of each pair, from which a flow label is computed if its ends support that
+        :param flow: number from which the flow label of each pair is computed, if both pods support flow labels
         """
 
         def both(task: Task) -> list[PairResult]:
@@ -453,7 +458,7 @@ class BandwidthRun:
         return f"{end[1]} rail {end[0]} is left out, since its pairs with {folded(self._lost.out[end], 4)} were lost"
 
     def _fail_left_out(self, fabric: Fabric, task: Task) -> PairResult:
-        """Return the failed result of a pair with an excluded end."""
+        """Return the failed result of a pair with a pod that is excluded from further measurements."""
         client = task.client_end in self._lost.out
         kind, why = LEFT_OUT[0 if client else 1], self._explain_left_out(task.client_end if client else task.server_end)
         return fail_pair(fabric, task, kind, why)
@@ -461,8 +466,8 @@ class BandwidthRun:
     def _measure_wider(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult]
     ) -> list[PairResult]:
-        """Return the results of a step. Pairs that are too slow are measured a second time with more queue pairs. Both
-        directions of a pair run one after the other.
+        """Measure those pairs of a step that are too slow a second time with more queue pairs, and return the results
+        of all pairs. Both directions of a pair run one after the other.
         """
         if self._too_slow is None:
             return list(measured)

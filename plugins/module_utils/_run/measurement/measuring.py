@@ -35,7 +35,9 @@ _OURS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
 
 
 class ForeignMeasuringNamespace(RdmaError):
-    """The error that a namespace of this name exists and is not for the measurement."""
+    """The error that the namespace with the name of the measurement's namespace belongs to another user and must not be
+    used.
+    """
 
     def __init__(self) -> None:
         seen = (
@@ -51,10 +53,10 @@ class ForeignMeasuringNamespace(RdmaError):
 
 @dataclasses.dataclass(frozen=True)
 class HcasByNode:
-    """The fabrics on which pods measure.
+    """The fabrics on which measuring pods may be created, and the fabrics on which this is refused.
 
     :ivar fabrics: fabrics with their networks in the namespace of the measurement
-    :ivar refused: fabrics on which no pod may measure, by name
+    :ivar refused: refusals, by the name of the fabric
     """
 
     fabrics: tuple[Fabric, ...]
@@ -62,12 +64,16 @@ class HcasByNode:
 
 
 class MeasuringNamespace:
-    """The namespace of the measurement."""
+    """A client that creates, restricts and removes the namespace of the measurement."""
 
     def __init__(
         self, cluster: Cluster, run: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
     ) -> None:
-        """:param limit: longest duration in seconds of the removal of a leftover namespace"""
+        """:param run: id of the run that owns the namespace
+        :param limit: maximum duration in seconds of the removal of a leftover namespace
+        :param clock: returns monotonic seconds
+        :param pause: sleeps for a number of seconds
+        """
         self._cluster = cluster
         self._run = run
         self._limit = limit
@@ -250,8 +256,11 @@ def _prepare_fabrics(
 
 
 def _find_missing_prerequisite(fabric: Fabric, own: bool) -> typing.Optional[Refusal]:
-    """Return a refusal if the intent names secrets or an account that a namespace of the collection does not contain.
-    It is created empty, and no secret is read to copy it. None otherwise.
+    """Return a refusal if the intent names pull secrets or a ServiceAccount for the pods of a fabric, and the
+    collection created the namespace. Such a namespace contains neither, and the collection does not copy secrets.
+    Return None otherwise.
+
+    :param own: whether the collection created the namespace
     """
     named = (
         [f"pods.image_pull_secrets: {', '.join(fabric.pods.image_pull_secrets)}"]

@@ -35,12 +35,12 @@ class Plan:
     """A plan of measurements between pods.
 
     :ivar nodes: names of the nodes
-    :ivar rails: rail of each HCA by fabric and node. A node that is missing has one rail on any HCA
-    :ivar parallel: largest number of pairs that are measured at once
+    :ivar rails: rail of each HCA by fabric and node. A node without an entry has one rail on any HCA
+    :ivar parallel: maximum number of pairs that are measured at the same time
     :ivar pod_seconds: limit in seconds of the wait for the pods. Their removal may take as long, at most
         ``GONE_SECONDS``
     :ivar run: id of the run that owns the pods
-    :ivar refused: fabrics on which no pod may measure, by name
+    :ivar refused: refusals of fabrics on which no pod may be created, by the name of the fabric
     """
 
     fabrics: tuple[Fabric, ...]
@@ -54,20 +54,25 @@ class Plan:
 
     @property
     def draw_seconds(self) -> float:
-        """Limit in seconds of the pods of one node, over all rounds that search for its rails."""
+        """The limit, in seconds, of the time that the pods of one node may take together to start, until each rail of
+        the node has a pod.
+        """
         return _DRAWS * self.pod_seconds
 
     @property
     def removal_seconds(self) -> float:
-        """Limit in seconds of the removal of pods. A long wait for images does not extend the wait for a node that does
-        not end its pod.
+        """The limit, in seconds, of the removal of pods. It does not grow with a long wait for images, so that a node
+        that does not end its pod delays a run only for a limited time.
         """
         return min(self.pod_seconds, GONE_SECONDS)
 
 
 @contextlib.contextmanager
 def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecutor]:
-    """Yield a pool with this many threads. If the body fails, do not wait for running tasks."""
+    """Provide a pool with this many threads as a context. If the body fails, do not wait for running tasks.
+
+    :param parallel: number of threads
+    """
     pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel))
     try:
         yield pool
@@ -87,13 +92,15 @@ def explain_lacking(resource: str, node: str, known: typing.Mapping[str, Cluster
 
 
 def list_all_unstarted(plan: Plan, reason: str) -> tuple[RdmaPod, ...]:
-    """Return placeholders for the pods of a run that starts none, each with the reason."""
+    """Return placeholders for all pods of a run that starts no pod. Each placeholder has the reason as its error."""
     return tuple(item for fabric in plan.fabrics for item in list_unstarted(plan, fabric, reason))
 
 
 def list_unstarted(plan: Plan, fabric: Fabric, reason: str, cause: str = "") -> typing.Iterator[RdmaPod]:
-    """Yield a placeholder for the pod of each node and rail of a fabric on which no pod is started, each with the
-    reason.
+    """Yield a placeholder for each node and rail of a fabric on which no pod is started. Each placeholder has the
+    reason as its error.
+
+    :param cause: kind of the error
     """
     for node in plan.nodes:
         for rail in fabric_rails(fabric):
@@ -101,5 +108,5 @@ def list_unstarted(plan: Plan, fabric: Fabric, reason: str, cause: str = "") -> 
 
 
 def may_return(error: ApiError) -> bool:
-    """Return whether an error of the API server may be temporary."""
+    """Return whether an error of the API server may be temporary, so that a retry is useful."""
     return error.status == 0 or error.passing

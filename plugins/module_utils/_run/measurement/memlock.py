@@ -35,11 +35,11 @@ PARALLEL = 32
 
 @dataclasses.dataclass(frozen=True)
 class MemlockTask:
-    """The proofs to run.
+    """The nodes and fabrics on which to prove how much memory a container may lock.
 
     :ivar limit: seconds within which all pods must end
     :ivar run: id of the run that owns the pods
-    :ivar refused: fabrics on which no pod may be created, by name
+    :ivar refused: refusals of fabrics on which no pod may be created, by the name of the fabric
     """
 
     fabrics: tuple[Fabric, ...]
@@ -52,7 +52,7 @@ class MemlockTask:
 
 
 class Prover:
-    """One run of the proofs."""
+    """A client that runs the pods of the memlock proof, reads their results and removes them."""
 
     def __init__(
         self, cluster: Cluster, task: MemlockTask, clock: Clock, pause: typing.Callable[[float], None]
@@ -66,7 +66,7 @@ class Prover:
         self._uids: dict[tuple[str, str], str] = {}
 
     def run(self) -> tuple[MemlockProof, ...]:
-        """Return a proof, or the reason why there is none, for each fabric on each node.
+        """Return, for each fabric on each node, the memlock proof or the reason why there is none.
 
         :raises ApiError: the API server cannot be reached
         """
@@ -133,9 +133,10 @@ class Prover:
     def _read_proof(
         self, fabric: str, node: str, namespace: str, name: str, over: bool
     ) -> typing.Optional[MemlockProof]:
-        """Return the proof of a pod, or its failure; None while the pod still has time.
+        """Return the result of a pod that has ended, or the error that prevents a result. Return None while the pod may
+        still end in time.
 
-        :param over: whether the time of all pods is over
+        :param over: whether the time limit of all pods is exceeded
         """
         subject = f"{namespace}/{name}"
         try:
@@ -176,8 +177,10 @@ class Prover:
                     self._pause(LOOK)
 
     def _build_uid_precondition(self, item: tuple[str, str]) -> typing.Optional[dict[str, str]]:
-        """Return the uid of the pod that this run created, as the precondition of a deletion. None, which matches any
-        pod of the name, before this run created one.
+        """Return the uid of a pod that this run created, as the precondition of its deletion. Return None, which
+        matches any pod of this name, if this run has created none.
+
+        :param item: namespace and name of the pod
         """
         return {"uid": self._uids[item]} if item in self._uids else None
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Finds the observer of a node, through which a stage measures on the host."""
+"""Finds the observer of a node, in which a stage runs commands on the host."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _LOOKS = 3
 
 
 class PodInspector:
-    """The inspection of the ready pods of one run."""
+    """An inspector of the ready pods of one run: it finds their RDMA devices, addresses, rails and rates."""
 
     def __init__(
         self,
@@ -58,7 +58,8 @@ class PodInspector:
         self._find_fate = find_fate
 
     def inspect(self, fabric: Fabric, item: RdmaPod, found: Resource) -> tuple[RdmaPod, float]:
-        """Inspect a pod. An unforeseen error becomes the error of this pod.
+        """Inspect a ready pod: find the RDMA device of its virtual function, its address, its rail and its rates. An
+        unexpected exception becomes the error of this pod.
 
         :returns: the pod with the results, and the duration of the inspection in seconds
         """
@@ -130,7 +131,8 @@ class PodInspector:
         )
 
     def _read_greeting(self, item: RdmaPod, pci: str) -> CommandResult:
-        """Read the first output of the pod's shell. If the connection is lost, wait for the API server and try again.
+        """Read the first output of the pod's shell, which describes the pod. If the connection is lost, wait for the
+        API server and try again.
 
         :raises ApiError: the pod does not exist or does not run
         """
@@ -148,12 +150,12 @@ class PodInspector:
 
     @property
     def _look_seconds(self) -> float:
-        """Limit of the inspection of a pod in seconds."""
+        """The time limit for the first output of a pod's shell, in seconds."""
         return max(PROBE_LIMIT, _LOOK_PART * self._plan.pod_seconds)
 
     def _find_shared_function(self, fabric: Fabric, node: str) -> typing.Optional[str]:
-        """Find the PCI address of the function whose RDMA device all pods of a node share, because the interface in the
-        pod has no PCI address. None for other profiles.
+        """Return the PCI address of the function whose RDMA device all pods of a node share. It is found on the node,
+        because the interface in such a pod has no PCI address. Return None for profiles without shared devices.
         """
         return (
             next(iter(self._plan.rails.get(fabric.name, {}).get(node, {})), None)
@@ -162,8 +164,8 @@ class PodInspector:
         )
 
     def _put_on_rail(self, fabric: Fabric, item: RdmaPod) -> RdmaPod:
-        """Return the pod with the rail of its HCA, or with an error if its HCA is not on a rail of the fabric. If nodes
-        have one HCA, the HCA need not be known, but if it is, it must match.
+        """Return the pod with the rail of its HCA, or with an error if its HCA is not on a rail of the fabric. On a
+        fabric with a single rail, a pod whose HCA is not known is accepted.
         """
         rails = self._plan.rails.get(fabric.name, {}).get(item.node, {})
         # a function that a pod gets as a whole is the HCA itself

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Waits until pods are ready, or finds out why a pod is not."""
+"""Waits until pods are ready, or finds the reason why a pod cannot become ready."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _EVENTS = 200
 
 
 def explain_unready(stand: PodState) -> str:
-    """Explain why a pod that was ready is no longer ready; empty if it still is."""
+    """Explain why a pod that was ready is no longer ready; empty if it still is.
+
+    :param stand: current state of the pod
+    """
     if stand.phase == "ready":
         return ""
     return "it is ready no more, as when its node is lost" if stand.phase == "waiting" else stand.detail
@@ -46,7 +49,7 @@ def find_node(item: Resource) -> str:
 
 
 def _note_leaving(leaving: dict[str, str], change: KindUpdate) -> None:
-    """Update the nodes of pods that are deleted but have not ended yet, by the uid of the pod."""
+    """Update the mapping from the uid of each pod that is being deleted but has not ended to its node."""
     for item in change.items:
         uid = str(item["metadata"].get("uid"))
         if change.action != "drop" and item["metadata"].get("deletionTimestamp"):
@@ -67,7 +70,7 @@ def _find_host(event: Resource) -> str:
 
 
 class ReadinessWait:
-    """The wait for the pods of one run."""
+    """A wait for the pods of one run."""
 
     def __init__(
         self,
@@ -96,11 +99,11 @@ class ReadinessWait:
         spent: typing.Optional[dict[str, float]] = None,
         together: bool = False,
     ) -> dict[str, PodOfNode]:
-        """Wait for pods. Return each pod by name, with its resource if it became ready, or with the error that
-        prevented it.
+        """Wait for pods. Return each pod by name, either with its object of the API if it became ready, or with the
+        error that prevented it.
 
-        :param spent: seconds that the pods of each node took before; the duration of this wait is added
-        :param together: whether to shorten the wait for the remaining pods once most are ready, so that one kubelet
+        :param spent: seconds that earlier pods took, by node; this function adds the duration of this wait
+        :param together: whether to shorten the wait for the remaining pods after most are ready, so that one kubelet
             does not delay all others
         """
         done: dict[str, PodOfNode] = {}
@@ -159,8 +162,8 @@ class ReadinessWait:
         return done
 
     def _guard_judge(self, item: RdmaPod, *state: typing.Any) -> typing.Optional[PodOfNode]:
-        """Judge a pod. An unforeseen error becomes the error of this pod, because the kubelet of one node wrote its
-        status.
+        """Evaluate the state of a pod. An unexpected exception becomes the error of this pod, because its status was
+        written by the kubelet of a single node.
         """
         try:
             return self._judge_pod(item, *state)
@@ -176,11 +179,12 @@ class ReadinessWait:
         now: float,
         over: bool,
     ) -> typing.Optional[PodOfNode]:
-        """Return a pod with its resource if it is ready, or with its error if it cannot become ready. None while it
-        still may.
+        """Return a pod with its object of the API if it is ready, or with its error if it cannot become ready. Return
+        None while it may still become ready.
 
-        :param since: suspect state of each pod and when it began, by name of the pod; updated by this method
-        :param leaving: nodes with pods that are deleted but have not ended
+        :param found: object of the pod; None if the API server does not show it
+        :param since: suspect state of each pod and the time when it began, by name of the pod; updated by this method
+        :param leaving: nodes with pods that are being deleted but have not ended
         :param over: whether the time of the pod is over
         """
         if found is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Removes the pods of measurements."""
+"""Removes the pods of measurements, even if their node does not confirm their end."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _explain_finalizers(item: Resource) -> str:
 
 
 class PodRemoval:
-    """The removal of the pods of all measurements."""
+    """A client that removes the pods of all measurements in the namespace of the measurement."""
 
     def __init__(
         self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say
@@ -95,8 +95,8 @@ class PodRemoval:
         return tuple(sorted(forced.get(item["metadata"]["uid"]) or name_with_namespace(item) for item in found))
 
     def _force_deletion(self, item: Resource) -> str:
-        """Delete the object of a pod that does not end, without a confirmation of its node. Report and return a
-        sentence about it.
+        """Delete the object of a pod that does not end, without a confirmation of its node. Report this, and return the
+        reported sentence.
         """
         metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
         self._cluster.delete(
@@ -117,8 +117,10 @@ class PodRemoval:
         return sentence
 
     def _delete_of_lost_nodes(self, left: typing.Iterable[Resource]) -> None:
-        """Delete the objects of pods whose nodes are not ready. No kubelet reports the end of these pods, and a kubelet
-        that returns ends containers of pods that have no object.
+        """Delete the objects of pods whose nodes are not Ready. No kubelet reports the end of these pods. A kubelet
+        that returns later ends the containers of pods that have no object.
+
+        :param left: pods that still exist
         """
         living = {node.name for node in map(kubernetes.node, self._cluster.list("Node").items) if node.ready}
         for item in left:
@@ -133,10 +135,10 @@ class PodRemoval:
 def remove_pods(
     cluster: Cluster, seconds: float, clock: Clock, pause: typing.Callable[[float], None], say: Say = lambda line: None
 ) -> tuple[str, ...]:
-    """Remove the pods of an earlier run before its namespace, whose deletion waits for its pods, even if their nodes
-    are lost.
+    """Remove the pods of an earlier run before its namespace is deleted, even if their nodes are lost. The deletion of
+    a namespace waits for the pods in it.
 
-    :param seconds: longest duration of the removal
+    :param seconds: maximum duration of the removal, in seconds
     :returns: namespace and name of the pods that existed
     :raises ApiError: the API server cannot be reached
     """

@@ -44,7 +44,11 @@ _DELETED = "was deleted"
 
 
 def _explain_loss(item: Resource, dropped: bool) -> str:
-    """Explain why a pod that was ready is lost; empty if it is not."""
+    """Explain why a pod that was ready is lost; empty if it is not lost.
+
+    :param item: last known object of the pod
+    :param dropped: whether the API server reported its deletion
+    """
     try:
         return _DELETED if dropped else explain_unready(state_of_pod(item))
     except Exception as error:
@@ -60,7 +64,7 @@ def _make_failure(item: RdmaPod, detail: str) -> Failure:
 
 
 class MeasuringPods:
-    """The measuring pods of one run.
+    """The measuring pods of one run, with methods that create, inspect and remove them and run commands in them.
 
     The run holds the Lease of the cluster (_ansible/lease.py). Therefore no other run is active, and pods of other runs
     are leftovers.
@@ -94,14 +98,14 @@ class MeasuringPods:
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, ClusterNode]:
-        """Nodes of the cluster by name, read once for all fabrics."""
+        """The nodes of the cluster by name, read once for all fabrics."""
         return {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
 
     def start(self, pool: concurrent.futures.Executor, fabric: Fabric, seconds: float = 0.0) -> tuple[RdmaPod, ...]:
         """Start one pod for each node and rail of the fabric, and wait until they are ready.
 
-        :param seconds: longest duration of the measurements in the pods
-        :returns: each pod, with the reason as its error if it cannot be used
+        :param seconds: maximum duration of the measurements in the pods, in seconds
+        :returns: the pods. One that cannot be used has the reason as its error
         """
         refusal = self._plan.refused.get(fabric.name)
         if refusal is not None:
@@ -143,13 +147,13 @@ class MeasuringPods:
         return WatchFeed(self._cluster, {"Pod": NAMESPACE}, ("Pod",), SELECTOR, only={"Pod": is_made_pod})
 
     def _is_ours(self, found: Resource) -> bool:
-        """Return whether this run created a pod, rather than another run one of the same name."""
+        """Return whether a pod was created by this run, and not by another run under the same name."""
         uid = found["metadata"].get("uid")
         return uid is not None and uid == self._uids.get(name_of(found))
 
     def _watch_lost_pods(self, feed: WatchFeed) -> None:
-        """Record the pods that are lost during the measurement. A node that dies closes no connection, so each command
-        there would be awaited until its time limit. Runs in a thread.
+        """Record the pods that are lost during the measurement. The connection to a pod on a dead node is not closed,
+        so each command in it would otherwise wait until its time limit. Runs in a thread.
         """
         while not self._over:
             change = feed.get(1.0)
@@ -164,15 +168,15 @@ class MeasuringPods:
         feed.stop()
 
     def gone(self, *pods: RdmaPod) -> typing.Optional[Failure]:
-        """Return the failure of the first of these pods that was ready and no longer is, from the watch; None if all
-        still are.
+        """Return the failure of the first of these pods that was ready and no longer is, as reported by the watch.
+        Return None if all are still ready.
         """
         found = next(((item, self._gone[item.name]) for item in pods if item.name in self._gone), None)
         return _make_failure(*found) if found is not None else None
 
     def discard(self, pool: concurrent.futures.Executor, pods: typing.Iterable[RdmaPod]) -> None:
-        """Delete pods that are no longer needed, and do not wait. Pods that cannot be deleted now are deleted with the
-        others at the end.
+        """Delete pods that are no longer needed, without a wait for their end. A pod that cannot be deleted now is
+        deleted by ``end``.
         """
         list(pool.map(self._discard_pod, [item for item in pods if item.name]))
 
@@ -181,9 +185,12 @@ class MeasuringPods:
     ) -> list[RdmaPod]:
         """Start pods until each rail of each node has one.
 
-        The device plugin chooses the virtual function of a pod. So many pods are started as a node has HCAs, and as
-        many again, until each rail has one. With V functions on each of H HCAs, (H - 1) x V + 1 pods cover all HCAs.
-        Surplus pods are deleted at once.
+        The device plugin chooses the virtual function of a pod, and thereby its rail. The method starts as many pods on
+        a node as it has HCAs, and repeats this until each rail has a pod. With V functions on each of H HCAs, (H - 1) x
+        V + 1 pods cover all HCAs. Surplus pods are deleted at once.
+
+        :param offered: number of allocatable functions of each node
+        :param seconds: maximum duration of the measurements in the pods, in seconds
         """
         hcas = fabric_rails(fabric).stop
         most = {
@@ -251,10 +258,10 @@ class MeasuringPods:
     def start_whole(
         self, pool: concurrent.futures.Executor, fabric: Fabric, wanted: typing.Mapping[str, Resource]
     ) -> list[PodOfNode]:
-        """Start a pod on each node that takes all of its rails. Return each pod with its resource, or with the reason
-        why it cannot be used.
+        """Start one pod on each node that takes all of the node's rails, and wait until they are ready. Return each pod
+        with its object of the API. A pod that cannot be used has the reason as its error.
 
-        :param wanted: definition of the pod of each node
+        :param wanted: definition of the pod, by node
         """
         refusal = self._plan.refused.get(fabric.name)
         if refusal is not None:
@@ -276,8 +283,10 @@ class MeasuringPods:
         )
 
     def _create_until_known(self, fabric: Fabric, node: str, wanted: Resource) -> RdmaPod:
-        """Create a pod, or return it with the error of the API server. Retry for up to ``pod_seconds`` while the API
-        server is unavailable.
+        """Create a pod. If the API server refuses it, return the pod with that error. Retry for up to ``pod_seconds``
+        while it is not known whether the API server created the pod.
+
+        :param wanted: definition of the pod
         """
         result = RdmaPod(fabric.name, node, name_of(wanted), fabric.network.namespace)
         end, lost = self._clock() + self._plan.pod_seconds, False
@@ -368,8 +377,8 @@ class MeasuringPods:
         return self._removal.remove()
 
     def await_api(self) -> None:
-        """Wait until the API server answers, at most ``pod_seconds``. Measurements in the meantime would prove
-        nothing.
+        """Wait until the API server answers, at most ``pod_seconds``. Measurements fail without it, whatever the state
+        of the fabric.
         """
         since = self._clock()
         with self._asking:
@@ -383,7 +392,7 @@ class MeasuringPods:
                 self._answered = self._clock()
 
     def leave(self) -> None:
-        """Close the connections. The pods remain."""
+        """Close the connections to the pods. The pods remain."""
         self._over = True
         for shell in list(self._shells.values()):
             shell.close()
@@ -404,8 +413,8 @@ class MeasuringPods:
             self._pause(1.0)
 
     def fate(self, *pods: RdmaPod) -> typing.Optional[Failure]:
-        """Ask the API server for these pods. Return the failure of the first one that is gone or ending: evicted,
-        deleted, or its node lost. None otherwise.
+        """Read the current state of these pods from the API server. Return the failure of the first one that is gone or
+        ending, because it was evicted or deleted, or its node is lost. Return None otherwise.
         """
         for item in pods:
             try:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Measures a pair again, and reads the counters of the ports on its path before and after, in the observer of the node
-that discovered the fabric. If the counters cannot be read, the result contains the reason. Judges no result.
+"""Measures a pair again, and reads the counters of the ports on its path before and after. The ports are read with
+perfquery by the observer of the node from which the fabric was discovered. If the counters cannot be read, the result
+contains the reason. Results are not evaluated here.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _Readings = dict[tuple[int, int], PortCounters]
 
 
 class Counters:
-    """The port counters of one fabric."""
+    """A reader of the port counters of one fabric."""
 
     def __init__(
         self, cluster: Cluster, seat: VantagePort, observers: typing.Optional[ObserversFacts], clock: Clock
@@ -52,10 +53,11 @@ class Counters:
     def measure(
         self, pair: PairResult, ports: typing.Sequence[Port], measure: typing.Callable[[], PairResult]
     ) -> CountedPair:
-        """Read the counters, measure, and read them again. If the first reading fails, do not measure.
+        """Read the counters, measure the pair, and read the counters again. If the first reading fails, do not measure.
 
+        :param pair: earlier result of the pair
         :param ports: ports to read; those without a known LID are reported as unread
-        :param measure: measures the pair
+        :param measure: measures the pair again
         """
         result = CountedPair(
             pair.fabric, pair.client, pair.server, pair.rail, self._seat.node, server_rail=pair.server_rail

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The BIOS of nodes as a source of a roll, read and written through their BMCs: verify that each BMC belongs to its
-node, compare settings, write them, and reset the node.
+"""The BIOS settings of nodes as a source of differences for a roll, read and written through their BMCs. It verifies
+that each BMC belongs to its node, compares settings, writes them, and resets the node.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _CYCLES = ("PowerCycle", "ForceRestart")
 
 
 class BiosSource:
-    """The BIOS of each node that has a BMC.
+    """A client for the BIOS of all nodes that have a BMC.
 
-    :param errors: why a BMC cannot be contacted at all, by node
+    :param errors: reason why a BMC cannot be contacted at all, by node
     :param wanted: desired settings
     :param may: permission that each write needs
     :param seconds: time limit of each session with one BMC
@@ -64,7 +64,9 @@ class BiosSource:
         self._registries = Registries()
 
     def look(self, nodes: typing.Iterable[str]) -> dict[str, NodeDifferences]:
-        """Return the differences of each node that has a BMC; empty if no settings are desired."""
+        """Return the BIOS settings that differ from the desired ones, for each node that has a BMC; empty if no
+        settings are desired.
+        """
         if not self._wanted:
             return {}
         named = tuple(nodes)
@@ -85,8 +87,8 @@ class BiosSource:
         return found
 
     def _record_identities(self, machines: typing.Mapping[str, Identity]) -> None:
-        """Record the identities that BMCs report, before any of them is judged: two nodes whose BMCs report one
-        identity share one BMC.
+        """Record the identities that BMCs report, before any of them is evaluated. Two nodes whose BMCs report the same
+        identity share one BMC, which has to be known before either node is judged.
         """
         claims = self._may.claims
         self._may = dataclasses.replace(
@@ -94,7 +96,10 @@ class BiosSource:
         )
 
     def _judge_identity(self, bmc: Bmc, machine: Identity) -> typing.Optional[NodeDifferences]:
-        """Return an error if a BMC does not belong to its node; None if it does."""
+        """Return an error if a BMC does not belong to the node for which the inventory names it; None if it does.
+
+        :param machine: identity that the BMC reports
+        """
         verdict = self._judged[bmc.node] = self._may.claims.judge(bmc.node, machine, bmc.asserted)
         return NodeDifferences(error=f"{verdict.why}. {verdict.remedy}") if verdict.refused else None
 
@@ -107,8 +112,9 @@ class BiosSource:
         )
 
     def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
-        """Verify the BMCs of nodes that are to be reset, unless they were verified before. Return for each node why its
-        BMC cannot reset it, and a note if the BMC is only asserted to belong to the node.
+        """Verify, for nodes that are to be reset, that each BMC belongs to its node. BMCs that were verified before are
+        not contacted again. Return for each node the reason why its BMC cannot reset it, if any, and a note if only the
+        inventory asserts that the BMC belongs to the node.
         """
         named = tuple(nodes)
         asked = [self._bmcs[node] for node in named if node in self._bmcs and node not in self._judged]
@@ -150,7 +156,7 @@ class BiosSource:
         return ", ".join(f"BIOS {write.attribute} {write.before} -> {write.after}" for write in done.writes)
 
     def _explain_missing_bmc(self, node: str) -> str:
-        """Return why a node cannot be reset, with the remedy; empty if it can."""
+        """Return the reason why there is no usable BMC for a node, with the remedy; empty if there is one."""
         if node in self._bmcs:
             return ""
         return (
@@ -159,8 +165,9 @@ class BiosSource:
         )
 
     def reset(self, node: str, power_cycle: bool) -> str:
-        """Order one reset of a node, and return its type.
+        """Order the BMC of a node to reset it once, and return the type of the reset.
 
+        :param power_cycle: whether the settings need a power cycle
         :raises BmcError: the cause is ``closed`` or ``timeout`` if it is unknown whether the BMC accepted the reset;
             with any other cause it did not
         :raises LeaseLost: another run changes the cluster

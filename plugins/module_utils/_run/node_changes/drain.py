@@ -28,19 +28,21 @@ MOST_PODS = 10_000
 
 
 class NodeFailed(RdmaError):
-    """The error that work on a node cannot continue."""
+    """The error that the change of a node cannot continue."""
 
 
 class NotDrained(NodeFailed):
-    """The error that the pods of a node do not go. Only the cordon of the node must be undone."""
+    """The error that pods do not leave a node during its drain. The node was not reset, and its cordon must be
+    undone.
+    """
 
 
 class Drain:
-    """The drains of nodes of one cluster.
+    """A client that drains nodes of one cluster.
 
     :param pause: waits until the next read; raises an exception to end the drain
     :param seconds: seconds within which all pods of a node must be gone
-    :param allowed: pods that the drain may evict only if the intent allows it, such as those with an emptyDir volume
+    :param allowed: kinds of pods that the intent allows the drain to evict, such as those with an emptyDir volume
     """
 
     def __init__(
@@ -60,14 +62,15 @@ class Drain:
         self._lost: dict[str, set[str]] = {}
 
     def work(self, name: str, did: list[str]) -> None:
-        """Evict the pods that a drain takes, and wait until they are gone. Wait also for PodDisruptionBudgets that
-        refuse an eviction.
+        """Evict all pods that must leave the node, and wait until they are gone. If a PodDisruptionBudget refuses an
+        eviction, retry until the limit.
 
-        All pods of the node are read before each round of evictions, so that a pod that forbids the drain is found
+        All pods of the node are read before each round of evictions, so that a pod that must not be evicted is found
         while all pods still run.
 
+        :param name: name of the node
         :param did: list to which the actions are appended as text
-        :raises NodeFailed: a pod may not be evicted, or pods are left after the limit
+        :raises NodeFailed: a pod must not be evicted, or pods are left after the limit
         :raises ApiError: a request fails
         """
         end, asked, told = self._clock() + self._seconds, typing.cast(set[str], set()), ""
@@ -95,9 +98,10 @@ class Drain:
             self._pause()
 
     def left(self, name: str) -> list[ClusterPod]:
-        """Return the pods that a drain takes and that still run.
+        """Return the pods that a drain of the node evicts and that still run.
 
-        :raises ApiError: the pods cannot be listed, or a pod that the drain takes is too large to be read
+        :param name: name of the node
+        :raises ApiError: the pods cannot be listed, or such a pod is too large to be read
         :raises NodeFailed: there are more than ``MOST_PODS``
         """
         found: list[ClusterPod] = []
@@ -117,7 +121,11 @@ class Drain:
         return [pod for pod in found if pod.uid in first or not pod.tolerates_cordon or pod.controller not in lost]
 
     def _evict(self, pod: ClusterPod, asked: set[str]) -> str:
-        """Evict a pod. Return why it cannot be evicted now; empty if it was evicted."""
+        """Request the eviction of a pod. Return the reason if it is refused for now, such as by a PodDisruptionBudget;
+        empty if it was accepted, now or before.
+
+        :param asked: uids of the pods whose eviction was accepted
+        """
         if pod.uid in asked:
             return ""
         try:

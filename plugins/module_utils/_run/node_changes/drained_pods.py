@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pods that drains of a cluster take, and the PodDisruptionBudgets for them. Tenants write both, and a pod may have
-labels and requests of a megabyte, so only the fields that a drain needs are kept.
+"""Reads the pods that drains of a cluster would evict, and the PodDisruptionBudgets for them. Tenants write both, and a
+pod may have labels and requests of a megabyte, so only the fields that a drain needs are kept.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _OTHER = " "
 
 
 def may_leave(item: Resource) -> bool:
-    """Return whether a drain may evict the pod, judged by its metadata. Mirror pods are never evicted, and a kubelet
-    can create any number of them, of any size.
+    """Return whether a drain would evict a pod, judged by its metadata alone. Pods of DaemonSets and mirror pods are
+    not evicted. A kubelet can create any number of mirror pods, of any size.
     """
     return is_made_pod(item) and core.controller(item)[0] != "DaemonSet"
 
@@ -79,7 +79,8 @@ class PodKeeper:
         known.update((value, value) for value in values)
 
     def keep(self, resource: Resource) -> typing.Optional[ClusterPod]:
-        """Return a pod that a drain of its node takes; None for any other pod.
+        """Return a pod that a drain of its node would evict, reduced to the required fields. Return None for any other
+        pod.
 
         :raises ResourceError: the object does not have the form of a pod
         """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the facts that decide whether nodes may go down, and pauses health checks for them meanwhile. The decision is
-in _analysis/controllers/gate.py.
+"""Reads the facts that decide whether nodes may be taken down, and pauses the health checks that would remediate these
+nodes meanwhile. The decision itself is in _analysis/controllers/gate.py.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ Say = typing.Callable[[str], None]
 def read_gate_inputs(
     cluster: Cluster, nodes: tuple[ClusterNode, ...], members: bool = True, checks: typing.Optional[HealthChecks] = None
 ) -> GateInputs:
-    """Read the inputs of the gate.
+    """Read the facts that decide whether nodes may be taken down: the members of etcd and the health checks.
 
-    :param members: whether to read the members of etcd too, if a node belongs to the control plane
+    :param nodes: nodes of the cluster
+    :param members: whether to read the members of etcd on the nodes of the control plane
     :param checks: reader of the health checks; None: do not read them
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object does not have the form of its kind
@@ -51,8 +52,7 @@ def read_gate_inputs(
 
 
 class PoolGate:
-    """The gate of the MachineConfigPools: whether they may roll now, and which health checks must not remediate their
-    nodes meanwhile.
+    """A check whether MachineConfigPools may roll now, which also pauses the health checks of their nodes meanwhile.
 
     :param inventory: names of the nodes of the run
     """
@@ -62,7 +62,7 @@ class PoolGate:
         self._checks = HealthChecks(cluster, say)
 
     def ask(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> None:
-        """Verify that pools may roll, immediately before they do.
+        """Verify that pools may roll now. Call it immediately before they do.
 
         :param pools: all pools of the cluster
         :param rolling: names of the pools that are about to roll
@@ -83,8 +83,8 @@ class PoolGate:
     def pause_pool_health_checks(
         self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]
     ) -> typing.Iterator[None]:
-        """Pause the health checks of the nodes of pools that roll while the body runs. The checks of a node that is not
-        back stay paused for the next run.
+        """Pause the health checks of the nodes of rolling pools for the duration of a context. The health checks of a
+        node that is not Ready again at its end stay paused, and the next run resumes them.
 
         :raises ApiError: a health check cannot be paused or resumed
         """

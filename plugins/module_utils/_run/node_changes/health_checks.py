@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pauses health checks that would remediate a node while a roll has it down, by their documented means, and resumes
-them when the node is back.
+"""Pauses health checks (such as MachineHealthChecks) that would remediate a node while a roll has taken it down, by the
+documented means of each kind, and resumes them when the node is Ready again.
 
 The pause is marked as one of the collection. If a run is killed, the next run or a teardown ends its pause. A pause by
 another user remains.
@@ -33,14 +33,14 @@ _POOLS = "machineconfiguration.openshift.io"
 
 
 class HealthChecks:
-    """The health checks of one cluster."""
+    """A client that reads, pauses and resumes the health checks of one cluster."""
 
     def __init__(self, cluster: Cluster, say: typing.Callable[[str], None]) -> None:
         self._cluster, self._say = cluster, say
 
     def read(self, nodes: typing.Sequence[ClusterNode]) -> tuple[tuple[HealthCheck, ...], dict[str, str]]:
-        """Read all health checks with the nodes that each one watches. Return them, and the kinds that could not be
-        read with the reason.
+        """Read all health checks, each with the nodes that it watches. Return them, and a mapping from each kind that
+        could not be read to the reason.
 
         A kind that the API server does not serve has no objects. This is determined first, because a user without
         rights would otherwise get Forbidden.
@@ -102,10 +102,9 @@ class HealthChecks:
         return self.release(checks, self._list_nodes_away(resources) if not whatever else ())
 
     def _list_nodes_away(self, resources: typing.Iterable[Resource]) -> list[str]:
-        """Return the nodes that a roll has taken down and that are not back. A roll of the collection shows in a label
-        that no kubelet may write. A roll of a MachineConfigPool shows in the status of the pool, because its
-        annotations of a Node can be written by the kubelet, and a pool reports that it is updating while any of its
-        nodes is NotReady.
+        """Return the nodes that are NotReady because of a roll. A roll of the collection is recognized by a label that
+        no kubelet may write. A roll of a MachineConfigPool is recognized by the status of the pool, because the kubelet
+        can write its annotations of a Node. A pool also reports that it is updating while any of its nodes is NotReady.
 
         :raises ApiError: the pools cannot be read
         """
@@ -155,8 +154,9 @@ class HealthChecks:
                     raise
 
     def _build_pause_patch(self, check: HealthCheck, paused: bool) -> dict[str, typing.Any]:
-        """Return the merge patch that pauses or resumes a health check. A merge patch replaces whole lists, so the one
-        for a NodeHealthCheck contains the resourceVersion that was read.
+        """Return the merge patch that pauses or resumes a health check. The patch for a NodeHealthCheck replaces a
+        whole list of pause requests, so it contains the resourceVersion that was read, and fails if the list has
+        changed since.
         """
         if check.kind != "NodeHealthCheck":
             return {"metadata": {"annotations": {parse.PAUSED: MANAGER if paused else None}}}

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Applies MachineConfigs and KubeletConfigs in one roll: their pools are paused, all objects are applied, and the pools
-are unpaused once.
+"""Applies MachineConfigs and KubeletConfigs such that each node reboots only once: it pauses the MachineConfigPools,
+applies all objects, and unpauses the pools.
 
-A pool that another user has paused is not changed. An annotation marks a pool that a stopped run has paused, and the
-next run unpauses it.
+A pool that another user has paused is not changed. An annotation marks a pool that the collection has paused. If the
+run is stopped, the next run unpauses it.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ Say = typing.Callable[[str], None]
 
 @dataclasses.dataclass(frozen=True)
 class Prepared:
-    """The prepared roll of the MachineConfigPools.
+    """The state of the MachineConfigPools after the objects were applied or deleted, and before the pools are unpaused.
 
-    :ivar outcomes: changes of the applied objects
+    :ivar outcomes: changes of the objects
     :ivar paused: names of the pools that must be unpaused
-    :ivar error: why the configuration was not rendered; the pools must be unpaused nevertheless
+    :ivar error: reason why the configuration was not rendered; the pools must be unpaused nevertheless
     """
 
     outcomes: tuple[Outcome, ...]
@@ -63,9 +63,9 @@ class Prepared:
 
 
 class PoolRoller:
-    """The rolls of the MachineConfigPools of one cluster.
+    """A client that rolls the MachineConfigPools of one cluster to a new configuration.
 
-    :param gate: decides whether pools may roll; None if the caller has asked it already
+    :param gate: decides whether pools may roll; None if the caller has already verified it
     """
 
     def __init__(
@@ -83,8 +83,8 @@ class PoolRoller:
         self._gate = gate
 
     def prepare(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
-        """Pause the pools that take at least one of the objects which is not applied yet, apply all objects, and wait
-        until the pools have rendered them.
+        """Pause the pools that use at least one object that is not applied yet, apply all objects, and wait until the
+        pools have rendered them.
 
         Objects that a stopped run has applied but that are not rendered yet are awaited too.
 
@@ -121,8 +121,8 @@ class PoolRoller:
         return Prepared(outcomes, tuple(before), "; ".join(filter(None, (refusal, late))))
 
     def remove(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
-        """Undo :func:`prepare`: pause the pools that take at least one existing object, delete all objects, and wait
-        until the pools are rendered without them.
+        """Reverse :func:`prepare`: pause the pools that use at least one existing object, delete all objects, and wait
+        until the pools have rendered a configuration without them.
 
         :raises ApiError: the API server cannot be reached, or refuses to read, pause or delete
         :raises NodeFailed: a pool may not roll now; then nothing is deleted
@@ -206,7 +206,8 @@ class PoolRoller:
         return tuple(rolls.values())
 
     def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStatus:
-        """Return the state of those objects that are KubeletConfigs.
+        """Return the state of those objects that are KubeletConfigs, and the pools of which all inventory nodes have
+        their target configuration.
 
         :raises ApiError: the API server cannot be reached
         """
@@ -227,7 +228,11 @@ class PoolRoller:
         )
 
     def _explain_stuck_pool(self, name: str, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
-        """Describe the state of a pool whose time is over, and the nodes that block it."""
+        """Describe a pool that did not finish its roll in time, and the nodes, pods and PodDisruptionBudgets that block
+        it.
+
+        :param limit: duration of the wait, in seconds
+        """
         stand = f"{describe(seen[name])} after {limit:.0f} s"
         try:
             late = find_outdated_nodes(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items))
@@ -245,8 +250,8 @@ class PoolRoller:
         return any(has_unrendered_config(pool, seen, pools) for pool in pools)
 
     def _pause(self, changing: typing.Sequence[HostConfig]) -> dict[str, MachinePool]:
-        """Pause the pools that take one of the objects, and return their previous states. Pools that another user has
-        paused are skipped.
+        """Pause the pools that use at least one of the objects, and return their previous states. Pools that another
+        user has paused are skipped.
         """
         pools = machines.read_machine_pools(self._cluster)
         mine = (pool for pool in pools if pool.paused_by_us or not pool.paused)
@@ -326,7 +331,9 @@ class PoolRoller:
 def _list_names(
     pool: MachinePool, configs: typing.Sequence[HostConfig], pools: typing.Sequence[MachinePool]
 ) -> set[str]:
-    """Return the names of the MachineConfigs that the pool takes."""
+    """Return the names of the MachineConfigs that apply to the pool and that are among the objects or generated from
+    them.
+    """
     return {name for config in configs for name in find_rendered_configs(pool, config, pools)}
 
 

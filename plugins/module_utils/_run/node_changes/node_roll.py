@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rolls nodes to their desired settings with one reset each: set, drain, reset, wait, verify, wave after wave.
+"""Changes nodes to their desired settings with one reset each: set, drain, reset, wait, verify. Nodes are processed in
+waves, one wave after the other.
 
-The progress and the boot id before the reset are stored in a mark at the node, so that the next run continues a killed
-one. A node is reset only while it still has that boot id, and never again for a setting that did not take effect. The
-first node that fails ends the roll, and the nodes after it are not changed. A node whose pods do not go is left out,
-because tenants make these pods. Nodes that the machine config operator reboots anyway use that reboot (see
-pool_reboot.py), and no BMC resets a node at the same time.
+The progress and the boot id before the reset are stored in an annotation of the node (its mark), so that the next run
+can continue a killed one. A node is reset only while it still has that boot id, and never again for a setting that did
+not take effect. The first node that fails ends the roll, and the nodes after it are not changed. A node whose pods do
+not leave is skipped, because tenants create these pods. Nodes that the machine config operator reboots anyway use that
+reboot (see pool_reboot.py), and no BMC resets a node at the same time.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ MOST_DRAINS = 2
 
 
 class NodeRoller:
-    """The roll of the nodes of one cluster.
+    """A client that plans and carries out a roll of the nodes of one cluster.
 
     :param power: resets nodes
     :param stop: returns whether to end before the next node
+    :param limits: time limits
     :param hosts: desired MachineConfigs and KubeletConfigs
     """
 
@@ -100,7 +102,8 @@ class NodeRoller:
         return plan(seen, cluster, intent, inventory)
 
     def prove(self, planned: RollPlan) -> NodeRoll:
-        """Finish the nodes that were reset before, as the latest observation shows them. Do not begin any other node.
+        """Finish the nodes that an earlier run has reset: verify their settings by the latest observation, and remove
+        their marks. Do not start any other step of the plan.
 
         :raises LeaseLost: another run changes the cluster
         """
@@ -206,9 +209,10 @@ class NodeRoller:
             return error
 
     def _judge_boot(self, step: NodeStep, before: typing.Union[str, RdmaError], outcome: NodeOutcome) -> NodeOutcome:
-        """Return the outcome of a node, with an additional reboot by the roll of its pool if there was one.
+        """Return the outcome of a node, completed with a reboot that the roll of its MachineConfigPool caused in
+        addition.
 
-        :param before: boot id of the node before the roll, or why it could not be read
+        :param before: boot id of the node before the roll, or the error that prevented its reading
         :raises LeaseLost: another run changes the cluster
         """
         after = self._read_boot(step)
@@ -223,8 +227,8 @@ class NodeRoller:
         return dataclasses.replace(outcome, did=(*outcome.did, describe_reboot(step.also)))
 
     def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> tuple[tuple[NodeStep, ...], str]:
-        """Return the nodes of a wave that may go down now, and why not all. While none may, wait up to the limit
-        ``whole`` for nodes that become Ready and for etcd.
+        """Return the nodes of a wave that may be taken down now, and the reason if these are not all. While none may,
+        wait up to the limit ``whole`` until enough nodes are Ready and etcd has all of its members.
         """
         if not any(step.goes and step.phase == "begin" for step in wave):
             return tuple(wave), ""
@@ -243,10 +247,10 @@ class NodeRoller:
             self._going.pause(self._limits.look)
 
     def _let_checks_go_on(self) -> str:
-        """Resume the health checks that this run or a killed one has paused. The checks of a node that is not back stay
-        paused.
+        """Resume the health checks that this run or a killed one has paused. The checks of a node that is not Ready
+        again stay paused.
 
-        :returns: why they could not be resumed; empty on success
+        :returns: reason why they could not be resumed; empty on success
         :raises LeaseLost: another run changes the cluster
         """
         try:
@@ -258,8 +262,8 @@ class NodeRoller:
         return ""
 
     def _process_wave(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
-        """Yield the outcomes of a wave, whose nodes are processed at the same time. An exception stops the other nodes
-        too.
+        """Carry out the steps of a wave at the same time, and yield the outcome of each node. An exception ends the
+        steps of the other nodes too.
         """
         try:
             for _step, outcome in many.outcomes(self._turns.outcome, wave, len(wave), LeaseLost):
@@ -271,7 +275,9 @@ class NodeRoller:
             raise
 
     def _run_pool_reboot(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
-        """Yield the outcomes of the nodes that the machine config operator reboots."""
+        """Carry out the steps of the nodes that the machine config operator reboots, and yield the outcome of each
+        node.
+        """
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
         ride = PoolReboot(
             work, self._cluster, self._hosts, self._turns.inventory, self._clock, self._sleep, self._say, self._stop

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The sources of settings that may differ on nodes and are set before their reset, combined for a roll."""
+"""The sources of node settings that are set before a reset, each with the current differences from the desired values,
+combined for a roll.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +13,22 @@ from ..._model.kubernetes.node_roll import Mark, NodeDifference, NodeDifferences
 
 
 class Source(typing.Protocol):
-    """A source of settings that may differ on nodes and are set before a reset.
+    """A source of node settings, such as the BIOS: it reports the differences from the desired values, and sets them
+    before a reset.
 
     :ivar live: whether ``look`` reads the current node. Otherwise it returns an observation from before the roll,
         without the effect of a reset
-    :ivar of_pools: whether nodes of MachineConfigPools are included; otherwise a MachineConfig sets these settings
-        there
+    :ivar of_pools: whether the source also applies to nodes of MachineConfigPools. If not, a MachineConfig sets these
+        settings on such nodes
     """
 
     live: bool
     of_pools: bool
 
     def look(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
-        """Return the current differences by node, without nodes that the source does not know."""
+        """Return the current differences from the desired values, by node. Nodes for which the source has no data are
+        left out.
+        """
 
     def set(self, node: str) -> str:
         """Set the values that differ, and return the actions as text. A second call changes nothing.
@@ -33,9 +38,9 @@ class Source(typing.Protocol):
 
 
 class Sources:
-    """All sources of a roll.
+    """All sources of node settings of a roll, combined.
 
-    :ivar unproven: nodes for which only a later observation shows the effect of the reset
+    :ivar unproven: nodes for which only a later observation can show the effect of the reset
     """
 
     def __init__(self, sources: typing.Iterable[Source]) -> None:
@@ -45,10 +50,10 @@ class Sources:
         self.unproven: set[str] = set()
 
     def set_roll_state(self, pooled: typing.Container[str], ridden: typing.Mapping[str, Mark]) -> None:
-        """Set the state of the cluster that the sources depend on.
+        """Store the state of the cluster on which the sources depend.
 
         :param pooled: nodes of MachineConfigPools
-        :param ridden: marks of the nodes that their MachineConfigPool has rebooted since the mark was set
+        :param ridden: marks of those nodes that their MachineConfigPool has rebooted since the mark was set
         """
         self._pooled, self._ridden = pooled, ridden
 
@@ -76,8 +81,10 @@ class Sources:
         return [done for source in self._sources for done in [source.set(name)] if done]
 
     def hidden(self, name: str) -> tuple[NodeDifference, ...]:
-        """Return the differences that a MachineConfig sets. Only an observation of the node shows whether they are in
-        force.
+        """Return the differences of a node that a MachineConfig corrects. Only a later observation of the node shows
+        whether they are corrected, so the node is added to ``unproven`` if there are any.
+
+        :param name: name of the node
         """
         found = [source.look([name]).get(name, NodeDifferences()) for source in self._sources if not source.of_pools]
         if any(seen.differences or seen.error for seen in found):
@@ -86,8 +93,10 @@ class Sources:
 
 
 def _of_ridden(seen: NodeDifferences, noted: Mark) -> NodeDifferences:
-    """Reduce the differences that a MachineConfig sets to those for which the node was rebooted. Other differences
-    belong to the next roll of its pool.
+    """Reduce the differences that a MachineConfig corrects to those for which the node was rebooted according to its
+    mark. The others belong to the next roll of its pool.
+
+    :param noted: mark of the node
     """
     return dataclasses.replace(
         seen, differences=tuple(one for one in seen.differences if one.identity in noted.differences), refusals=()

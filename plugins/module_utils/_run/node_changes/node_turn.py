@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The work on one node of a roll: set, drain, reset, wait, verify. The progress is stored in a mark at the node, so
-that the next run can continue.
+"""The work of a roll on one node: set, drain, reset, wait, verify. The progress is stored in an annotation of the node
+(its mark), so that the next run can continue.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class PowerControl(typing.Protocol):
     """An interface that resets nodes."""
 
     def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, NodeDifferences]:
-        """Return for each node why it cannot be reset (refusals, with the remedy), and what is unproven about the
-        control over its power (notes).
+        """Return, for each of these nodes, the reasons why it cannot be reset (as refusals, each with the remedy), and
+        remarks on whether the reset would certainly reach this node (as notes).
         """
 
     def reset(self, node: str, power_cycle: bool) -> str:
@@ -69,7 +69,7 @@ class PowerControl(typing.Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class RollLimits:
-    """The time limits of a roll in seconds.
+    """The time limits of a roll, in seconds.
 
     :ivar look: time between two reads of a node
     :ivar drain: limit until all pods are gone
@@ -78,8 +78,8 @@ class RollLimits:
     :ivar whole: limit until the next node may begin, which includes the time until etcd has all of its members again.
         On OpenShift that takes 120 s and more
     :ivar api: limit for which the API server may be unreachable in each step
-    :ivar grace: time without a sign of a reset, ordered by a run that ended, after which it is ordered again. A kubelet
-        still counts as Ready 40 s after it stopped
+    :ivar grace: if an earlier run has ordered a reset and the node does not reboot within this time, the reset is
+        ordered again. A Node object stays Ready for 40 s after its kubelet has stopped
     """
 
     look: float = 5.0
@@ -96,7 +96,8 @@ USUAL = RollLimits()
 
 
 class RollInterrupt:
-    """The state of the roll. An interrupted roll changes and undoes nothing any more, and the next run continues it.
+    """A flag that all threads of a roll share. After an interruption, the roll neither changes nor undoes anything, and
+    the next run continues it.
 
     :ivar over: whether the roll was interrupted
     """
@@ -105,7 +106,7 @@ class RollInterrupt:
         self._sleep, self.over = sleep, False
 
     def pause(self, seconds: float) -> None:
-        """Wait for a number of seconds, and check whether the roll was interrupted.
+        """Wait for a number of seconds, and raise an exception if the roll was interrupted.
 
         :raises KeyboardInterrupt: the roll was interrupted
         """
@@ -123,10 +124,10 @@ class RollInterrupt:
 
 @contextlib.contextmanager
 def _as_not_drained() -> typing.Iterator[None]:
-    """Turn an error of a drain into NotDrained, which excludes only the node of that drain.
+    """Convert, as a context, each error of a drain to NotDrained, which excludes only the drained node from the roll.
 
     :raises LeaseLost: another run changes the cluster
-    :raises NotDrained: pods do not go, or cannot be read
+    :raises NotDrained: pods do not leave the node, or cannot be read
     """
     try:
         yield
@@ -137,7 +138,7 @@ def _as_not_drained() -> typing.Iterator[None]:
 
 
 class NodeTurns:
-    """The actions on one node, for all nodes of a roll.
+    """A client that carries out the steps of a roll, each on one node.
 
     :ivar intent: settings of the cluster
     :ivar inventory: names of the nodes of the run
@@ -168,7 +169,7 @@ class NodeTurns:
         self._drain = Drain(self._cluster, self._clock, self._pause, self._say, self._limits.drain, intent.drain)
 
     def outcome(self, step: NodeStep) -> NodeOutcome:
-        """Carry out a step on a node, and return its outcome.
+        """Carry out the step of a node, and return its outcome. An error becomes an outcome too.
 
         :raises LeaseLost: another run changes the cluster
         """
@@ -192,9 +193,10 @@ class NodeTurns:
         return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
 
     def _work(self, step: NodeStep, did: list[str]) -> bool:
-        """Carry out a step on a node. Return whether its settings are proven to be as desired.
+        """Carry out the step of a node. Return whether it is proven that its settings are the desired ones.
 
-        :raises RdmaError: the node could not be rolled, or its settings are not as desired
+        :param did: list to which the actions are appended as text
+        :raises RdmaError: the node could not be rolled, or its settings are not the desired ones
         """
         node, noted = self.node(step.node)
         if step.phase == "finish":
@@ -211,9 +213,12 @@ class NodeTurns:
         return True
 
     def end(self, step: NodeStep, noted: Mark, did: list[str]) -> bool:
-        """Finish a node that is back from its reset. Return whether its settings are proven to be as desired.
+        """Finish a node that is Ready after its reset: verify its settings, uncordon it and remove its mark. Return
+        whether it is proven that its settings are the desired ones. If not, keep the mark for the next run.
 
-        :raises RdmaError: the settings are not as desired, or cannot be read
+        :param noted: mark of the node
+        :param did: list to which the actions are appended as text
+        :raises RdmaError: the settings are not the desired ones, or cannot be read
         """
         left = self._await_settled_settings(step.node)
         if left.error:
@@ -226,9 +231,12 @@ class NodeTurns:
     def _begin(
         self, step: NodeStep, node: ClusterNode, noted: typing.Optional[Mark], did: list[str]
     ) -> tuple[Mark, bool]:
-        """Mark, set, cordon, drain and reset a node. Return its mark, and whether the reset is known to be accepted.
-        After an error before the reset, undo all but the settings that wait in its BIOS.
+        """Mark the node, set the values that differ, cordon and drain the node, and reset it. Return its mark, and
+        whether it is certain that the reset was accepted. After an error before the reset, undo mark and cordon. Values
+        that are set in its BIOS stay, and wait for the next reset.
 
+        :param noted: mark of an earlier run; None if there is none
+        :param did: list to which the actions are appended as text
         :raises RdmaError: the node was not reset
         """
         mine = Mark(tuple(one.identity for one in step.differences), node.boot_id, noted is not None and noted.cordoned)
@@ -250,7 +258,7 @@ class NodeTurns:
             raise
 
     def _cordon_node(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
-        """Cordon a node unless it is cordoned, and return its mark."""
+        """Cordon a node unless it is cordoned already. Return its mark, which records that this roll cordoned it."""
         if node.unschedulable:
             return mine
         mine = dataclasses.replace(mine, cordoned=True)
@@ -265,21 +273,22 @@ class NodeTurns:
         did += ["uncordoned"] if mine.cordoned else []
 
     def _reset_noted(self, name: str, mine: Mark) -> Mark:
-        """Mark before the order that the node is reset. If the run is killed in between, the next run finds the same
-        boot id and knows that the reset was not carried out.
+        """Record the reset in the mark of the node before the reset is ordered. If the run is killed between the two,
+        the next run finds the same boot id and concludes that no reset took place.
         """
         mine = dataclasses.replace(mine, reset=True)
         self.mark(name, mine)
         return mine
 
     def _reset_drained_node(self, step: NodeStep, mine: Mark, did: list[str]) -> tuple[Mark, bool]:
-        """Order the reset if the node is still empty, otherwise drain it again. Return the mark, and whether the reset
-        is known to be accepted. Never reset a node that the machine config operator is about to reboot.
+        """Order the reset if no pod is left on the node. Otherwise drain the node again, a limited number of times.
+        Return the mark, and whether it is certain that the reset was accepted. A node that the machine config operator
+        is about to reboot is never reset.
 
         :raises BmcError: the BMC refused the reset
         :raises NodeFailed: the control plane does not tolerate the reset, or the machine config operator is about to
             reboot the node
-        :raises NotDrained: pods do not go, or new pods start on the node again and again
+        :raises NotDrained: pods do not leave, or new pods start on the node again and again
         :raises ApiError: the state of the node cannot be read
         """
         for _drain in range(_DRAINS):
@@ -303,9 +312,9 @@ class NodeTurns:
         raise NotDrained(f"it was not reset: it takes pods again and again, after {_DRAINS} drains as well", remedy)
 
     def _may_go_again(self, step: NodeStep) -> None:
-        """Verify that a reset that an earlier run has planned may be ordered now.
+        """Verify that a reset that an earlier run has recorded in the mark may be ordered now.
 
-        :raises NodeFailed: it may not
+        :raises NodeFailed: it must not be ordered
         """
         why = explain_why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory)
         if why:
@@ -315,10 +324,10 @@ class NodeTurns:
             )
 
     def _verify_reset_allowed(self, step: NodeStep) -> None:
-        """Verify after the drain that the BMC may still reset the node. A drain takes time, and another node of the
-        control plane may be down meanwhile, or a MachineConfigPool may have begun its roll.
+        """Verify, after the drain, that the cluster still tolerates the reset of the node. Since the drain began,
+        another node of the control plane may have gone down, or a MachineConfigPool may have begun its roll.
 
-        :raises NodeFailed: the BMC may not reset it
+        :raises NodeFailed: the node must not be reset
         """
         cluster, remedy = (
             self._reader.read(pods=False, members=True),
@@ -333,7 +342,7 @@ class NodeTurns:
                 raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", remedy)
 
     def _order_reset(self, step: NodeStep, did: list[str]) -> bool:
-        """Order the reset. Return whether it is known that the BMC accepted it.
+        """Order the reset from the BMC. Return False if it is unknown whether the BMC accepted it.
 
         :raises BmcError: the BMC refused it
         """
@@ -350,9 +359,10 @@ class NodeTurns:
         return True
 
     def _wait_for_reboot(self, step: NodeStep, noted: Mark, did: list[str], sure: bool) -> Mark:
-        """Wait until the node is Ready with another boot id, and return its mark. Order the reset if an earlier run
-        only marked it.
+        """Wait until the node is Ready with another boot id, and return its mark. If an earlier run recorded the reset
+        but did not order it, order it now.
 
+        :param noted: mark of the node
         :param sure: whether the BMC is known to have accepted the reset
         :raises RdmaError: the node is not Ready after the limit, or the reset was not accepted
         """
@@ -408,12 +418,14 @@ class NodeTurns:
             self._pause()
 
     def _has_differences(self, name: str) -> bool:
-        """Return whether the node differs, or may differ."""
+        """Return whether settings of a node differ from the desired ones, or may differ because they cannot be read."""
         seen = self._sources.look([name]).get(name, NodeDifferences())
         return bool(seen.differences or seen.error or seen.blind or seen.unset)
 
     def _await_settled_settings(self, name: str) -> NodeDifferences:
-        """Return the remaining differences, at the latest when the time of the BMC to settle is over."""
+        """Return the remaining differences of a node after its reset. As long as there are any, read again until the
+        limit ``settle``, since some BMCs report the result late.
+        """
         end = self._clock() + self._limits.settle
         while True:
             seen = self._sources.look([name], live_only=True).get(name, NodeDifferences())
@@ -433,9 +445,11 @@ class NodeTurns:
     def _finish_node(
         self, step: NodeStep, noted: Mark, left: typing.Sequence[NodeDifference], did: list[str], keep: bool = False
     ) -> None:
-        """Uncordon a node if this roll cordoned it. Remove its mark, or keep it if the reset had no effect or its
-        effect is unknown.
+        """Uncordon a node if this roll cordoned it. Then remove its mark, or keep it if the reset had no effect or its
+        effect is not known.
 
+        :param left: differences that the reset did not correct
+        :param keep: whether the effect of the reset is not known
         :raises RdmaError: the reset had no effect
         """
         stays = dataclasses.replace(noted, cordoned=False) if left or keep else None
@@ -450,7 +464,7 @@ class NodeTurns:
         return core.node(resource), mark(resource)
 
     def boot_id(self, name: str) -> str:
-        """Return the boot id of a node. Does not parse its mark."""
+        """Return the boot id of a node. It is read without the mark, which may be invalid."""
         return core.node(self._cluster.get("Node", "", name)).boot_id
 
     def _pause(self) -> None:
@@ -465,7 +479,10 @@ class NodeTurns:
 
 
 def not_taken(name: str, left: typing.Sequence[NodeDifference], when: str) -> RdmaError:
-    """Return the error that names the settings that did not take effect on a node."""
+    """Return the error that lists the settings of a node that did not take effect.
+
+    :param when: event after which they should be in effect, in words
+    """
     told = ", ".join(map(str, left))
     where = " ".join(_WHERE[source] for source in dict.fromkeys(one.source for one in left) if source in _WHERE)
     remedy = (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A source of a roll that consists of earlier observations of the nodes. Its settings were written for the next boot
-before the roll, and only the next observation shows their effect.
+"""A source of node settings that returns observations from before the roll. The settings were written on the node for
+its next boot, and only the next observation shows their effect.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..._model.kubernetes.node_roll import NodeDifferences
 
 
 class ObservedSource:
-    """A source that returns earlier observations and never newer ones.
+    """A source of node settings that always returns the same observations from before the roll.
 
     :param seen: differences by node
     :param of_pools: see ``Source`` of node_sources.py

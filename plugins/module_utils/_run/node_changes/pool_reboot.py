@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rolls nodes that their MachineConfigPool reboots anyway. Settings that wait in their BIOS use that reboot, and no BMC
-resets these nodes.
+"""Changes the settings of nodes that their MachineConfigPool reboots anyway. Settings that wait in the BIOS of these
+nodes take effect with that reboot, and no BMC resets them.
 
-First all nodes are set and marked. An error there leaves the pools unchanged. Then all MachineConfigs are applied while
-the pools are paused, and the pools are unpaused once. If a run is killed, the state of the pool shows how to continue:
-while the pool rolls, the next run waits for it, and a pool without a change has rebooted no node.
+First the values are set on all nodes, and the nodes are marked. An error there leaves the pools unchanged. Then all
+MachineConfigs are applied while the pools are paused, and the pools are unpaused once. If a run is killed, the state of
+the pool shows how to continue: if the pool rolls, the next run waits for it; if it has no change, no node was rebooted.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ _WAIT = (
 
 
 class Work(typing.NamedTuple):
-    """The actions on one node; see NodeTurns of node_turn.py.
+    """The functions by which a pool reboot acts on a node; see NodeTurns of node_turn.py.
 
     :ivar node: reads a node and its mark
     :ivar mark: sets or removes the mark of a node
     :ivar set: sets the values that differ
-    :ivar hidden: returns the differences that a MachineConfig sets and only an observation of the node shows
-    :ivar end: finishes a node that is back, and returns whether its settings are proven to be as desired
+    :ivar hidden: returns the differences that a MachineConfig corrects, as only an observation of the node shows
+    :ivar end: finishes a node that is Ready after its reboot, and returns whether it is proven that its settings are
+        the desired ones
     """
 
     node: typing.Callable[[str], tuple[ClusterNode, typing.Optional[Mark]]]
@@ -60,11 +61,12 @@ def describe_reboot(pool: str) -> str:
 
 
 class _Stopped(RdmaError):
-    """The error that the run was told to stop. The machine config operator continues by itself."""
+    """The error that the run was asked to stop. The machine config operator continues its rolls by itself."""
 
 
 class PoolReboot:
-    """One roll of the MachineConfigPools of a cluster, together with the settings that wait on their nodes.
+    """A client that rolls the MachineConfigPools of a cluster once, and sets the values on their nodes that need a
+    reboot.
 
     :param hosts: desired MachineConfigs and KubeletConfigs
     :param inventory: names of the nodes that must take part
@@ -148,7 +150,7 @@ class PoolReboot:
     def _run_on_each_node(
         self, work: typing.Callable[[NodeStep], None], steps: typing.Sequence[NodeStep]
     ) -> dict[str, RdmaError]:
-        """Run an action on each node, and return the errors by node.
+        """Run a function for the step of each node in parallel, and return the errors by node.
 
         :raises LeaseLost: another run changes the cluster
         """
@@ -180,7 +182,9 @@ class PoolReboot:
     # Before the pools are touched
 
     def _find_dry_run_refusal(self) -> typing.Optional[RdmaError]:
-        """Return the error if the API server would refuse an object; None otherwise. Uses a dry run."""
+        """Apply the objects in a dry run. Return the error if the API server would refuse one of them; None
+        otherwise.
+        """
         try:
             outcomes = self._pools.prepare(self._hosts, True).outcomes
         except LeaseLost:
@@ -199,8 +203,8 @@ class PoolReboot:
         )
 
     def _begin_node(self, step: NodeStep) -> None:
-        """Mark a node with the reason for its reboot, and set its values. After that, mark that the node is about to be
-        rebooted.
+        """Record in the mark of a node the differences that the reboot has to correct, and set the values that differ.
+        Then record that the node is about to be rebooted.
         """
         node, noted = self._work.node(step.node)
         identities = tuple(one.identity for one in (*step.differences, *self._work.hidden(step.node)))
@@ -218,7 +222,9 @@ class PoolReboot:
         self._work.hidden(step.node)
 
     def _remove_mark(self, step: NodeStep) -> None:
-        """Remove the mark of a node. No node was rebooted, and only its settings in the BIOS still wait."""
+        """Remove the mark of a node. The node was not rebooted, and values that are set in its BIOS wait for its next
+        reboot.
+        """
         self._work.mark(step.node, None)
 
     # The roll
@@ -260,9 +266,10 @@ class PoolReboot:
             self._why = self._why or error.text
 
     def _finish_node(self, step: NodeStep) -> None:
-        """Finish a node after the roll of its pool.
+        """Finish a node after the roll of its pool: verify that it was rebooted and that its settings are the desired
+        ones.
 
-        :raises RdmaError: the node was not rebooted to its new configuration, or its settings are not as desired
+        :raises RdmaError: the node was not rebooted to its new configuration, or its settings are not the desired ones
         """
         node, _now = self._work.node(step.node)
         noted, did = self._noted[step.node], self._did[step.node]

@@ -49,14 +49,16 @@ U = typing.TypeVar("U")
 
 
 class Found(typing.NamedTuple):
-    """A registry of BIOS attributes, or the reason why there is none."""
+    """The registry of a BIOS, which defines its attributes and their allowed values, or the reason why there is
+    none.
+    """
 
     registry: typing.Optional[Registry]
     error: str = ""
 
 
 class _Turn:
-    """A lock that threads with the same body share, and the number of these threads."""
+    """A lock for the threads that parse the same registry, and the number of these threads."""
 
     def __init__(self) -> None:
         self.lock, self.threads = threading.Lock(), 0
@@ -76,7 +78,7 @@ class Registries:
         self._turns: dict[str, _Turn] = {}
 
     def parsed(self, body: bytes, path: str, parse: typing.Callable[[], Registry]) -> Registry:
-        """Return the registry in a body, and parse it only once.
+        """Return the registry that a body contains. Each body is parsed only once.
 
         :param path: path of the body on its BMC
         :param parse: parses the body; its exceptions are passed on, and nothing is stored then
@@ -112,11 +114,12 @@ class Registries:
 
 @dataclasses.dataclass(frozen=True)
 class BiosQuery:
-    """The query to each BMC.
+    """The settings to read from each BMC, and how to read them.
 
     :ivar keys: settings to read
     :ivar seconds: time limit of one BMC
-    :ivar claims: identities that the nodes report, by which the system of a node is found among several behind one BMC
+    :ivar claims: identities that the nodes report, by which the system of a node is found among several systems of one
+        BMC
     :ivar to_write: whether the BIOS may be written afterwards; see ``find_system``
     """
 
@@ -129,11 +132,13 @@ class BiosQuery:
 def read(
     bmcs: typing.Iterable[Bmc], trust: Trust, asked: BiosQuery, parallel: int = PARALLEL
 ) -> typing.Iterator[tuple[Bmc, typing.Union[NodeBios, BmcError]]]:
-    """Yield each BMC with its BIOS, or with the error why it could not be read, in the order in which they finish.
+    """Yield each BMC with its BIOS, or with the error that prevented its reading, in the order of completion.
 
-    If the caller stops the iteration early, no further BMC is started, and running ones end within their time limit.
+    If the caller ends the iteration early, no further BMC is contacted, and running requests end within their time
+    limit.
 
-    :param parallel: number of BMCs at once
+    :param asked: settings to read
+    :param parallel: maximum number of BMCs that are read at the same time
     """
     registries = Registries()
     return many.outcomes(lambda bmc: read_one(bmc, trust, asked, registries), bmcs, parallel, BmcError, Bmc.unforeseen)
@@ -149,11 +154,11 @@ def read_one(bmc: Bmc, trust: Trust, asked: BiosQuery, registries: Registries) -
 
 
 class BiosReader:
-    """A reader of the BIOS of one BMC, which can read it repeatedly. The system and the registry do not change with the
-    settings and are read once.
+    """A reader of the BIOS of one BMC, for repeated reads. The system and the registry do not depend on the settings
+    and are read once.
 
-    :ivar system: the system of the node
-    :raises BmcError: the BMC does not show the system of the node
+    :ivar system: the system of the node, as the BMC describes it
+    :raises BmcError: the BMC has no system that is certain to be that of the node
     """
 
     def __init__(self, session: Session, asked: BiosQuery, registries: Registries) -> None:
@@ -284,10 +289,10 @@ def _find_registry(session: Session, system: resources.System, name: str, regist
 def _read_jobs_and_lockdown(
     session: Session, system: resources.System, errors: list[str], failures: list[str]
 ) -> tuple[typing.Optional[tuple[BiosJob, ...]], typing.Optional[bool]]:
-    """Return the jobs that block changes of the BIOS, and whether the BMC is locked down. Each is None if the BMC does
-    not support or report it.
+    """Return the jobs of the BMC that block changes of the BIOS, and whether the BMC is in lockdown mode, which refuses
+    changes. Each is None if the BMC does not support or report it.
 
-    :param errors: list to which reasons for unreadable parts are appended
+    :param errors: list to which the reasons for unreadable parts are appended
     :param failures: list to which the error of the last failed job is appended
     """
     if not system.manager or not system.vendor.lower().startswith(_TELLING):
@@ -339,8 +344,11 @@ def _read_bmc_jobs(session: Session, path: str) -> list[typing.Mapping[str, typi
 def _read_part(
     session: Session, what: str, ask: typing.Callable[[], T], otherwise: U
 ) -> tuple[typing.Union[T, U], str]:
-    """Return one part of the answer with an empty text, or the default with the reason why the part is missing.
+    """Read one part of a BMC's data. Return it with an empty text. If this part alone cannot be read, return the
+    default with the reason.
 
+    :param what: name of the part, for the reason
+    :param ask: reads the part
     :param otherwise: the default
     :raises BmcError: the BMC no longer answers
     """

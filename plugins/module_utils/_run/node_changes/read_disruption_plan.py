@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the state of the cluster from which the disruption of a plan is computed, once, before the plan is applied.
-Pods are read only if the plan disturbs a node.
+"""Reads, before objects are applied, the state of the cluster from which their disruption is computed: the nodes that
+they drain or reboot. Pods are read only if at least one node is affected.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ _T = typing.TypeVar("_T")
 
 @dataclasses.dataclass(frozen=True)
 class RenderedObjects:
-    """The objects to apply; an object of the same name in the cluster is replaced."""
+    """The objects that the run applies and that may disrupt nodes. Each replaces the object of the same name in the
+    cluster.
+    """
 
     policies: tuple[Policy, ...] = ()
     pools: tuple[NodePool, ...] = ()
@@ -42,7 +44,7 @@ class RenderedObjects:
 
 
 class _Reader:
-    """A reader of objects that records why a kind could not be read."""
+    """A reader of cluster objects that continues if a kind cannot be read, and records the reason."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -56,7 +58,8 @@ class _Reader:
             return ()
 
     def kept(self, kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
-        """Return the reduced objects of a kind of which there are many; empty if they cannot be read.
+        """Return the objects of a kind that has many objects, reduced to the required fields. Return an empty tuple if
+        they cannot be read.
 
         :param keep: reads the objects and keeps the required fields
         """
@@ -77,8 +80,8 @@ class _Reader:
             self.unread[kind] = "the API server does not know the kind" if error.absent else error.text
 
     def host_config(self, wanted: Resource) -> HostConfig:
-        """Return a MachineConfig or KubeletConfig with its current state. An unreadable object is treated as absent and
-        closes the gate.
+        """Return a desired MachineConfig or KubeletConfig with its current state. If that cannot be read, treat the
+        object as absent and record the reason, because of which no node may be taken down.
         """
         try:
             return machines.read_host_config(self._cluster, wanted)
@@ -92,9 +95,11 @@ class _Reader:
 def read_plan(
     cluster: Cluster, namespace: str, rendered: RenderedObjects, inventory: typing.Sequence[str], intent: ClusterIntent
 ) -> DisruptionPlan:
-    """Read the state of the cluster, and compute which nodes the objects disturb.
+    """Read the state of the cluster, and compute which nodes the objects would drain or reboot.
 
     :param namespace: namespace of the SR-IOV network operator
+    :param rendered: objects to apply
+    :param inventory: names of the nodes of the run
     :raises ApiError: the API server cannot be reached
     :raises ResourceError: an object does not have the form of its kind
     """

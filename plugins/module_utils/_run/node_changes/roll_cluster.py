@@ -28,7 +28,7 @@ _T = typing.TypeVar("_T")
 
 
 class RollClusterReader:
-    """A reader of the state of one cluster.
+    """A reader of the cluster state that decides the steps of a roll.
 
     :param hosts: desired MachineConfigs and KubeletConfigs
     """
@@ -37,11 +37,11 @@ class RollClusterReader:
         self._cluster, self._checks, self._hosts = cluster, checks, tuple(hosts)
 
     def read(self, pods: bool = True, members: bool = False) -> RollCluster:
-        """Read the state that decides which nodes may go down.
+        """Read the state that decides which nodes may be taken down.
 
         :param pods: whether to read also the pods, the PodDisruptionBudgets, the MachineConfigs, the health checks and
             the members of etcd
-        :param members: whether to read also the members of etcd
+        :param members: whether to read also the members of etcd, if ``pods`` is False
         """
         resources = self._cluster.list("Node").items
         marks: dict[str, typing.Optional[Mark]] = {}
@@ -69,7 +69,9 @@ class RollClusterReader:
                 return ()
 
         def kept(kind: str, keep: typing.Callable[[], tuple[_T, ...]]) -> tuple[_T, ...]:
-            """Return the reduced objects of a kind that tenants create; empty if they cannot be read."""
+            """Return the objects of a kind that tenants create, reduced to the required fields; empty if they cannot be
+            read.
+            """
             try:
                 return keep()
             except ApiError as error:
@@ -77,8 +79,8 @@ class RollClusterReader:
                 return ()
 
         def host_config(wanted: Resource) -> HostConfig:
-            """Return a MachineConfig or KubeletConfig with its current state. If it cannot be read, BMCs reset no node
-            of a pool.
+            """Return a desired MachineConfig or KubeletConfig with its current state. If that cannot be read, record
+            the reason, because of which no BMC resets a node of a MachineConfigPool.
             """
             try:
                 return machines.read_host_config(self._cluster, wanted)

@@ -30,10 +30,10 @@ _LOOK_AGAIN = ("changed", "closed")
 
 @dataclasses.dataclass(frozen=True)
 class May:
-    """The permission that each write to a BMC needs.
+    """The conditions under which a BMC may be written.
 
-    :ivar claims: identities that the nodes report
-    :ivar guard: the right to write, which requires the Lease
+    :ivar claims: identities that the nodes report, by which each BMC is proven to belong to its node
+    :ivar guard: verifies before each write that the run still holds the Lease
     """
 
     claims: Claims
@@ -49,13 +49,13 @@ def set_all(
     parallel: int = PARALLEL,
     seconds: float = SECONDS,
 ) -> typing.Iterator[tuple[Bmc, typing.Union[BiosChange, BmcError]]]:
-    """Yield each BMC with the written changes, or with the error why nothing was written, in the order in which they
-    finish.
+    """Write the desired settings to all BMCs. Yield each BMC with the written changes, or with the error because of
+    which nothing was written, in the order of completion.
 
     :param wanted: desired settings by node
-    :param may: permission that each write needs
+    :param may: conditions of each write
     :param check_mode: only compute the changes
-    :param parallel: number of BMCs at once
+    :param parallel: maximum number of BMCs that are written at the same time
     :param seconds: time limit of one BMC
     """
     registries = Registries()
@@ -75,11 +75,11 @@ def set_one(
     check_mode: bool = False,
     seconds: float = SECONDS,
 ) -> BiosChange:
-    """Write to one BMC the desired settings that differ and do not wait for a reset yet.
+    """Write to one BMC those desired settings that differ and do not wait for a reset yet.
 
     :raises BmcError: the BMC is not proven to belong to the node, or a setting cannot be written, and nothing was
         written; or the BMC did not accept the write
-    :raises RdmaError: the right to write is lost
+    :raises RdmaError: the run no longer holds the Lease
     """
     asked = BiosQuery(tuple(wanted), seconds, may.claims, to_write=True)
     with Session(bmc, trust, asked.seconds) as session:

@@ -24,10 +24,10 @@ _SET_SECONDS = 60.0
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareOutcome:
-    """The result of setting the firmware of a node.
+    """The result of setting the firmware of a node's HCAs.
 
     :ivar changes: the changes of each HCA, including HCAs without changes
-    :ivar resets: the reset that brings the settings of an HCA into force, by PCI address, for each HCA that needs one
+    :ivar resets: by PCI address of each HCA that needs it, the reset after which its settings take effect
     """
 
     changes: tuple[FirmwareChange, ...]

@@ -34,15 +34,15 @@ _SECONDS = 300.0
 
 @dataclasses.dataclass(frozen=True)
 class ArgumentsOutcome:
-    """The result of setting kernel arguments.
+    """The result of setting kernel arguments on a node.
 
     :ivar before: arguments of the collection for the next boot, before the change
-    :ivar after: the same after the change
+    :ivar after: arguments of the collection for the next boot, after the change
     :ivar changed: whether anything was written, or would be in a dry run
     :ivar missing: desired arguments that the running kernel does not have
-    :ivar refusal: why the next boot cannot be set, with the remedy; then nothing was written
+    :ivar refusal: reason why the arguments of the next boot cannot be set, with the remedy; then nothing was written
     :ivar boot: id of the current boot
-    :ivar loader: tool that sets the arguments
+    :ivar loader: name of the tool that sets the arguments
     """
 
     before: Arguments = ()
@@ -55,29 +55,37 @@ class ArgumentsOutcome:
 
 
 class _Loader(typing.Protocol):
-    """A boot loader.
+    """An interface to the tool that sets the kernel arguments of a boot loader.
 
-    :ivar name: name for messages
+    :ivar name: name of the tool, for messages
     """
 
     name: str
 
     def own(self) -> typing.Optional[Arguments]:
-        """Return the arguments that the collection has written; None if it has written none."""
+        """Return the kernel arguments that the collection has set for the next boot; None if it has set none."""
 
     def entries(self) -> tuple[Arguments, ...]:
         """Return the kernel arguments of each entry."""
 
     def unfinished(self) -> bool:
-        """Return whether the boot loader lacks arguments that the collection has written."""
+        """Return whether arguments that the collection has recorded are missing in the boot loader, as after a killed
+        run.
+        """
 
     def conflict(self, added: Arguments) -> str:
-        """Return why arguments cannot be added without changing arguments that the collection did not set; empty if
-        they can.
+        """Return the reason why arguments cannot be added without changing arguments that the collection did not set;
+        empty if they can.
+
+        :param added: arguments to add
         """
 
     def write(self, before: Arguments, after: Arguments) -> None:
-        """Replace the arguments that the collection has written."""
+        """Replace the arguments that the collection has set.
+
+        :param before: arguments to remove
+        :param after: arguments to set
+        """
 
 
 def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> ArgumentsOutcome:
@@ -151,7 +159,9 @@ def _find_boot_loader(root: str) -> tuple[typing.Optional[_Loader], str]:
 
 
 class _Grub:
-    """GRUB of Debian and Ubuntu. The drop-in contains the arguments of the collection."""
+    """The boot loader GRUB of Debian and Ubuntu. The arguments of the collection are in a drop-in file, which
+    ``update-grub`` reads.
+    """
 
     name = "update-grub"
 
@@ -180,7 +190,9 @@ class _Grub:
 
 
 class _Grubby:
-    """Entries of the Boot Loader Specification. A file of the collection contains its arguments, one on each line."""
+    """A boot loader with entries of the Boot Loader Specification, which ``grubby`` changes. A file of the collection
+    lists its arguments, one on each line.
+    """
 
     name = "grubby"
 

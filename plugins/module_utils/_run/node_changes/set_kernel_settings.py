@@ -119,8 +119,11 @@ def _refuse_invalid_settings(sysctl: Values, sysfs: Values) -> None:
 
 
 def _choose_sysctl_value(value: str, now: str) -> str:
-    """Return the value to set for a sysctl. For a bound, return the present value if it is within the bound, else the
-    number of the bound.
+    """Return the value to set for a sysctl. If the desired value is a bound, return the present value if it is within
+    the bound, else the number of the bound.
+
+    :param value: desired value or bound
+    :param now: present value
     """
     bound = _BOUND.match(value)
     if bound is None:

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sets the host tuning of the intent through OpenShift's Node Tuning Operator, and waits until each node has it.
+"""Sets the host tuning of the intent through OpenShift's Node Tuning Operator, and waits until the operator has applied
+it on each node.
 
-The wait polls, because the operator writes one object for each node within seconds.
+The wait reads the objects repeatedly instead of watching them, because the operator writes only one object for each
+node, within seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ Say = typing.Callable[[str], None]
 
 
 class TuningSetter:
-    """The tuning of nodes through OpenShift's Node Tuning Operator.
+    """A client that sets and verifies the tuning of nodes through OpenShift's Node Tuning Operator.
 
     :param pause: sleeps for a number of seconds
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The preflight of a disconnected site: checks whether the mirror contains everything that a run would pull. Charts are
-read from the mirror, and so are the images that they name.
+"""The preflight check of a disconnected site: it verifies that the mirror contains everything that a run would pull.
+Charts are read from the mirror, and the images that they name are verified too.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ Charts = typing.Mapping[str, ChartWithValues]
 
 
 def on_the_mirror(charts: Charts, mirror: Mirror) -> dict[str, ChartWithValues]:
-    """Return the charts with their references on the mirror. Their values still name the images of the sources."""
+    """Return the charts with their location on the mirror. The image names in their values still point to the original
+    registries.
+    """
     return {name: (place_chart_on_mirror(chart, mirror), values) for name, (chart, values) in charts.items()}
 
 
 def elsewhere(
     helm: str, charts: Charts, seen: typing.Mapping[str, ChartSeen], mirror: Mirror, kubernetes: str
 ) -> tuple[str, ...]:
-    """Return the images that charts pull from another registry although their values name the mirror, because their
-    templates contain these names. Charts that cannot be rendered are included with the error.
+    """Return the images that charts pull from another registry than the mirror, although the values of the charts name
+    the mirror: their names are fixed in the templates. A chart that cannot be rendered is listed with its error.
 
     :param charts: charts on the mirror
-    :param seen: what the charts name without these values
+    :param seen: images of the charts with their default registries; a chart with an error is skipped
     """
     renamed: dict[str, ChartWithValues] = {}
     problems = []
@@ -55,9 +57,9 @@ def elsewhere(
 def ask_mirror(
     pulls: Pulls, mirror: Mirror, logins: Logins, authority: str, limit: float, unchanged: tuple[str, ...]
 ) -> MirrorFacts:
-    """Ask the registries of the mirror for each image, and for each chart that a registry holds.
+    """Query the registries of the mirror for each image, and for each chart in an OCI registry.
 
-    :param pulls: images and charts with the names of their sources
+    :param pulls: images and charts with their original names
     :param authority: file with certificates that replace those of the system; empty: those of the system
     :param limit: time limit in seconds for all requests
     :param unchanged: result of :func:`elsewhere`

@@ -74,8 +74,8 @@ def look(cluster: Cluster, wishes: typing.Iterable[DesiredOperator]) -> OlmState
 
 
 def _list_subscription_namespaces(wishes: typing.Iterable[DesiredOperator], seen: OlmState) -> frozenset[str]:
-    """Return the namespaces in which a Subscription may count: those of the desired operators, and those in which OLM
-    installs operators. Tenants can create neither OperatorGroups nor ClusterServiceVersions.
+    """Return the namespaces whose Subscriptions are considered: those of the requested operators, and those that have
+    an OperatorGroup or a ClusterServiceVersion. Tenants can create neither of the latter two.
     """
     return frozenset({wish.namespace for wish in wishes} | {space for space, _name in (*seen.groups, *seen.versions)})
 
@@ -100,13 +100,13 @@ def take(seen: OlmState, change: KindUpdate) -> OlmState:
 
 
 class Installer:
-    """The installation of operators, or its preview in check mode.
+    """A client that installs operators through OLM, or predicts the installation in check mode.
 
     :param clock: returns monotonic seconds
     :param say: reports a line whenever the state of an operator changes
     :param stamp: returns a different text on each call
     :param haste: divisor of all waiting times
-    :param trusted: namespaces that are not examined
+    :param trusted: namespaces that are used without an examination of the rights in them
     """
 
     def __init__(
@@ -167,8 +167,8 @@ class Installer:
     def _find_untrusted_namespaces(
         self, wishes: typing.Sequence[DesiredOperator], seen: OlmState
     ) -> typing.Iterator[tuple[str, str]]:
-        """Examine each namespace in which objects are to be created. Yield those in which nothing may be created, with
-        the reason.
+        """Examine each namespace in which objects would be created. Yield those in which other users could misuse these
+        objects, each with the reason.
 
         :raises ApiError: the API server cannot be reached
         """
@@ -187,7 +187,10 @@ class Installer:
                     yield wish.namespace, plain(why)
 
     def _not_made(self, arranged: Arranged) -> typing.Iterator[OperatorStatus]:
-        """Yield the operators for which the API server refused an object."""
+        """Yield the status of each operator for which the API server refused an object.
+
+        :param arranged: plan of the installation
+        """
         for wish in arranged.waited_for:
             for outcome in self._outcomes:
                 applied = outcome.applied
@@ -204,8 +207,8 @@ class Installer:
     def _predict_operator_states(
         self, wishes: typing.Sequence[DesiredOperator], seen: OlmState
     ) -> typing.Iterator[OperatorStatus]:
-        """Yield the state that each operator would have at the beginning of a run. Services of webhooks are read, and
-        nothing is awaited.
+        """Yield the state that each operator would have at the beginning of a run that is not in check mode. The
+        function does not wait for any change.
         """
         changed = {outcome.applied.fabric for outcome in self._outcomes if outcome.changed}
         nexts = judge(wishes, seen)
@@ -271,7 +274,10 @@ class Installer:
                 change = feed.get(max(0.0, settled - self._clock()))
 
     def _judge_operator(self, step: Next, now: float) -> OperatorStatus:
-        """Return the state of an operator, as failed if its problem has lasted too long."""
+        """Return the state of an operator. If a problem has lasted longer than its limit, the state is ``failed``.
+
+        :param now: monotonic time in seconds
+        """
         stand, trouble = step.stand, step.trouble
         refusal = self._approved.get((stand.namespace, step.approve), "")
         if refusal:
@@ -290,7 +296,11 @@ class Installer:
         return dataclasses.replace(stand, phase="failed") if lasted else stand
 
     def _compute_wake_delay(self, nexts: typing.Iterable[Next], now: float) -> float:
-        """Return the seconds until the next read or decision is due."""
+        """Return the seconds until the next read is due, or until the limit of a problem is reached.
+
+        :param nexts: next step of each operator
+        :param now: monotonic time in seconds
+        """
         due = [LOOK_SECONDS / self._haste]
         for step in nexts:
             if step.trouble is not None and step.trouble.patience is not None:
@@ -299,8 +309,9 @@ class Installer:
         return max(0.01, min(item for item in due if item > 0))
 
     def _act_on_operator(self, step: Next, now: float) -> None:
-        """Approve the requested InstallPlan, and make OLM examine a Subscription again that it would not examine by
-        itself.
+        """Approve the requested InstallPlan. If OLM would not retry a failed Subscription by itself, make it retry.
+
+        :param now: monotonic time in seconds
         """
         stand, place = step.stand, (step.stand.namespace, step.approve)
         if step.approve and place not in self._approved:
@@ -340,7 +351,12 @@ class Installer:
         return True
 
     def _read_due_details(self, nexts: typing.Iterable[Next], seen: OlmState, now: float) -> OlmState:
-        """Return the state of OLM with the pods and the webhook services that are due to be read."""
+        """Return the state of OLM, completed with those pods and webhook services whose reading is due. They explain
+        why an operator is not ready.
+
+        :param nexts: next step of each operator
+        :param now: monotonic time in seconds
+        """
         pods, served = dict(seen.pods), dict(seen.served)
         for step in nexts:
             for namespace in step.pods:
@@ -361,9 +377,10 @@ class Installer:
 
 @contextlib.contextmanager
 def passing() -> typing.Iterator[None]:
-    """Ignore an error of the body if the API server cannot be reached, so that the known state is kept.
+    """Ignore, as a context, the error that the API server cannot be reached, so that the caller keeps the last known
+    state.
 
-    :raises ApiError: the API server answers, and refuses
+    :raises ApiError: the API server answered and refused a request
     """
     try:
         yield

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Removes the operators whose Subscription the collection created: its objects, the ClusterServiceVersion, the
-Subscription, and then CustomResourceDefinitions without objects.
+"""Removes the operators whose Subscription the collection created: the collection's objects of the operator's kinds,
+the ClusterServiceVersion, the Subscription, and then CustomResourceDefinitions without objects.
 
-Objects of the collection of the operator's kinds are removed first, while the operator runs, because only the operator
-removes its finalizers. The Subscription is removed after the ClusterServiceVersion, because it has the label of the
-collection by which an interrupted removal is found again. CustomResourceDefinitions that still have objects remain,
-with the objects of other users. The Operator object, which OLM never removes itself, is removed last.
+The objects of the operator's kinds are removed first, while the operator runs, because only the operator removes their
+finalizers. The Subscription is removed after the ClusterServiceVersion, because its label identifies the operator after
+an interrupted removal. CustomResourceDefinitions that still have objects of other users remain. The Operator object,
+which OLM never removes itself, is removed last.
 
-The Subscription of a tenant may have the label of the collection too, with a finalizer that is never removed. Therefore
-the default namespaces of the collection come first, and all waits together have a limit.
+A tenant can give its own Subscription the label of the collection, and a finalizer that is never removed. Therefore the
+default namespaces of the collection come first, and all waits together have a limit.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Removed:
 
 
 class Remover:
-    """The removal of the operators.
+    """A client that removes the operators that the collection installed through OLM.
 
-    :param limit: longest duration of one wait in seconds
+    :param limit: maximum duration of one wait, in seconds
     :param pause: sleeps for a number of seconds
     """
 
@@ -68,7 +68,7 @@ class Remover:
         self._waits = Waits(limit, clock, pause)
 
     def show(self) -> Removed:
-        """Return the Subscriptions of the collection, which remain, without removing anything.
+        """Return the Subscriptions that the collection created, as objects that remain. Nothing is removed.
 
         :raises ApiError: an object cannot be read
         """
@@ -111,7 +111,10 @@ class Remover:
         )
 
     def _remove_operator(self, subscription: Subscription) -> bool:
-        """Remove an operator. Return whether it is gone."""
+        """Remove one operator with its objects. Return whether it was removed completely.
+
+        :param subscription: its Subscription
+        """
         space = subscription.namespace
         versions = list(map(olm.service_version, self._list_olm_objects("ClusterServiceVersion")))
         mine = [
@@ -142,8 +145,8 @@ class Remover:
         return True
 
     def _remove_operator_record(self, name: str, kept: typing.Sequence[str]) -> None:
-        """Remove the Operator object in which OLM lists the objects of an operator. OLM leaves it behind, and creates
-        it again while such objects exist.
+        """Remove the Operator object, in which OLM lists the objects of an operator. OLM does not remove it, and
+        creates it again while such objects exist.
 
         :param name: name of the Operator object
         :param kept: names of the CustomResourceDefinitions that remain
@@ -212,7 +215,7 @@ class Remover:
         return gone
 
     def _delete_definition(self, definition: Resource) -> bool:
-        """Delete a CustomResourceDefinition without objects. Return whether it is gone."""
+        """Delete a CustomResourceDefinition if it has no objects. Return whether it was removed."""
         name = name_of(definition)
         subject = f"CustomResourceDefinition {name}"
         try:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait until NVIDIA's NIC configuration operator has configured all cards. It polls, because the operator reboots
-nodes meanwhile, one by one.
+"""The wait until NVIDIA's NIC configuration operator has configured all cards. It reads the cards repeatedly instead of
+watching them, because the operator reboots the nodes one by one meanwhile.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait until the SR-IOV network operator is ready to serve the nodes."""
+"""The wait until the SR-IOV network operator is ready on all nodes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,12 @@ def wait_until_serving(
     pause: typing.Callable[[float], None],
     say: typing.Callable[[str], None],
 ) -> OperatorFacts:
-    """Wait until the operator serves the nodes, at most ``limit`` seconds, and return the last facts about it.
+    """Wait until the SR-IOV network operator is ready on these nodes, at most ``limit`` seconds, and return the last
+    facts about it.
 
+    :param limit: maximum duration of the wait, in seconds
     :param pause: sleeps for a number of seconds
+    :param say: reports a line of progress
     :raises ApiError: the API server cannot be reached
     """
     namespace = namespace_of_operator(cluster, intent.operator_namespace)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tuning rows of the network without RDMA: neighbor tables and sockets."""
+"""Tuning rows of the host's IP network, not of RDMA: neighbor tables and sockets."""
 
 from __future__ import annotations
 

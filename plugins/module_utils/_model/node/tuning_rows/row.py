@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The type of a tuning row: the expected value by profile, its source, the harm of other values, and the instruction to
-set it. Also the evaluation of the rules for expected values.
+"""The type of a tuning row, which describes one observable property of a node: the expected value by profile, its
+source, the harm of other values, and the instruction to set it. Also the evaluation of the rules for expected values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Level = typing.Literal["fail", "warn"]
 
 @dataclasses.dataclass(frozen=True)
 class RowSetting:
-    """The setting of a row that needs no reboot: a key in a section of a TuneD profile.
+    """The setting by which a row gets its expected value without a reboot: a key in a section of a TuneD profile.
 
     :ivar best: preferred value if a rule accepts several, such as that of OpenShift's own profile; empty for the bound
         of the rule, or its first value
@@ -34,7 +34,7 @@ class RowSetting:
 
 @dataclasses.dataclass(frozen=True)
 class TuningRow:
-    """One observable property of a node.
+    """One observable property of a node, with its expected values by profile, and the texts for findings on it.
 
     :ivar check: id of the check that judges it, without its stage
     :ivar what: description with its unit
@@ -43,7 +43,8 @@ class TuningRow:
     :ivar remedy: instruction how to set it, on OpenShift and elsewhere
     :ivar training: rule of this profile; empty if nothing is expected
     :ivar inference: likewise
-    :ivar level: level of a node that violates the profile, or could not be read; ``fail`` for a rule of the intent
+    :ivar level: status of the finding on a node that violates the profile, or could not be read; ``fail`` for a rule of
+        the intent
     :ivar source: source of the expected value; for a row without one, the contradicting recommendations
     :ivar alike: whether comparable nodes are compared with each other
     :ivar setting: setting that needs no reboot; None if there is none
@@ -86,8 +87,8 @@ def _is_fitting_value(option: str, value: str) -> bool:
 
 
 def chosen(rule: str, best: str = "") -> tuple[str, str]:
-    """Return a sign and the value to set for a rule. The sign is ``>`` or ``<`` if the rule is a bound, which leaves
-    values that already fulfill it unchanged, else empty.
+    """Return an operator and the value to set for a rule. The operator is ``>`` or ``<`` if the rule is a bound: a node
+    whose value already fulfills the bound keeps it. It is empty if exactly this value is to be set.
 
     :param best: preferred value, used if the rule accepts it
     """
@@ -100,8 +101,8 @@ def chosen(rule: str, best: str = "") -> tuple[str, str]:
 
 
 def rule_of(written: typing.Any) -> typing.Optional[str]:
-    """Return a rule of the user: a text or an integer. Return None if it is invalid. A bare ``on`` in YAML is a
-    boolean, and so invalid.
+    """Return the rule that the user wrote, as text. Return None if it is neither a text nor an integer, or invalid. A
+    bare ``on`` in YAML is a boolean, and so invalid.
     """
     if isinstance(written, bool) or not isinstance(written, (str, int)):
         return None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The table of all rows of stage tuning.
+"""The table of all rows that stage tuning checks. A row is one observable property of a node.
 
 Sources: NVIDIA: NVIDIA/skyhook-packages, nvidia-tuned; TuneD: redhat-performance/tuned, profiles; OCI:
 oracle-quickstart/oci-hpc; Azure: Azure/azurehpc-health-checks; Imbue: imbue-ai/cluster-health; gpud: leptonai/gpud;
