@@ -354,7 +354,7 @@ def test_a_pair_whose_ends_print_what_nobody_foresaw_is_one_failed_pair(monkeypa
     def attempt(*_arguments: typing.Any) -> typing.NoReturn:
         raise RecursionError("maximum recursion depth exceeded")
 
-    monkeypatch.setattr(PairMeasurement, "_attempt", attempt)
+    monkeypatch.setattr(PairMeasurement, "_attempt_pair", attempt)
     client, server = (RdmaPod("fabric", node, node, "jobs") for node in ("worker-1", "worker-2"))
     fabric = typing.cast(Fabric, types.SimpleNamespace(name="fabric"))
     measurement = PairMeasurement(typing.cast("typing.Any", None), time.monotonic, lambda _line: None)

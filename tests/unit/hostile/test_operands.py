@@ -139,7 +139,7 @@ PROGRAMS: dict[str, typing.Callable[[str], typing.Any]] = {
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("value", ["-oProxyCommand=x", "-x", "a\nb"])
 def test_no_program_gets_a_value_as_an_option(program: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "require", lambda tool, _package: tool)
+    monkeypatch.setattr(command, "require_tool", lambda tool, _package: tool)
     monkeypatch.setattr(subprocess, "Popen", lambda argv, **_more: pytest.fail(f"it ran: {argv}"))
     with pytest.raises(OperandError):
         PROGRAMS[program](value)
@@ -252,7 +252,7 @@ def doubtful(word: ast.expr) -> typing.Iterator[str]:
     elif isinstance(word, ast.Starred) and isinstance(word.value, (ast.List, ast.Tuple)):
         yield from (name for part in word.value.elts for name in doubtful(part))
     elif (
-        (isinstance(word, ast.Call) and ast.unparse(word.func) in ("operand", "str", "command.require"))
+        (isinstance(word, ast.Call) and ast.unparse(word.func) in ("operand", "str", "command.require_tool"))
         or (
             isinstance(word, ast.Starred)
             and isinstance(word.value, ast.Call)

@@ -165,7 +165,7 @@ def test_an_expression_in_place_of_a_variable_is_left_alone(name: str, text: str
 def test_each_key_that_the_code_explains_has_its_words() -> None:
     definitions = intent_schema.schema()["$defs"]
     assert definitions["Select"]["properties"]["hcas_per_node"] == {
-        "description": "how many physical functions each node must have on this fabric",
+        "description": "required number of physical functions per node on this fabric",
         "type": "integer",
     }
     assert definitions["LineRate"]["properties"]["fraction"]["default"] == 0.92

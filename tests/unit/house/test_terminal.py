@@ -124,7 +124,7 @@ def callback(monkeypatch: pytest.MonkeyPatch) -> CallbackModule:
     made = CallbackModule()
     made._display = Screen()
     monkeypatch.setattr(made, "get_option", lambda _name: False, raising=False)
-    monkeypatch.setattr(made, "_watch", lambda: None)
+    monkeypatch.setattr(made, "_watch_for_silence", lambda: None)
     playbook = ROOT / "build/collections/ansible_collections/linerate/rdma/playbooks/reachability.yml:8"
     play = types.SimpleNamespace(
         get_path=lambda: str(playbook), vars={}, get_name=lambda: "Observe", strategy="linear", check_mode=False

@@ -195,7 +195,7 @@ class Tools:
 def tools(monkeypatch: pytest.MonkeyPatch) -> Tools:
     found = Tools()
     monkeypatch.setattr(command, "run", found.run)
-    monkeypatch.setattr(command, "require", lambda tool, package: f"/usr/sbin/{tool}")
+    monkeypatch.setattr(command, "require_tool", lambda tool, package: f"/usr/sbin/{tool}")
     monkeypatch.setattr(gpu, "_find_program", lambda host: ["/usr/bin/nvidia-smi"])
     return found
 
@@ -554,7 +554,7 @@ def test_tools_that_are_not_there_are_named(server: Server, monkeypatch: pytest.
     def missing(tool: str, package: str) -> str:
         raise RdmaError(f"{tool} is not installed", f"Install {package}")
 
-    monkeypatch.setattr(command, "require", missing)
+    monkeypatch.setattr(command, "require_tool", missing)
     monkeypatch.setattr(gpu, "_find_program", lambda host: None)
     server.tree.write("module/nvidia/version", "570.86.15")
     node = server.read()

@@ -121,7 +121,7 @@ def share(text: str) -> typing.Any:
 SYSFS: dict[str, str] = {
     "parse_number": "4096",
     "parse_hexadecimal": "0x15b3",
-    "enumeration": "4: ACTIVE",
+    "parse_enumeration_name": "4: ACTIVE",
     "parse_rate": "400 Gb/sec (4X NDR)",
     "guid": "b83f:d203:00e0:0000",
     "port_guid_of_gid": "fe80:0000:0000:0000:b83f:d203:00e0:0001",
@@ -301,8 +301,8 @@ TEXT: dict[str, Text] = {
         ],
         (None,),
     ),
-    "node.kernel_config.p2pdma": Text(
-        lambda text: parser("node.kernel_config.p2pdma")(text.encode("utf-8", "replace")),
+    "node.kernel_config.has_p2pdma_support": Text(
+        lambda text: parser("node.kernel_config.has_p2pdma_support")(text.encode("utf-8", "replace")),
         seeds("kernel-config/*.config"),
         (False,),
     ),
@@ -533,8 +533,8 @@ TEXT["limits.count_values_outside_strings"] = Text(
     ['{"a": [1, 2.5, "x,[{", null, true]}'],
     (True,),
 )
-TEXT["limits.excess_of"] = Text(
-    lambda text: parser("limits.excess_of")(text.encode("ascii", "replace").decode()),
+TEXT["limits.describe_excess"] = Text(
+    lambda text: parser("limits.describe_excess")(text.encode("ascii", "replace").decode()),
     ['{"a": [1, 2.5, "x", null, true]}'],
     ("",),
 )
@@ -591,7 +591,7 @@ TEXT.update(
             parser("node.nvidia_smi.find_unknown_field"), seeds("nvidia-smi/580.159.04-bad-field.csv"), (None,)
         ),
         "node.nvidia_smi.explain_slowness": Text(parser("node.nvidia_smi.explain_slowness"), ["0x0000000000000048"]),
-        "node.dcb.lossless": Text(parser("node.dcb.lossless"), seeds("dcb/pfc.json")),
+        "node.dcb.parse_lossless_priorities": Text(parser("node.dcb.parse_lossless_priorities"), seeds("dcb/pfc.json")),
         "node.dcb.parse_priorities": Text(parser("node.dcb.parse_priorities"), seeds("dcb/app.json"), ({},)),
         "node.kernel_log.parse_faults": Text(
             lambda text: parser("node.kernel_log.parse_faults")(text.split("\n\n")),
@@ -807,8 +807,8 @@ DATA: dict[str, Data] = {
     "operators.node_tuning.invalid": Data(
         parser("operators.node_tuning.invalid"), objects("node-tuning.yaml", "Tuned"), ("",)
     ),
-    "operators.node_tuning.recommends": Data(
-        parser("operators.node_tuning.recommends"), objects("node-tuning.yaml", "Tuned"), ({},)
+    "operators.node_tuning.parse_recommended_profiles": Data(
+        parser("operators.node_tuning.parse_recommended_profiles"), objects("node-tuning.yaml", "Tuned"), ({},)
     ),
     "operators.node_tuning.selected_nodes": Data(
         parser("operators.node_tuning.selected_nodes"), objects("node-tuning.yaml", "PerformanceProfile"), ({},)
@@ -1280,8 +1280,10 @@ DATA.update(
         "kubernetes.observers.owned_namespace": Data(
             parser("kubernetes.observers.owned_namespace"), [OBSERVERS["Namespace"]], (("foreign", ""),)
         ),
-        "kubernetes.tenancy.adds_to": Data(
-            lambda item: bool(parser("kubernetes.tenancy.adds_to")(item, OBSERVERS["Namespace"], "linerate.rdma/run")),
+        "kubernetes.tenancy.describe_missing_part": Data(
+            lambda item: bool(
+                parser("kubernetes.tenancy.describe_missing_part")(item, OBSERVERS["Namespace"], "linerate.rdma/run")
+            ),
             [OBSERVERS["Namespace"]],
             (True,),
         ),
@@ -1326,7 +1328,9 @@ DATA.update(
         "kubernetes.foreign.is_everywhere": Data(
             lambda item: parser("kubernetes.foreign.is_everywhere")("ConfigMap", item), [OF_HELM], (False,)
         ),
-        "kubernetes.observers.holds_back": Data(parser("kubernetes.observers.holds_back"), [GOING], ("",)),
+        "kubernetes.observers.explain_remaining_namespace": Data(
+            parser("kubernetes.observers.explain_remaining_namespace"), [GOING], ("",)
+        ),
         "kubernetes.observers.observer_set": Data(
             parser("kubernetes.observers.observer_set"), [OBSERVERS["DaemonSet"]]
         ),
@@ -1412,8 +1416,8 @@ TEXT.update(
         "redfish.resources.job_of": Text(
             parser("redfish.resources.job_of"), ["/redfish/v1/TaskService/Tasks/JID_102241909559"], ("",)
         ),
-        "redfish.values.in_the_words_of": Text(
-            lambda text: parser("redfish.values.in_the_words_of")(text, "sriov", True),
+        "redfish.values.spell_like_current": Text(
+            lambda text: parser("redfish.values.spell_like_current")(text, "sriov", True),
             ["Disabled", "Enable", "YES"],
             (None,),
         ),
@@ -1439,8 +1443,8 @@ DATA.update(
         "redfish.resources.list_members": Data(
             lambda data: parser("redfish.resources.list_members")(data, "x"), [BMC["/redfish/v1/Systems"]]
         ),
-        "redfish.resources.expanded": Data(
-            lambda data: parser("redfish.resources.expanded")(data, "x"), [{"Members": [DELL_JOB]}]
+        "redfish.resources.list_expanded_members": Data(
+            lambda data: parser("redfish.resources.list_expanded_members")(data, "x"), [{"Members": [DELL_JOB]}]
         ),
         "redfish.resources.parse_system": Data(
             parser("redfish.resources.parse_system"),
@@ -1489,8 +1493,10 @@ DATA.update(
         "redfish.registry.location": Data(
             parser("redfish.registry.location"), [BMC["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"]]
         ),
-        "redfish.registry.supports": Data(
-            lambda data: parser("redfish.registry.supports")(data, "PowerEdge R750", ""), [SHORT_REGISTRY], (False,)
+        "redfish.registry.is_system_supported": Data(
+            lambda data: parser("redfish.registry.is_system_supported")(data, "PowerEdge R750", ""),
+            [SHORT_REGISTRY],
+            (False,),
         ),
         "redfish.registry.parse": Data(found_in, [SHORT_REGISTRY]),
         "redfish.settings.list_settings": Data(by_names, [SHORT_BIOS], ([],)),

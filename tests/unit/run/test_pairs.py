@@ -956,7 +956,7 @@ def test_a_wait_for_pods_names_the_nodes_whose_pods_are_late(monkeypatch: pytest
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), pod_seconds=150.0, run="run-1")
     pods = MeasuringPods(typing.cast(Cluster, api), plan, clock, lambda seconds: None, lines.append)
     monkeypatch.setattr(pods._readiness, "_open_feed", News)
-    monkeypatch.setattr(pods, "_listen", lambda: None)
+    monkeypatch.setattr(pods, "_start_loss_watcher", lambda: None)
     with workers(2) as pool:
         started = pods.start_whole(
             pool,

@@ -985,7 +985,7 @@ class _Made:
             f"linerate-{fabric.name}-{at.node}-{at.rail}",
             "training",
             self._vf_device(at, 0),
-            f"100.{64 + 8 * at.fabric}.{at.rail}.{at.node % 250 + 1}",
+            f"100.{64 + 8 * at.fabric}.{at.rail + 16 * (at.node // 250)}.{at.node % 250 + 1}",
             self._address(at, 0),
             "net1",
             RATE,
