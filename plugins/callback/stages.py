@@ -273,7 +273,7 @@ class CallbackModule(Default):
                 self._show_escaped_text(stage.row(), color=_COLORS[tone(stage.end, "bad")] if stage.end else None)
             total = sum(stage.seconds or 0.0 for stage in self._stages)
             self._show_escaped_text(f"  {'total':<20}{total:9.1f} s{f'  {span(total)}' if total >= 120 else ''}")
-            counts = {host: stats.summarize_group_figures(host)["changed"] for host in stats.processed}
+            counts = {host: stats.summarize(host)["changed"] for host in stats.processed}
             self._show_escaped_text(changed(counts), color=constants.COLOR_CHANGED if any(counts.values()) else None)
         if not self._all_quiet:
             super().v2_playbook_on_stats(stats)
@@ -285,13 +285,13 @@ class CallbackModule(Default):
             said, how = self._verdict
             for line in said:
                 self._show_escaped_text(line, color=_COLORS[how])
-        elif self._cause and any(stats.summarize_group_figures(host)["failures"] for host in stats.processed):
+        elif self._cause and any(stats.summarize(host)["failures"] for host in stats.processed):
             self._show_escaped_text(self._cause, color=constants.COLOR_ERROR)
 
     def _show_failed_hosts(self, stats: typing.Any) -> None:
         """Show the hosts that were unreachable or on which a task failed. The other hosts are not shown."""
         for host in sorted(stats.processed):
-            counts = stats.summarize_group_figures(host)
+            counts = stats.summarize(host)
             trouble = [
                 f"{counts[name]} {word}"
                 for name, word in (("unreachable", "unreachable"), ("failures", "failed"))

@@ -1318,8 +1318,8 @@ DATA.update(
         "kubernetes.tenancy.asks_for_more": Data(
             lambda item: parser("kubernetes.tenancy.asks_for_more")(item, ("a",)), [named(spec={"name": "a"})], (True,)
         ),
-        "kubernetes.tenancy.acts": Data(
-            lambda item: parser("kubernetes.tenancy.acts")("Secret", item), [OF_OWNER], (False,)
+        "kubernetes.tenancy.can_act_for_creator": Data(
+            lambda item: parser("kubernetes.tenancy.can_act_for_creator")("Secret", item), [OF_OWNER], (False,)
         ),
         "kubernetes.foreign.is_mirror_pod": Data(
             lambda item: parser("kubernetes.foreign.is_mirror_pod")("Pod", item), POD, (False,)
