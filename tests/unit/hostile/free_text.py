@@ -14,7 +14,7 @@ import typing
 TABLE: dict[str, str] = {
     "CEL, in a length that the API server bounds, and values that are compared and never shown unescaped": (
         """
-        SliceDevice attributes; DeviceClass selectors; DeviceWay selectors; Part kind value
+        SliceDevice attributes; DeviceClass selectors; DeviceAlternative selectors; Part kind value
         """
     ),
     "words of a system or of the collection for a reader, which every page and every message escapes": (
