@@ -53,7 +53,8 @@ def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
         if missing:
             silent[name] = explain_why_unread(node, row) or f"nvidia-smi does not report it for {names(missing)}"
     if silent:
-        why = f"GPUs of the same model report it elsewhere. {next(iter(silent))}: {next(iter(silent.values()))}."
+        (first, reason), *_others = silent.items()
+        why = f"GPUs of the same model report it elsewhere. {first}: {reason}."
         expected = "the state of the NVLink fabric for each GPU"
         yield Finding(CHECK, f"{row} of {names(silent)}", UNKNOWN, "not reported", expected, why, _REMEDY)
 

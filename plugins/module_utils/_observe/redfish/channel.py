@@ -138,9 +138,10 @@ class TlsChannel:
             self._incoming.write_eof()
 
     def _flush(self) -> None:
-        if self._outgoing.pending:
+        waiting = self._outgoing.read()
+        if waiting:
             self._plain.settimeout(left(self.end))
-            self._plain.sendall(self._outgoing.read())
+            self._plain.sendall(waiting)
 
 
 class _Reader(io.RawIOBase):
