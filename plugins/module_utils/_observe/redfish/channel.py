@@ -40,7 +40,7 @@ class TlsChannel:
 
     :param plain: connected; it belongs to the channel
     :param end: moment of ``time.monotonic`` until which all has its time
-    :param most: bytes that may come until ``compute_bandwidth_floor`` says that another answer begins
+    :param most: bytes that may come until ``expect_answer`` says that another answer begins
     :ivar end: may be set to another moment
     """
 
@@ -70,7 +70,7 @@ class TlsChannel:
         """Return the certificate that the other end has shown."""
         return self._tls.getpeercert(binary_form=True)
 
-    def compute_bandwidth_floor(self) -> None:
+    def expect_answer(self) -> None:
         """Begin to count anew: another answer comes."""
         self._taken = 0
 

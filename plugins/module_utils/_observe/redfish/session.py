@@ -221,7 +221,7 @@ class Session:
         with self._convert_errors(f"{method} {path}"):
             connection = self._connection or self._open_connection()
             secure = typing.cast(TlsChannel, connection.sock)
-            secure.compute_bandwidth_floor()
+            secure.expect_answer()
             # nothing but sending it comes after this
             self._until = min(self.end, time.monotonic() + write.guard.seconds()) if write else self.end
             secure.end = self._until
