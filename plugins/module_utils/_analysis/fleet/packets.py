@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How large the packets of queue pairs can be on a fabric."""
+"""The packets of queue pairs on a fabric: their largest size, and on Ethernet the version of RoCE."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import typing
 
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
+from .vendors import VENDORS
 
 #: of queue pairs, in bytes
 _MTUS = (4096, 2048, 1024, 512, 256)
 #: bytes of an interface's MTU that are not data: the kernel counts the headers of RoCE so [src iboe_get_mtu], and those
 #: of IPoIB
 _ROCE_HEADERS, _IPOIB_HEADER = 96, -4
+#: GID index of the link-local address on Ethernet
+ROCE_V1_INDEX = 0
+#: PCI IDs of the vendors whose NICs have RoCE v1 at this index
+ROCE_V1_VENDORS = frozenset(vendor.pci for vendor in VENDORS if vendor.has_roce_v1)
 
 
 def find_least_mtu(fabrics: typing.Sequence[Fabric]) -> typing.Optional[int]:

@@ -26,6 +26,8 @@ class Vendor:
     :ivar burn: instruction to write other firmware
     :ivar link: command that shows link and cable
     :ivar priorities: command that shows the handling of priorities by the port
+    :ivar has_roce_v1: whether GID index 0 on Ethernet is RoCE v1. Other drivers have RoCE v2 there [src linux
+        ib_cache_gid_set_default_gid, and core_cap_flags of get_port_immutable in drivers/infiniband/hw]
     """
 
     name: str
@@ -39,6 +41,7 @@ class Vendor:
     burn: str
     link: str
     priorities: str
+    has_roce_v1: bool = False
 
 
 VENDORS: tuple[Vendor, ...] = (
@@ -54,6 +57,7 @@ VENDORS: tuple[Vendor, ...] = (
         "mstflint -d ADDRESS -i FILE burn, then mstfwreset or a power cycle",
         "mlxlink -d ADDRESS -c -m",
         "mlnx_qos -i INTERFACE",
+        has_roce_v1=True,
     ),
     Vendor(
         "Broadcom",
@@ -69,6 +73,7 @@ VENDORS: tuple[Vendor, ...] = (
         "niccli -dev ID install FILE, then a power cycle",
         "ethtool -m INTERFACE",
         "dcb pfc show dev INTERFACE",
+        has_roce_v1=True,
     ),
     Vendor(
         "Intel",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.bandwidth.floors import PairLimits
-from ..._analysis.fleet.packets import find_least_mtu
+from ..._analysis.fleet.packets import ROCE_V1_INDEX, ROCE_V1_VENDORS, find_least_mtu
 from ..._model.base.text import folded
 from ..._model.intent.profiles import carries_rdma, is_infiniband
 from ..._model.measurement.bandwidth import PairResult
@@ -16,9 +16,6 @@ from ..._model.run.findings import WARN, Finding, ok
 from .pairs import subject_of
 
 _CHECK = "bandwidth.packets"
-#: index of the GID that the kernel makes of the link-local address, as RoCE v1 where the device has that, which are
-#: those of NVIDIA and Broadcom [src ib_cache_gid_set_default_gid, RDMA_CORE_PORT_IBA_ROCE]
-_ROCE_V1, _VENDORS_OF_V1 = 0, frozenset(("15b3", "14e4"))
 
 
 def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typing.Iterator[Finding]:
@@ -58,7 +55,7 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
             " the fabric; the NetworkAttachmentDefinition must name it."
         )
         found.append((f"packets of {sizes} bytes: {_list(ground, small)}", why, remedy))
-    old = [pair for pair in measured if versions and pair.gid_index == _ROCE_V1 and _has_v1(ground, pair)]
+    old = [pair for pair in measured if versions and pair.gid_index == ROCE_V1_INDEX and _has_v1(ground, pair)]
     if old:
         why = (
             "GID index 0 of these devices is RoCE v1, whose packets have no IP header and so no DSCP: switches put them"
@@ -82,7 +79,7 @@ def _has_v1(ground: PairLimits, pair: PairResult) -> bool:
     """Return whether the device of the client has RoCE v1; so where its vendor is not known."""
     pod, node = ground.pods.get(pair.client_end), ground.nodes.get(pair.client)
     hca = node.at(pod.physical_function or pod.pci) if node and pod else None
-    return hca is None or hca.pci is None or hca.pci.vendor in _VENDORS_OF_V1
+    return hca is None or hca.pci is None or hca.pci.vendor in ROCE_V1_VENDORS
 
 
 def _list(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._analysis.fleet.packets import find_least_mtu
+from ..._analysis.fleet.packets import ROCE_V1_INDEX, ROCE_V1_VENDORS, find_least_mtu
 from ..._model.base.text import folded, parse_number
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
@@ -18,11 +18,6 @@ from ..._model.job.nccl import NcclProcess
 from ..._model.run.findings import WARN, Finding, ok
 
 _CHECK = "training.queue_pairs"
-#: on Ethernet the kernel gives this index to the link-local address, as RoCE v1 [src ib_cache_gid_set_default_gid]
-_ROCE_V1 = 0
-#: vendors on PCI whose drivers have RoCE v1: mlx5 and bnxt_re. irdma and ionic have v2 alone, also at index 0
-#: [src linux drivers/infiniband/hw: core_cap_flags of get_port_immutable]
-_WITH_V1 = ("15b3", "14e4")
 
 
 def check(
@@ -60,7 +55,7 @@ def check(
             " of the fabric; the NetworkAttachmentDefinition must name it."
         )
         found.append(Finding(_CHECK, host, WARN, measured, expected, why, remedy))
-    if ethernet and roce and _ROCE_V1 in indexes and not (vendors and vendors.isdisjoint(_WITH_V1)):
+    if ethernet and roce and ROCE_V1_INDEX in indexes and not (vendors and vendors.isdisjoint(ROCE_V1_VENDORS)):
         why = (
             "GID index 0 is RoCE v1, whose packets have no IP header and so no DSCP: switches put them into another"
             " queue than that of roce.dscp, and route none of them."
