@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which nodes have another MTU than the others, where the intent does not say which one is meant."""
+"""The nodes whose interfaces have another MTU than those of most nodes, for an intent that sets no MTU."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ def find_usual_mtus(nodes: typing.Mapping[str, typing.AbstractSet[int]]) -> typi
     return max(counts, key=lambda mtus: (counts[mtus], max(mtus)), default=None)
 
 
-def list_other_nodes(nodes: typing.Mapping[str, typing.AbstractSet[int]]) -> dict[str, frozenset[int]]:
-    """Return the nodes of which no interface has an MTU that the interfaces of most nodes have, each with its own. A
-    node that shows none is left out.
+def list_other_nodes(
+    nodes: typing.Mapping[str, typing.AbstractSet[int]], usual: typing.AbstractSet[int]
+) -> dict[str, frozenset[int]]:
+    """Return the nodes without an interface that has a usual MTU, each with its own MTUs. Leave out a node that shows
+    none.
 
     :param nodes: MTUs of the interfaces of each node, in bytes
+    :param usual: MTUs that most nodes have, in bytes
     """
-    usual = find_usual_mtus(nodes)
-    return {name: frozenset(mtus) for name, mtus in nodes.items() if mtus and usual and usual.isdisjoint(mtus)}
+    return {name: frozenset(mtus) for name, mtus in nodes.items() if mtus and usual.isdisjoint(mtus)}

@@ -76,8 +76,8 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
             }
             for name, node in nodes.items()
         }
-        usual = find_usual_mtus(mtus)
-        for name, found in list_other_nodes(mtus).items() if usual is not None else ():
+        usual = find_usual_mtus(mtus) or frozenset()
+        for name, found in list_other_nodes(mtus, usual).items():
             why = (
                 "The interface of this node has another MTU than those of the other nodes, and pods get it. Packets"
                 " that are larger than the smaller MTU are dropped in silence."
@@ -91,7 +91,7 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
                 f"{name} {fabric.name} MTU",
                 UNKNOWN,
                 folded(sorted(map(str, found)), MOST),
-                f"{folded(sorted(map(str, usual or ())), MOST)}, as most nodes have",
+                f"{folded(sorted(map(str, usual)), MOST)}, as most nodes have",
                 why,
                 remedy,
             )

@@ -37,7 +37,7 @@ def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) ->
     usual = find_usual_mtus(nodes)
     if fabric.mtu is not None or usual is None:
         return
-    for node, others in list_other_nodes(nodes).items():
+    for node, others in list_other_nodes(nodes, usual).items():
         why = (
             "Kernel: the virtual functions of this node have another MTU than those of the other nodes, and the intent"
             " does not say which one is meant. Packets that are larger than the smaller MTU are dropped in silence."
