@@ -116,12 +116,12 @@ def judge_errors(
     for node, device in expected:
         total += 1
         item = known.get((node, device), HcaErrors(node, device, why="they were not read"))
-        name = f"{subject}: {node} {device}"
+        name, doubts = f"{subject}: {node} {device}", _list_doubts(item)
         if item.why or not item.read:
             why = f"The error counters of this HCA are not known: {item.why or 'none was read'}."
             remedy = "See /sys/class/infiniband in the pod, and the driver of the HCA; run the stage again."
             yield Finding("collectives.soak", name, UNKNOWN, "not known", how, why, remedy)
-        elif item.grown and (any(counter in item.grown for counter in FATAL) or not _list_doubts(item)):
+        elif item.grown and (any(counter in item.grown for counter in FATAL) or not doubts):
             fatal = [counter for counter in FATAL if counter in item.grown]
             names = [*fatal, *(counter for counter in item.grown if counter not in fatal)]
             said = ", ".join(f"{counter} +{item.grown[counter]}" for counter in names[:_MOST])
@@ -130,8 +130,7 @@ def judge_errors(
             rate = f"{3600 * first / item.seconds:.3g} {names[0]} an hour" if item.seconds else f"{first} {names[0]}"
             why = f"The HCA counted errors under load: {rate}. A whole collective waits for what is sent again."
             yield Finding("collectives.soak", name, FAIL if fatal else WARN, said, how, why, _REMEDY)
-        elif _list_doubts(item):
-            doubts = _list_doubts(item)
+        elif doubts:
             said = "; ".join([*(what for what, _why, _remedy in doubts), *_spell_grown(item)])
             why, remedy = (" ".join(part) for part in list(zip(*doubts))[1:])
             yield Finding("collectives.soak", name, UNKNOWN, said, how, why, f"{remedy} Then run the stage again.")
@@ -146,36 +145,29 @@ def _spell_grown(item: HcaErrors) -> list[str]:
 
 
 def _list_doubts(item: HcaErrors) -> list[tuple[str, str, str]]:
-    """Return what is measured, why and remedy of each reason for which growth could not be seen."""
-    doubts = []
-    if item.lower:
-        names = ", ".join(item.lower[:_MOST])
-        doubts.append(
-            (
-                "set back",
-                f"Counters are lower than before, so something set them back: {names}.",
-                "See whether the driver was loaded again, or the port was down.",
-            )
-        )
-    if item.stuck:
-        names = ", ".join(item.stuck[:_MOST])
-        doubts.append(
-            (
-                f"at the maximum: {names}",
-                "A counter of 16, 8 or 4 bits that has reached its maximum stays there, so that growth can't be seen.",
-                "Clear the counters (perfquery -R on the node).",
-            )
-        )
-    if item.once:
-        names = ", ".join(item.once[:_MOST])
-        doubts.append(
-            (
-                f"read once: {names}",
-                "These counters were read before the soak or after it, and not both times.",
-                "See whether the driver was loaded again, and read the files in the pod by hand.",
-            )
-        )
-    return doubts
+    """Return the measured value, the why and the remedy for each reason for which growth could not be observed."""
+    lower, stuck, once = (", ".join(names[:_MOST]) for names in (item.lower, item.stuck, item.once))
+    doubts = (
+        (
+            lower,
+            "set back",
+            f"Counters are lower than before, so something set them back: {lower}.",
+            "See whether the driver was loaded again, or the port was down.",
+        ),
+        (
+            stuck,
+            f"at the maximum: {stuck}",
+            "A counter of 16, 8 or 4 bits that has reached its maximum stays there, so that growth can't be seen.",
+            "Clear the counters (perfquery -R on the node).",
+        ),
+        (
+            once,
+            f"read once: {once}",
+            "These counters were read before the soak or after it, and not both times.",
+            "See whether the driver was loaded again, and read the files in the pod by hand.",
+        ),
+    )
+    return [(measured, why, remedy) for names, measured, why, remedy in doubts if names]
 
 
 #: end of the subject of a soak that was too short, and the part of the time that it may be
