@@ -10,7 +10,7 @@ import typing
 
 
 class Cause(typing.NamedTuple):
-    """Why an inventory gave no nodes.
+    """The reason for which an inventory gave no nodes.
 
     :ivar text: in its own words; empty where nobody knows of a cause
     :ivar kind: ``library`` where the Kubernetes client is not installed, ``api_server`` where the API server gave no

@@ -79,7 +79,7 @@ def explain_refusal(
 
 
 def _describe_tags(playbooks: typing.Sequence[str]) -> tuple[str, str]:
-    """What a tag is, and which there are."""
+    """Return the kind of the tags of these playbooks, and the sentence that lists them."""
     if SITE in playbooks:
         return "stage", f"the stages are {', '.join(STAGES)}, and then comes report"
     called = ", ".join(f"linerate.rdma.{name}" for name in playbooks)

@@ -54,7 +54,7 @@ def check_stage(resume_from: str, stage: str, check_mode: bool) -> None:
 
 
 class Invocation(typing.NamedTuple):
-    """What an invocation of ansible-playbook goes on with, beside the intent and the nodes.
+    """The settings of an invocation of ansible-playbook that resumes a run, beside the intent and the nodes.
 
     :ivar version: of the collection
     :ivar strict_images: the variable rdma_strict_images

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What comes of an HCA that two fabrics of an intent take."""
+"""Decide whether two fabrics of an intent may share an HCA, and explain why not."""
 
 from __future__ import annotations
 

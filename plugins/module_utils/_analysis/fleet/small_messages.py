@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the times of small messages tell by themselves, without another pair and without a limit of the intent."""
+"""Judge the times of small messages of one pair alone, without other pairs and without a limit of the intent."""
 
 from __future__ import annotations
 

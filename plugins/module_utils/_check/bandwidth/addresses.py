@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the addresses that pods announce can be theirs, and what they have be theirs alone. The kubelet of a node
-writes the addresses: with that of another pod it would have this one measured."""
+"""Check that each pod announces an address, a name and a function of its own. The kubelet of a node writes them, so a
+node that announces the address of another pod would have that pod measured in its place.
+"""
 
 from __future__ import annotations
 

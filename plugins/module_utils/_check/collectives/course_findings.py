@@ -88,7 +88,7 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
 
 @dataclasses.dataclass(frozen=True)
 class GroupRun:
-    """What one run of a group came to.
+    """The result of one run of a group.
 
     :ivar passes: whether it was proven and fast enough; None where it was not proven or gave no figure
     :ivar bus_gbs: bus bandwidth that is proven, in GB/s; None where none is

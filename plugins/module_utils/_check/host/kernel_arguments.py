@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which kernel arguments of the intent are in force in the command line of a node."""
+"""Find kernel arguments of the intent that a later argument on the command line of a node overrides."""
 
 from __future__ import annotations
 

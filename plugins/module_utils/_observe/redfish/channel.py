@@ -36,7 +36,7 @@ def left(end: float) -> float:
 
 
 class TlsChannel:
-    """What ``http.client`` needs of a socket.
+    """A TLS connection with the methods of a socket that ``http.client`` calls.
 
     :param plain: connected; it belongs to the channel
     :param end: moment of ``time.monotonic`` until which all has its time
