@@ -29,6 +29,7 @@ class Registry:
     :ivar status: of each answer on an image, by the end of its path
     :ivar realm: of the token server; empty: its own
     :ivar held: repositories whose answer waits until the server stops
+    :ivar more: headers of each answer
     """
 
     images: dict[str, list[str]] = dataclasses.field(default_factory=dict)
@@ -37,6 +38,7 @@ class Registry:
     realm: str = ""
     held: tuple[str, ...] = ()
     location: str = ""
+    more: tuple[tuple[str, str], ...] = ()
     asked: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
     address: str = ""
     stopped: threading.Event = dataclasses.field(default_factory=threading.Event)
@@ -104,7 +106,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _send(self, status: int, headers: typing.Optional[dict[str, str]] = None, text: str = "") -> None:
         self.send_response(status)
-        for name, value in (headers or {}).items():
+        for name, value in (*(headers or {}).items(), *self.registry.more):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()

@@ -12,12 +12,16 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.http_response import (
+    MOST_HEAD,
+    BoundedResponse,
+    HeadError,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.session import (
     _MOST_PARTS,
     LARGEST,
     Session,
-    _Response,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 
@@ -33,8 +37,8 @@ class Socket:
         return self.sent
 
 
-def response(interim: int) -> _Response:
-    return _Response(typing.cast(typing.Any, Socket(INTERIM * interim + ANSWER)), method="GET")
+def response(interim: int) -> BoundedResponse:
+    return BoundedResponse(typing.cast(typing.Any, Socket(INTERIM * interim + ANSWER)), method="GET")
 
 
 def test_a_few_interim_answers_are_passed_over() -> None:
@@ -50,6 +54,37 @@ def test_an_endless_row_of_them_is_an_error() -> None:
     assert found.fp.tell() < 10 * len(INTERIM)
 
 
+OK = b"HTTP/1.1 200 OK\r\n"
+LINE = b"x" * 65_000
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        # each of these lines was 21,000 headers to the standard library
+        (OK + (b"X: " + b"\ra:" * 21_000 + b"\r\n") * 97, "a CR that does not end it"),
+        (OK + b"X: y\rTransfer-Encoding: chunked\r\n", "a CR that does not end it"),
+        (OK + b"X: y\r\r\n", "a CR that does not end it"),
+        (OK + b"X: " + LINE + b"\r\n" + b" " + LINE + b"\r\n", "more than 65536 bytes"),
+        (INTERIM[:-2] + b"X: " + LINE + b"\r\n\r\n" + OK + b"X: " + LINE + b"\r\n", "more than 65536 bytes"),
+        (b"HTTP/1.1 200 " + LINE + b"\r\nX: " + LINE + b"\r\n", "more than 65536 bytes"),
+    ],
+    ids=["lines in a line", "header in a header", "two CRs", "folded", "interim", "status line"],
+)
+def test_a_head_that_no_bmc_sends_is_an_error_before_it_is_parsed(head: bytes, told: str) -> None:
+    found = BoundedResponse(typing.cast(typing.Any, Socket(head + b"\r\n{}")), method="GET")
+    with pytest.raises(HeadError, match=told):
+        found.begin()
+    assert found.headers is None and found.fp.tell() <= MOST_HEAD + 1
+
+
+def test_a_large_head_is_read_as_before() -> None:
+    lines = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 600) for number in range(90))
+    found = BoundedResponse(typing.cast(typing.Any, Socket(OK + lines + b"Content-Length: 2\r\n\r\n{}")), method="GET")
+    found.begin()
+    assert (len(found.headers), found.read()) == (91, b"{}")
+
+
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 def test_so_is_an_answer_in_endless_small_chunks(encoding: str) -> None:
     head = f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: {encoding}\r\n\r\n".encode()
@@ -58,7 +93,9 @@ def test_so_is_an_answer_in_endless_small_chunks(encoding: str) -> None:
         [b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff", b"\x00\x00\x00\xff\xff"] if encoding == "gzip" else [b" ", b" "]
     )
     chunks = [b"%x\r\n%s\r\n" % (len(part), part) for part in parts]
-    found = _Response(typing.cast(typing.Any, Socket(head + chunks[0] + chunks[1] * (2 * _MOST_PARTS))), method="GET")
+    found = BoundedResponse(
+        typing.cast(typing.Any, Socket(head + chunks[0] + chunks[1] * (2 * _MOST_PARTS))), method="GET"
+    )
     found.begin()
     with pytest.raises(BmcError, match="parts"):
         Session(Bmc("worker-1", "localhost", 443, "user", "password"), Trust(False), 60.0)._read(
@@ -90,7 +127,7 @@ def read(body: bytes) -> tuple[Endless, bytes]:
     stream = Endless(head + body)
     sock = typing.cast(typing.Any, Socket(b""))
     sock.sent = io.BufferedReader(stream)
-    found = _Response(sock, method="GET")
+    found = BoundedResponse(sock, method="GET")
     found.begin()
     session = Session(Bmc("worker-1", "localhost", 443, "user", "password"), Trust(False), 60.0)
     return stream, session._read("GET /redfish/v1", found)
@@ -114,7 +151,7 @@ def test_a_packed_answer_that_unpacks_to_nothing_has_the_limit_of_others() -> No
 def test_a_packed_answer_is_read() -> None:
     body = gzip.compress(b'{"a": 1}')
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nContent-Encoding: gzip\r\n\r\n".encode()
-    found = _Response(typing.cast(typing.Any, Socket(head + body)), method="GET")
+    found = BoundedResponse(typing.cast(typing.Any, Socket(head + body)), method="GET")
     found.begin()
     session = Session(Bmc("worker-1", "localhost", 443, "user", "password"), Trust(False), 60.0)
     assert session._read("GET /redfish/v1", found) == b'{"a": 1}'

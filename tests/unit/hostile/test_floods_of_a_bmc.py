@@ -133,6 +133,18 @@ def test_an_answer_without_end_is_an_error_of_its_bmc(tmp_path: pathlib.Path, be
     assert "GET /redfish/v1 was answered with more than" in refused.value.what
 
 
+def test_a_head_with_lines_in_a_line_is_an_error_of_its_bmc(tmp_path: pathlib.Path) -> None:
+    server = Server(tmp_path, b"HTTP/1.1 503 Busy\r\n", b"X: " + b"\ra:" * 21_000 + b"\r\n")
+    try:
+        asked = Session(Bmc("worker-1", "localhost", server.port, "user", "password"), Trust(False), 120.0)
+        with asked, pytest.raises(BmcError) as refused:
+            asked.body("/redfish/v1")
+    finally:
+        server.close()
+    assert refused.value.cause == "too_large"
+    assert refused.value.what == "GET /redfish/v1: a line of its head has a CR that does not end it"
+
+
 def test_each_answer_over_one_connection_has_the_limit_of_its_own() -> None:
     near, far = socket.socketpair()
     channel = swallowing(near, 5.0, 100)

@@ -189,3 +189,8 @@ def test_an_authority_that_is_none_is_refused(tmp_path: pathlib.Path) -> None:
     for path in (file, tmp_path / "absent"):
         with pytest.raises(RdmaError, match="operators_registry_ca"):
             ask([], {}, str(path), 1)
+
+
+def test_a_registry_with_lines_in_a_line_of_its_head_is_an_error(serve: Serve, look: Look) -> None:
+    found = look(serve(more=(("X-Note", "\ra:" * 20_000),)))
+    assert found.state == "silent" and "a CR that does not end it" in found.words

@@ -23,6 +23,7 @@ from ..._model.kubernetes.registry import Challenge, Logins, RegistryLogin, find
 from ..._parse.kubernetes.images import reference
 from ..._parse.kubernetes.resource import ResourceError
 from ..._parse.registry import parse_challenge, parse_tags, token_of
+from ..http_response import BoundedResponse
 
 #: seconds in which a connection must give a sign
 PATIENCE = 10.0
@@ -263,6 +264,7 @@ class _Registry:
         headers.update({"Authorization": authorization} if authorization else {})
         headers.update({"Content-Type": "application/x-www-form-urlencoded"} if body else {})
         connection = http.client.HTTPSConnection(_HOSTS.get(host, host), timeout=left, context=self._trust)
+        connection.response_class = BoundedResponse
         try:
             try:
                 connection.connect()

@@ -25,6 +25,7 @@ from ..._model.run.guard import Guard
 from ..._parse.limits import decode_json
 from ..._parse.redfish.resource import is_path
 from ..._parse.redfish.resources import etag, parse_message_id
+from ..http_response import BoundedResponse, HeadError
 from .bmc import Bmc, BmcError, Cause, basic
 from .channel import TlsChannel, TooMuch, left
 from .failures import ATTEMPTS, BUSY, CONNECT, lost, out_of_hold, over, refused, untrusted
@@ -37,26 +38,10 @@ _MOST_RAW = 2 * LARGEST + 2**20
 _REDIRECTS = 3
 #: parts of an answer: each chunk is one, and each costs a microsecond or more, whatever is in it
 _MOST_PARTS = 40_000
-#: heads before a body: that of the answer, and interim ones with a status of 1xx
-_MOST_HEADS = 9
 _CHUNK = 65536
 #: what is sent again where it is answered so. An action never is: a BMC that resets itself with its node may have begun
 #: what it says 503 to
 _PUT_OFF: dict[str, tuple[int, ...]] = {"GET": BUSY, "PATCH": (429, 503), "POST": ()}
-
-
-class _Response(http.client.HTTPResponse):
-    """An HTTP response with a limit of interim responses. The library would skip these for as long as a BMC sends
-    them.
-    """
-
-    _heads = 0
-
-    def _read_status(self) -> typing.Any:
-        self._heads += 1
-        if self._heads > _MOST_HEADS:
-            raise http.client.HTTPException(f"more than {_MOST_HEADS - 1} interim answers came before the answer")
-        return super()._read_status()  # type: ignore[misc]
 
 
 class BmcAnswer(typing.NamedTuple):
@@ -306,7 +291,7 @@ class Session:
             raise self.error("tls_pin", seen, "Find out who answers there; pin the new certificate if the BMC got one")
         connection = http.client.HTTPSConnection(host, self.bmc.port, context=context)
         connection.auto_open = 0
-        connection.response_class = _Response
+        connection.response_class = BoundedResponse
         connection.sock = typing.cast(typing.Any, secure)
         self._connection = connection
         return connection
@@ -342,6 +327,11 @@ class Session:
                 "too_large",
                 f"{what} was answered with more than {_MOST_RAW // 2**20} MiB of TLS and HTTP around its content",
                 "See what answers at this address, and restart the BMC if it is one",
+            ) from None
+        except HeadError as error:
+            self._close_connection()
+            raise self.error(
+                "too_large", f"{what}: {error}", "See what answers at this address, and restart the BMC if it is one"
             ) from None
         except ssl.SSLCertVerificationError as error:
             self._close_connection()

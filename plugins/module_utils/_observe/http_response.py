@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""HTTP responses of BMCs and registries, with limits of what comes before their bodies."""
+
+from __future__ import annotations
+
+import http.client
+import typing
+
+#: heads before a body: that of the answer, and interim ones with a status of 1xx
+_MOST_HEADS = 9
+#: bytes of these heads together: a BMC and a registry send some hundred bytes
+MOST_HEAD = 64 * 1024
+
+
+class HeadError(http.client.HTTPException):
+    """Raised if the head of an answer exceeds a limit, or is not valid."""
+
+
+class BoundedResponse(http.client.HTTPResponse):
+    """An HTTP response with limits of its head.
+
+    ``http.client`` limits a head to 100 lines of 64 KiB each. The parser of the standard library behind it also takes a
+    CR alone for the end of a line, so it would make millions of headers of these lines in one call, which no time limit
+    ends. ``http.client`` skips interim responses for as long as a server sends them.
+    """
+
+    _heads = 0
+
+    def begin(self) -> None:
+        """Read the head.
+
+        :raises HeadError: the head exceeds a limit, or is not valid
+        """
+        whole = self.fp
+        self.fp = typing.cast(typing.Any, _Head(whole))
+        try:
+            super().begin()
+        finally:
+            # none: the library has closed it
+            if self.fp is not None:
+                self.fp = whole
+
+    def _read_status(self) -> typing.Any:
+        self._heads += 1
+        if self._heads > _MOST_HEADS:
+            raise HeadError(f"more than {_MOST_HEADS - 1} interim answers came before the answer")
+        return super()._read_status()  # type: ignore[misc]
+
+
+class _Head:
+    """The lines of the heads of one answer."""
+
+    def __init__(self, whole: typing.Any) -> None:
+        self._whole = whole
+        self._left = MOST_HEAD
+
+    def readline(self, size: int) -> bytes:
+        """Return the next line.
+
+        :raises HeadError: the heads have too many bytes, or the line has a CR that does not end it (RFC 9112, 2.2)
+        """
+        line: bytes = self._whole.readline(min(size, self._left + 1))
+        self._left -= len(line)
+        if self._left < 0:
+            raise HeadError(f"its head has more than {MOST_HEAD} bytes")
+        if b"\r" in line[:-2]:
+            raise HeadError("a line of its head has a CR that does not end it")
+        return line
+
+    def close(self) -> None:
+        self._whole.close()
