@@ -18,6 +18,9 @@ _PREFIX = "biosattributeregistry"
 #: attributes that belong to a key, where a real BIOS has some 30, rules of one of them, and conditions of a rule, where
 #: it has a few
 _MOST_WANTED, _MOST_RULES, _MOST_CONDITIONS = 300, 64, 64
+#: allowed values of all these attributes, each counted once for each key that its attribute belongs to. A real BIOS has
+#: some hundred: the settings of a node repeat them for each key
+_MOST_VALUES = 8192
 _READ_ONLY = ("ReadOnly", "GrayOut")
 
 
@@ -148,7 +151,8 @@ def is_system_supported(data: Data, model: str, serial: str) -> bool:
 def parse(data: Data, path: str) -> Registry:
     """Parse the body of a registry.
 
-    :raises ParseError: the data is not an attribute registry, or it has too many attributes, rules or conditions
+    :raises ParseError: the data is not an attribute registry, or it has too many attributes, values, rules or
+        conditions
     """
     entries = get_inner(get_mapping(data, "a registry"), "RegistryEntries")
     found = [row for row in get_rows(entries.get("Attributes")) if isinstance(row.get("AttributeName"), str)]
@@ -159,7 +163,7 @@ def parse(data: Data, path: str) -> Registry:
     locked = all(row.get("ReadOnly") is True for row in found)
     rules = _parse_dependencies(entries.get("Dependencies"))
     # each by its name: one that is there twice would be looked at with all of its rules each time
-    wanted = {row["AttributeName"]: row for row in reversed(found) if _is_wanted(row)}
+    wanted = {row["AttributeName"]: row for row in reversed(found) if _count_keys(row)}
     ruled = [rules.get(name, []) for name in wanted]
     most_rules = max(map(len, ruled), default=0)
     most_conditions = max((len(rule.conditions) for its in ruled for rule in its), default=0)
@@ -170,6 +174,9 @@ def parse(data: Data, path: str) -> Registry:
             " conditions each, at most"
         )
         raise ParseError(f"registry {path}", told, bound)
+    values = sum(len(get_rows(row.get("Value"))) * _count_keys(row) for row in wanted.values())
+    if values > _MOST_VALUES:
+        raise ParseError(f"registry {path}", f"{values} values of attributes", f"{_MOST_VALUES} at most")
     return Registry(
         path,
         tuple(
@@ -178,21 +185,23 @@ def parse(data: Data, path: str) -> Registry:
     )
 
 
-def _is_wanted(row: Data) -> bool:
-    """Return whether an attribute of the registry belongs to any key of the collection."""
+def _count_keys(row: Data) -> int:
+    """Return how many keys of the collection an attribute of the registry belongs to."""
     name, display = row["AttributeName"], row.get("DisplayName")
-    if not isinstance(display, str) or max(len(name), len(display)) > MOST_LETTERS:
-        return False
-    return row.get("Type") != "Password" and any(is_display(key, name, display) or is_name(key, name) for key in KEYS)
+    if not isinstance(display, str) or max(len(name), len(display)) > MOST_LETTERS or row.get("Type") == "Password":
+        return 0
+    return sum(is_display(key, name, display) or is_name(key, name) for key in KEYS)
 
 
 def _parse_registry_entry(row: Data, locked: bool, dependencies: tuple[Dependency, ...]) -> Entry:
     pairs = [(value.get("ValueName"), value.get("ValueDisplayName")) for value in get_rows(row.get("Value"))]
+    named = [(str(name), str(name if label is None else label)) for name, label in pairs if name is not None]
     reset = row.get("ResetRequired")
     return Entry(
         name=row["AttributeName"],
         display_name=row["DisplayName"],
-        values=tuple((str(name), str(name if label is None else label)) for name, label in pairs if name is not None),
+        # as for the current value: the screen of a BIOS shows no longer text
+        values=tuple((name, label) for name, label in named if max(len(name), len(label)) <= MOST_LETTERS),
         hidden=row.get("Hidden") is True,
         read_only=row.get("ReadOnly") is True and not locked,
         immutable=row.get("Immutable") is True,

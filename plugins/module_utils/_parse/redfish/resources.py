@@ -22,6 +22,8 @@ _ENDED = re.compile(r"completed|failed|exception|cancel|invalid|expired", re.IGN
 #: of those, the ones that did not do their work
 _FAILED = re.compile(r"failed|exception|errors", re.IGNORECASE)
 _BIOS_JOB = "BIOSConfiguration"
+#: attributes of a BIOS. The largest have some three thousand, most of them for each slot and each port
+_MOST_ATTRIBUTES = 16_384
 #: texts of a job, beside its link
 _ASKED_OF_JOBS = ("Id", "JobState", "JobType", "Name", "Message", "CompletionTime")
 
@@ -138,11 +140,13 @@ def reset_types(data: Data) -> tuple[str, ...]:
 def parse_bios(data: Data) -> Bios:
     """Parse a Bios resource.
 
-    :raises ParseError: it has no attributes
+    :raises ParseError: it has no attributes, or more than a BIOS has
     """
     attributes = get_mapping(data, "Bios").get("Attributes")
     if not isinstance(attributes, dict):
         raise ParseError("Bios", str(attributes), "the attributes of a BIOS")
+    if len(attributes) > _MOST_ATTRIBUTES:
+        raise ParseError("Bios", f"{len(attributes)} attributes", f"{_MOST_ATTRIBUTES} at most")
     settings = get_inner(data, "@Redfish.Settings")
     times = settings.get("SupportedApplyTimes")
     return Bios(

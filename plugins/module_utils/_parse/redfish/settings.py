@@ -31,10 +31,16 @@ def list_settings(
         accepts them
     :param keys: keys of the settings
     """
-    return tuple(
-        _find_by_registry(key, bios, pending, registry, held) if registry else _find_by_names(key, bios, pending, held)
-        for key in keys
-    )
+    if registry is None:
+        return tuple(_find_by_names(key, bios, pending, held) for key in keys)
+    # each once: a name may belong to several keys
+    shown = [
+        # an attribute of the registry that this node does not tell is of another board of the model
+        (entry, _build_bios_attribute(entry, bios, pending, held))
+        for entry in registry.entries
+        if entry.name in bios.attributes and not entry.is_hidden(bios.attributes)
+    ]
+    return tuple(_find_by_registry(key, shown) for key in keys)
 
 
 def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[tuple[BiosJob, ...]]) -> str:
@@ -51,22 +57,12 @@ def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.O
     return "" if bios.settings else "the BMC offers no settings object for its BIOS"
 
 
-def _find_by_registry(
-    key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], registry: Registry, held: str
-) -> BiosSetting:
-    # an attribute of the registry that this node does not tell is of another board of the model
-    shown = [
-        entry for entry in registry.entries if entry.name in bios.attributes and not entry.is_hidden(bios.attributes)
-    ]
-    found = [entry for entry in shown if is_display(key, entry.name, entry.display_name)]
+def _find_by_registry(key: Key, shown: typing.Sequence[tuple[Entry, BiosAttribute]]) -> BiosSetting:
+    found = [attribute for entry, attribute in shown if is_display(key, entry.name, entry.display_name)]
     # HPE's Gen12 with Intel has no attribute of its own for I/O: the one of the processor's virtualization, which only
     # its name tells, switches it
-    found = found or [entry for entry in shown if is_name(key, entry.name)]
-    return BiosSetting(
-        key,
-        tuple(_build_bios_attribute(entry, bios, pending, held) for entry in found),
-        (*TABLE[key].display, *TABLE[key].names),
-    )
+    found = found or [attribute for entry, attribute in shown if is_name(key, entry.name)]
+    return BiosSetting(key, tuple(found), (*TABLE[key].display, *TABLE[key].names))
 
 
 def _build_bios_attribute(
