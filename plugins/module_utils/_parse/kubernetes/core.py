@@ -24,6 +24,7 @@ from .resource import (
     excerpt_of,
     items_of,
     known,
+    list_known,
     labels_of,
     mapping_at,
     name_of,
@@ -273,7 +274,7 @@ def workload(resource: Resource) -> Workload:
         namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", title_of(resource)),
         wanted=number_of(wanted, f"{title_of(resource)}: wanted pods"),
         ready=ready if current else 0,
-        images=tuple(known(IMAGE, container.get("image")) for container in containers),
+        images=list_known(IMAGE, (container.get("image") for container in containers)),
     )
 
 

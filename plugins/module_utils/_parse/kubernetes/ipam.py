@@ -26,6 +26,7 @@ from .resource import (
     items_of,
     json_of,
     known,
+    list_known,
     mapping_at,
     name_of,
     number_of,
@@ -64,7 +65,7 @@ def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
     name = name_of(node)
     if why_not_read(node):
         return ()
-    addresses = filter(None, (known(HOST_ADDRESS, address) for address in _list_node_addresses(node)))
+    addresses = list_known(HOST_ADDRESS, _list_node_addresses(node))
     pods = mapping_at(node, "spec").get("podCIDRs") or []
     return (
         *(UsedNetwork("node", _parse_network(address, name), f"node {name}") for address in addresses),
@@ -265,8 +266,8 @@ def shared_pool(resource: Resource) -> SharedPool:
         name=name,
         network=_parse_network(network, what),
         share=number_of(share, f"{what}: share of a node"),
-        nodes=tuple(
-            known(SUBDOMAIN, item.get("nodeName"))
-            for item in items_of(mapping_at(resource, "status"), "allocations", what)
+        nodes=list_known(
+            SUBDOMAIN,
+            (item.get("nodeName") for item in items_of(mapping_at(resource, "status"), "allocations", what)),
         ),
     )

@@ -199,6 +199,13 @@ def known(form: Form, value: typing.Any) -> str:
     return form.parse(value) or ""
 
 
+def list_known(form: Form, values: typing.Iterable[typing.Any]) -> tuple[str, ...]:
+    """Return the texts that have the form, in their normalized spelling. Use this for lists: a list with an empty text
+    in place of an invalid value could not be loaded again, and with it no other part of its fact.
+    """
+    return tuple(filter(None, (known(form, value) for value in values)))
+
+
 _LONGEST_NUMBER = 20
 #: of 64 bits, as the API server has them
 _MOST = 2**63 - 1
