@@ -72,6 +72,63 @@ def test_frames_of_nothing_have_an_end(
     assert sent < 3 * NUMBER
 
 
+LARGE = 1 << 20
+#: the head of a frame of 1 MiB
+HEAD = b"\x82\x7f" + LARGE.to_bytes(8, "big")
+
+
+@pytest.mark.parametrize("sent", [HEAD + b"\x01" * LARGE, b"\x82\x01\x01" * LARGE])
+def test_a_frame_that_comes_byte_by_byte_has_an_end(
+    pair: tuple[Channels, socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    """Each byte took as long as all before it together."""
+    monkeypatch.setattr(channels_module, "MOST_FRAMES", 1000)
+    monkeypatch.setattr(channels_module, "FRAMES_A_SECOND", 0)
+    channels, _mine, server = pair
+    bytes_sent = 0
+    while channels.open and bytes_sent < 10_000:
+        server.sendall(sent[bytes_sent : bytes_sent + 1])
+        bytes_sent += 1
+        channels.update(0.0)
+    assert not channels.open and "more than any command prints" in channels.lost
+    assert 1000 <= bytes_sent < 3100
+
+
+def test_pieces_of_a_frame_are_kept_as_one(pair: tuple[Channels, socket.socket, socket.socket]) -> None:
+    channels, _mine, server = pair
+    for byte in HEAD + b"\x01" * 3000:
+        server.sendall(bytes((byte,)))
+        channels.update(0.0)
+    held = channels._socket
+    assert channels.open and not held.frame_buffer.recv_buffer
+    assert len(held._came) == 3000
+
+
+def test_a_turn_ends_within_a_frame_that_comes_byte_by_byte(
+    pair: tuple[Channels, socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channels, _mine, _server = pair
+    sent = iter(HEAD + b"\x01" * LARGE)
+    monkeypatch.setattr(channels_module, "BURST_SECONDS", 0.01)
+    monkeypatch.setattr(channels_module, "MOST_FRAMES", 2 * LARGE)
+    channels._socket.frame_buffer.recv = lambda _size: bytes((next(sent),))
+    channels._receive()
+    assert channels.open and sum(1 for _left in sent) > LARGE // 8
+
+
+def test_pieces_as_a_network_makes_them_are_not_counted(
+    pair: tuple[Channels, socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels_module, "MOST_FRAMES", 10)
+    monkeypatch.setattr(channels_module, "FRAMES_A_SECOND", 0)
+    channels, _mine, server = pair
+    frame = b"\x82\x7e\xff\xff\x01" + b"x" * 65534
+    for begin in range(0, len(frame), 1400):
+        server.sendall(frame[begin : begin + 1400])
+        channels.update(0.0)
+    assert channels.take(1) == b"x" * 65534 and channels._socket._heard < 4
+
+
 def test_a_program_may_print_for_hours_line_by_line(
     pair: tuple[Channels, socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:

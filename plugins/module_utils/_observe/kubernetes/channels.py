@@ -46,11 +46,16 @@ CHUNK = 32 * 1024
 BURST = 1024 * 1024
 #: frames and seconds likewise: frames may be empty
 BURST_FRAMES, BURST_SECONDS = 4096, 0.25
-#: frames of one connection, and for each of its seconds: each takes some 10 us, whatever is in it. A program that
-#: prints line by line, each in a frame of its own, prints thousands
+#: frames of one connection, or small pieces of them, and for each of its seconds: each takes some 10 us, whatever is in
+#: it. A program that prints line by line, each in a frame of its own, prints thousands
 MOST_FRAMES, FRAMES_A_SECOND = 65_536, 500
 #: bytes of the smallest head of a frame
 _HEAD = 2
+#: bytes of a piece of a frame below which it counts as a frame of its own: it costs as much as one. A piece that ends
+#: with a packet of the network or a record of TLS has more
+_SMALL_PIECE = 512
+#: bytes that are read at once
+_PIECE = 16 * 1024
 #: bytes that wait at most when a ping is answered: a server that reads no answer needs none
 MOST_ANSWERS = 64 * 1024
 #: bytes of the answer by which the connection becomes a websocket, or of one that refuses it; the library reads it byte
@@ -312,18 +317,11 @@ class _Socket(_Base):  # type: ignore[misc]
         self._parts = 0
         #: bytes and frames that may still be received in this turn, and the time of its end
         self._bytes, self._frames, self._end = 0, 0, 0.0
-        #: frames that came, and since when
+        #: frames and small pieces of them that came, and since when
         self._heard, self._since = 0, time.monotonic()
-        read = self.frame_buffer.recv_strict
-
-        def read_within_limit(size: int) -> typing.Any:
-            if size > MOST_FRAME:
-                raise websocket.WebSocketProtocolException(
-                    f"a frame of {size} bytes came, and {MOST_FRAME} are the most"
-                )
-            return read(size)
-
-        self.frame_buffer.recv_strict = read_within_limit
+        #: of the head or the content of a frame that is not whole yet
+        self._came = bytearray()
+        self.frame_buffer.recv_strict = self._read_part
 
     @property
     def sock(self) -> typing.Any:
@@ -345,6 +343,39 @@ class _Socket(_Base):  # type: ignore[misc]
         """
         self._bytes, self._frames, self._end = BURST, BURST_FRAMES, time.monotonic() + BURST_SECONDS
 
+    def _read_part(self, size: int) -> bytes:
+        """Return the next bytes of a frame: its head, a part of its head or its content. The library would add up all
+        pieces that it has each time that another one comes.
+
+        :raises BlockingIOError: not all of them are there, or the turn is over; what came is kept
+        :raises WebSocketProtocolException: they are more than MOST_FRAME, or come in too many pieces
+        """
+        if size > MOST_FRAME:
+            raise websocket.WebSocketProtocolException(f"a frame of {size} bytes came, and {MOST_FRAME} are the most")
+        while len(self._came) < size:
+            if time.monotonic() >= self._end:
+                raise BlockingIOError
+            wanted = min(_PIECE, size - len(self._came))
+            piece = self.frame_buffer.recv(wanted)
+            self._came += piece
+            if len(piece) < min(wanted, _SMALL_PIECE):
+                self._count_one()
+        part = bytes(self._came[:size])
+        del self._came[:size]
+        return part
+
+    def _count_one(self) -> None:
+        """Count a frame, or a small piece of one.
+
+        :raises WebSocketProtocolException: they are more than any command prints
+        """
+        self._heard += 1
+        seconds = time.monotonic() - self._since
+        if self._heard > MOST_FRAMES + FRAMES_A_SECOND * seconds:
+            raise websocket.WebSocketProtocolException(
+                f"{self._heard} frames or pieces of them came within {seconds:.0f} s, more than any command prints"
+            )
+
     def recv_frame(self) -> typing.Any:
         """Receive a frame. The library reads all frames of a message in one call.
 
@@ -357,12 +388,7 @@ class _Socket(_Base):  # type: ignore[misc]
         if frame is not None:
             self._bytes -= _HEAD + len(frame.data)
             self._frames -= 1
-            self._heard += 1
-            seconds = time.monotonic() - self._since
-            if self._heard > MOST_FRAMES + FRAMES_A_SECOND * seconds:
-                raise websocket.WebSocketProtocolException(
-                    f"{self._heard} frames came within {seconds:.0f} s, more than any command prints"
-                )
+            self._count_one()
         if frame is not None and frame.opcode in (
             websocket.ABNF.OPCODE_CONT,
             websocket.ABNF.OPCODE_BINARY,
