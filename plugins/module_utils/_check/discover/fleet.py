@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.text import folded
+from ..._model.boundary.devices import assigned_address
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import NO_GUID, NodeHcas
@@ -16,7 +17,7 @@ from ..._model.run.findings import FAIL, WARN, Finding, ok
 from .hcas import MOST, describe_address, describe_hcas, list_fitting, list_infiniband_hcas
 from .infiniband import describe_change_to_infiniband, list_set_to_ethernet
 
-_NO_ADDRESS, _ONE_NIC = "00:00:00:00:00:00", "each on one NIC or bond"
+_ONE_NIC = "each on one NIC or bond"
 
 
 def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
@@ -93,8 +94,8 @@ def check_hardware_addresses(intent: Intent, nodes: typing.Mapping[str, NodeHcas
     for name, node in nodes.items():
         for hca in list_fitting(fabrics, node):
             for netdev in hca.netdevs:
-                address = netdev.hardware_address.lower()
-                if address and address != _NO_ADDRESS:
+                address = assigned_address(netdev.hardware_address)
+                if address:
                     place = (name, netdev.bond or hca.name)
                     owners.setdefault(address, {}).setdefault(place, f"{name} {hca.name} ({netdev.name})")
     shared = {address: list(named.values()) for address, named in owners.items() if len(named) > 1}

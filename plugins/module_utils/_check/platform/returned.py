@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.boundary.devices import assigned_address
 from ..._model.kubernetes.node_roll import NodeOutcome
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
-#: length of the text of a MAC address, and one that is none
-_MAC, _NO_MAC = 17, "00:00:00:00:00:00"
+#: length of the text of a MAC address
+_MAC = 17
 _CHECK, _EXPECTED = "platform.returned", "all HCAs and links that it had before its reset"
 _REMEDY = (
     "See on the node: lspci -nn for the HCA, dmesg for why it or its driver did not come, ibstat or ip link for its"
@@ -116,11 +117,11 @@ def _identify(node: NodeHcas) -> frozenset[str]:
         if hca.node_guid and hca.node_guid != NO_GUID:
             found.add(hca.node_guid)
         found |= {
-            netdev.hardware_address.lower()
+            assigned_address(netdev.hardware_address)
             for netdev in hca.all_netdevs
             if len(netdev.hardware_address) == _MAC and not netdev.bond and netdev.queue_pair is None
         }
-    return frozenset(found - {_NO_MAC})
+    return frozenset(found - {""})
 
 
 def _identify_hca(hca: Hca) -> str:

@@ -12,13 +12,12 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.text import folded
+from ..._model.boundary.devices import assigned_address
 from ..._model.node.hca import Hca
 from ..._model.run.findings import FAIL, Finding, ok
 from .function_reports import FunctionReports
 
 _CHECK, _EXPECTED = "virtual_functions.hardware_addresses", "1 function"
-#: of an interface whose address the driver has not set
-_NO_ADDRESS = "00:00:00:00:00:00"
 
 
 class _Owner(typing.NamedTuple):
@@ -51,8 +50,7 @@ def check_addresses(fabric: str, functions: typing.Iterable[FunctionReports]) ->
 
 
 def _list_addresses(hca: Hca) -> set[str]:
-    found = {netdev.hardware_address.lower() for netdev in hca.all_netdevs}
-    return found - {"", _NO_ADDRESS}
+    return {assigned_address(netdev.hardware_address) for netdev in hca.all_netdevs} - {""}
 
 
 def _is_conflict(owners: typing.Sequence[_Owner]) -> bool:

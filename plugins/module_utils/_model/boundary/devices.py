@@ -57,3 +57,10 @@ PciAddress = typing.Annotated[str, PCI_ADDRESS]
 PciId = typing.Annotated[str, PCI_ID]
 HardwareAddress = typing.Annotated[str, HARDWARE_ADDRESS]
 Device = typing.Annotated[str, DEVICE]
+
+
+def assigned_address(address: str) -> str:
+    """Return a hardware address in lower case. Return an empty string if all its bytes are 0: the driver has not set it
+    yet, so it does not identify an interface.
+    """
+    return address.lower() if address.strip("0:") else ""

@@ -14,6 +14,7 @@ import collections
 import typing
 
 from ..._model.base.text import folded
+from ..._model.boundary.devices import assigned_address
 from ..._model.node.hca import Hca
 from ..._model.node.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours, SwitchPort
 from .groups import HcaGroup, Out, compute_rate, explain_unfit, list_proven
@@ -163,7 +164,8 @@ def _join_nics_by_network(seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighb
     owners: dict[str, set[Nic]] = collections.defaultdict(set)
     for nic, items in seen.items():
         for item in items:
-            owners[item.hardware_address.lower()].add(nic)
+            owners[assigned_address(item.hardware_address)].add(nic)
+    owners.pop("", None)
     # a hardware address that two NICs have tells nothing
     owner = {address: next(iter(nics)) for address, nics in owners.items() if len(nics) == 1}
     heard: dict[Nic, dict[Switch, None]] = {}
