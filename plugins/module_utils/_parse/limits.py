@@ -90,7 +90,7 @@ def decode_json(
     _limit_depth(data, what, most_depth)
     if _LONE.search(text) or (_ESCAPED.search(text) and any(map(_LONE.search, _list_texts(data)))):
         raise ParseError(what, "half of a surrogate pair", "Unicode")
-    longest = max(map(len, _list_texts(data)), default=0) if len(text) > MOST_OF_A_TEXT else 0
+    longest = longest_text(data) if len(text) > MOST_OF_A_TEXT else 0
     if longest > MOST_OF_A_TEXT:
         raise ParseError(what, f"a text of {longest} characters in it", f"texts of at most {MOST_OF_A_TEXT} characters")
     return data
@@ -108,6 +108,11 @@ def _list_texts(data: typing.Any) -> typing.Iterator[str]:
             left += item.values()
         elif isinstance(item, list):
             left += item
+
+
+def longest_text(data: typing.Any) -> int:
+    """Return the number of characters of the longest text or key in plain data."""
+    return max(map(len, _list_texts(data)), default=0)
 
 
 def describe_excess(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DEPTH) -> str:

@@ -27,7 +27,7 @@ from .._model.node.hca import MOST_FUNCTIONS
 from .._model.run.fact_kinds import TOPOLOGY, list_kinds_at
 from .._model.run.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.run.findings import MOST_WAIVERS
-from .._parse.limits import MIB, MOST_ANSWER, MOST_FABRIC_ANSWER, describe_excess
+from .._parse.limits import MIB, MOST_ANSWER, MOST_FABRIC_ANSWER, MOST_OF_A_TEXT, describe_excess, longest_text
 from .files import MOST_BYTES, FileError, json_of, list_names_in, read_json, remove, write_text
 
 Data = dict[str, typing.Any]
@@ -39,6 +39,8 @@ _ANEW = "Remove the file and run the stage again"
 MOST_TEXT, MOST_WORDS = 65536, 8192
 #: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
 _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
+#: characters that are appended to a text that is cut
+_MORE = 100
 #: bytes of a fact of one node. Nodes in observers answer to all kinds together with so many; 4,096 functions have some
 #: 5 MiB. Kinds that grow with the fleet have what a node may answer
 _MOST_OF_NODE, _MOST_OF_HCAS, _OF_FABRIC = 4 * MIB, 8 * MIB, frozenset(("pings", "ping_plan"))
@@ -184,16 +186,19 @@ class FactFolder:
         if node != CLUSTER and _LONG.search(text):
             fact = dataclasses.replace(fact, value=cut_texts(fact.value, MOST_TEXT))
             text = json_of(vars(fact))
-        if is_free(text):
-            return text
-        if node != CLUSTER and is_suspect(fact.value):
-            return self._serialize_fact(
-                kind,
-                node,
-                None,
-                f"its answer was not kept: texts that may hold secrets have more than {MOST_SUSPECT} characters in it",
-            )
-        return json_of(redact(vars(fact)))
+        kept = vars(fact)
+        if not is_free(text):
+            if node != CLUSTER and is_suspect(fact.value):
+                what = f"texts that may hold secrets have more than {MOST_SUSPECT} characters in it"
+                return self._serialize_fact(kind, node, None, f"its answer was not kept: {what}")
+            kept = redact(kept)
+            text = json_of(kept)
+        # a half of a surrogate pair becomes six characters
+        most = (MOST_OF_A_TEXT - _MORE) // (6 if "\\ud" in text else 1)
+        if len(text) > MOST_OF_A_TEXT and longest_text(kept["value"]) > most:
+            # or no reader would take this fact, with the parts of all other nodes in it
+            text = json_of({**kept, "value": cut_texts(kept["value"], most)})
+        return text
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
         """Read a fact of this run. Return None if it does not exist, or belongs to another run.

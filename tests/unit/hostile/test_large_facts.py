@@ -153,6 +153,29 @@ def test_one_text_is_no_whole_answer(form: str) -> None:
     assert decode_json(form % ("x" * MOST_OF_A_TEXT), "a file", 16 * MIB)
 
 
+@pytest.mark.parametrize("text", ["x", '"', "\\", "\ud800", "\u20ac"])
+@pytest.mark.parametrize(
+    ("kind", "node", "place"),
+    [("operators", CLUSTER, "value"), ("operators", CLUSTER, "key"), ("topologies", "node-1", "value")],
+)
+def test_one_text_takes_no_other_part_of_a_fact(
+    tmp_path: pathlib.Path, text: str, kind: str, node: str, place: str
+) -> None:
+    run = begun(tmp_path, 4)
+    long = text * (MOST_OF_A_TEXT + 1)
+    run.write(kind, node, {"a": {long: 1} if place == "key" else [long], "b": "of another node"})
+    fact = run.read(kind, node)
+    assert fact is not None and fact.error is None and fact.value["b"] == "of another node"
+    (kept,) = fact.value["a"]
+    assert kept.startswith(text if text != "\ud800" else "\\ud800") and len(kept) <= MOST_OF_A_TEXT
+
+
+def test_a_text_of_as_many_characters_as_are_read_is_kept(tmp_path: pathlib.Path) -> None:
+    run = begun(tmp_path, 4)
+    run.write("operators", value=["x" * (MOST_OF_A_TEXT - 100)])
+    assert run.value("operators") == ["x" * (MOST_OF_A_TEXT - 100)]
+
+
 def test_halves_of_a_pair_are_found_without_a_copy_of_the_data() -> None:
     words = '["\\ud83d\\ude00' + '","\\\\ud800","'.join("x" * 65536 for _part in range(160)) + '"%s]'
     tracemalloc.start()
