@@ -20,7 +20,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.firmware import ObservedFirmware
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import CLUSTER, RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._parse import limits
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_OF_A_TEXT, decode_json
+from ansible_collections.linerate.rdma.plugins.module_utils._store import facts
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 
@@ -159,15 +161,19 @@ def test_one_text_is_no_whole_answer(form: str) -> None:
     [("operators", CLUSTER, "value"), ("operators", CLUSTER, "key"), ("topologies", "node-1", "value")],
 )
 def test_one_text_takes_no_other_part_of_a_fact(
-    tmp_path: pathlib.Path, text: str, kind: str, node: str, place: str
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, text: str, kind: str, node: str, place: str
 ) -> None:
+    # the true limit takes seconds
+    most = 32_768
+    monkeypatch.setattr(limits, "MOST_OF_A_TEXT", most)
+    monkeypatch.setattr(facts, "MOST_OF_A_TEXT", most)
     run = begun(tmp_path, 4)
-    long = text * (MOST_OF_A_TEXT + 1)
+    long = text * (most + 1)
     run.write(kind, node, {"a": {long: 1} if place == "key" else [long], "b": "of another node"})
     fact = run.read(kind, node)
     assert fact is not None and fact.error is None and fact.value["b"] == "of another node"
     (kept,) = fact.value["a"]
-    assert kept.startswith(text if text != "\ud800" else "\\ud800") and len(kept) <= MOST_OF_A_TEXT
+    assert kept.startswith(text if text != "\ud800" else "\\ud800") and len(kept) <= most
 
 
 def test_a_text_of_as_many_characters_as_are_read_is_kept(tmp_path: pathlib.Path) -> None:

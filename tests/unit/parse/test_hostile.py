@@ -538,6 +538,9 @@ TEXT["limits.describe_excess"] = Text(
     ['{"a": [1, 2.5, "x", null, true]}'],
     ("",),
 )
+TEXT["limits.longest_text"] = Text(
+    lambda text: parser("limits.longest_text")({"a": [1, text]}) == max(1, len(text)), ["ab"], (True,)
+)
 TEXT["limits.decode_json"] = Text(
     lambda text: parser("limits.decode_json")(text, "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,)
 )
