@@ -17,6 +17,7 @@ from .._model.run.facts import RunStart, intent_checksum
 from .._model.run.findings import STAGES
 from .._model.run.records import Record, describe
 from .._report.content.difference import (
+    COLLECTIVES,
     COMPARED,
     RunDifference,
     Snapshot,
@@ -152,8 +153,8 @@ def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing
 
 
 def read_snapshot(report_dir: str) -> Snapshot:
-    """Read the results of a run that a comparison needs. A fact that cannot be read becomes an error of its node. A
-    record that cannot be read is left out.
+    """Read the results of a run that a comparison needs. A fact that cannot be read becomes an error of its node. The
+    result says which records and figures cannot be read.
 
     :raises FileError: the folder contains no run
     """
@@ -170,21 +171,24 @@ def read_snapshot(report_dir: str) -> Snapshot:
         form = find_form(kind)
         if form is not None:
             facts[kind] = {node: _of_this_form(form, f"{kind} of {node}", item) for node, item in facts[kind].items()}
-    records = {
-        stage: record for stage, record in read_records(records_dir(report_dir))[0].items() if record.run == start.run
-    }
-    return Snapshot(start, facts, records, _read_collectives(folder))
+    records, unread = read_records(records_dir(report_dir))
+    records = {stage: record for stage, record in records.items() if record.run == start.run}
+    try:
+        collectives = _read_collectives(folder)
+    except RdmaError as error:
+        collectives, unread[COLLECTIVES] = None, str(error)
+    return Snapshot(start, facts, records, collectives, unread)
 
 
 def _read_collectives(folder: FactFolder) -> typing.Optional[tuple[StepFigures, ...]]:
-    """Return the measured figures of the collectives; None if none were measured, or if the fact cannot be read."""
-    try:
-        value = folder.value("collectives")
-        if not isinstance(value, dict) or "steps" not in value:
-            return None
-        found: tuple[StepFigures, ...] = load(tuple[StepFigures, ...], value["steps"], "steps")
-    except RdmaError:
+    """Return the measured figures of the collectives; None if none were measured.
+
+    :raises RdmaError: the fact cannot be read, or is an error
+    """
+    value = folder.value("collectives")
+    if not isinstance(value, dict) or "steps" not in value:
         return None
+    found: tuple[StepFigures, ...] = load(tuple[StepFigures, ...], value["steps"], "steps")
     return found
 
 

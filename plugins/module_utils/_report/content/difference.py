@@ -24,7 +24,7 @@ from ..._model.run.records import Record
 from ..markup.text import one_line
 from .verdict import label
 
-NOT_THERE = "not there"
+NOT_THERE, COLLECTIVES = "not there", "figures of collectives"
 Data = dict[str, typing.Any]
 
 #: kinds of facts of nodes that are compared, and their words. HCAs after the network was made show its VFs
@@ -40,6 +40,8 @@ _WORDS = {"hcas": "", "ports": "port", "netdevs": "netdev", "functions": "functi
 MOST_LINES = 200
 #: differences of one node, and characters of the name of a thing and of what is said of it: a node writes all of them
 MOST_OF_NODE, _MOST_WHAT, _MOST_TEXT = 512, 400, 2000
+#: of the figures of collectives: node and property of a difference
+_UNREAD = {COLLECTIVES: ("collectives", "figures")}
 #: nodes without a topology that a line names
 _MOST_UNREAD = 5
 
@@ -70,12 +72,14 @@ class Snapshot:
         of COMPARED, and topologies
     :ivar records: records of this run only, by stage
     :ivar collectives: proven figures by step; None if the stage measured no collectives
+    :ivar unread: why a record or the figures of collectives could not be read, by stage or COLLECTIVES
     """
 
     start: RunStart
     facts: typing.Mapping[str, typing.Mapping[str, Data]]
     records: typing.Mapping[str, Record]
     collectives: typing.Optional[tuple[StepFigures, ...]] = None
+    unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
@@ -98,8 +102,26 @@ def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
         else:
             found += _compare_texts(node, "node", *("takes part" if node in side else NOT_THERE for side in sides))
     found += _compare_cables(before, after)
-    found += _compare_collectives(before.collectives, after.collectives)
-    return found + find_record_differences(before.records, after.records)
+    unread = {**before.unread, **after.unread}
+    if COLLECTIVES not in unread:
+        found += _compare_collectives(before.collectives, after.collectives)
+    records = (
+        {stage: record for stage, record in side.records.items() if stage not in unread} for side in (before, after)
+    )
+    return found + _list_unread(before, after) + find_record_differences(*records)
+
+
+def _list_unread(before: Snapshot, after: Snapshot) -> list[RunDifference]:
+    """Return the records and figures that one of the runs, or neither, could read: they are not compared."""
+    found: list[RunDifference] = []
+    for name in (COLLECTIVES, *STAGES):
+        words = []
+        for side in (before, after):
+            there = side.collectives is not None if name == COLLECTIVES else name in side.records
+            words.append(side.unread.get(name) or ("seen" if there else "not looked at"))
+        if name in before.unread or name in after.unread:
+            found += _compare_words(*_UNREAD.get(name, (f"stage {name}", "record")), *words)
+    return found
 
 
 def find_record_differences(
