@@ -19,13 +19,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.drain import stops
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption.sriov import Live
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.state import ClusterState
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.disruption import ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import NOT_READ
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import WatchFeed
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.wait_for_network import take
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate, WatchFeed
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes import drained_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.drained_pods import (
     keep_budgets,
@@ -168,6 +170,25 @@ def test_a_namespace_with_more_budgets_than_are_kept_counts_as_held() -> None:
     (found,) = held([pod("p", {})], budgets)
     assert f"tenant/more-than-{MOST_BUDGETS}" in found
     assert held([pod("p", {})], budgets[:MOST_BUDGETS]) == ()
+
+
+def test_budgets_that_are_watched_have_the_same_bound() -> None:
+    """A tenant makes one after the other while the run waits for the network."""
+    world = ClusterState()
+    every = {"matchLabels": {"app": "no"}}
+    other = {**budget("b", every, 1), "metadata": {"name": "b", "namespace": "other"}}
+    for begin in range(0, 2 * MOST_BUDGETS + 100, 100):
+        made = tuple(budget(f"b{number}", every, 1) for number in range(begin, begin + 100))
+        world = take(world, KindUpdate("PodDisruptionBudget", "put", (*made, other)))
+        assert len(world.budgets) <= MOST_BUDGETS + 1
+    assert set(world.budgets) == {f"tenant/more-than-{MOST_BUDGETS}", "other/b"}
+    gone = tuple(budget(f"b{number}", every, 1) for number in range(500))
+    world = take(world, KindUpdate("PodDisruptionBudget", "drop", gone))
+    assert len(world.budgets) == 2
+    (found,) = find_held_pods([core.pod(pod("p", {}))], True, "", BudgetIndex(world.budgets.values()))
+    assert f"tenant/more-than-{MOST_BUDGETS}" in found
+    world = take(world, KindUpdate("PodDisruptionBudget", "replace", gone))
+    assert len(world.budgets) == 500
 
 
 def test_a_pod_of_two_budgets_is_held_whatever_they_allow() -> None:

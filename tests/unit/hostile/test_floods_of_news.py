@@ -11,11 +11,19 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import ObserversFacts, Wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import cluster_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import observer_view, observers, watch
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import (
+    observer_view,
+    observers,
+    state_lines,
+    wait_for_network,
+    watch,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import ObserverView
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.state_lines import StateLines
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate, WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import (
     UID,
@@ -155,3 +163,76 @@ def test_the_number_of_events_that_were_left_out_is_said() -> None:
     facts = made._follow(typing.cast("typing.Any", Feed()), Wanted("o", "image", "run-1"), ["worker-1"])
     assert isinstance(facts, ObserversFacts)
     assert any(line.endswith("Events left out, since there are more than 100: 150") for line in said)
+
+
+@pytest.mark.usefixtures("small")
+def test_news_without_end_keep_no_wait_from_its_limit_and_make_few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "MOST_AT_ONCE", 50)
+    said: list[str] = []
+    asked = 0
+
+    class Feed:
+        """There is always another one."""
+
+        def get(self, _timeout: float) -> KindUpdate:
+            nonlocal asked
+            asked += 1
+            assert asked < 100_000
+            if asked < 4:
+                return KindUpdate(("DaemonSet", "Pod", "Node")[asked - 1], "replace")
+            return KindUpdate("Event", "put", (event(asked, stranger(asked)),))
+
+    now = 0.0
+
+    def clock() -> float:
+        nonlocal now
+        now += 0.001
+        return now
+
+    made = Observers(typing.cast(Cluster, None), "o", 40, clock, lambda _s: None, said.append)
+    facts = made._follow(typing.cast("typing.Any", Feed()), Wanted("o", "image", "run-1"), ["worker-1"])
+    assert facts.timed_out and now < 41
+    # the first ones, then one each five seconds, and the last
+    assert state_lines.MOST_OF_ONE < len(said) <= state_lines.MOST_OF_ONE + 9
+
+
+def test_what_is_gathered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "MOST_AT_ONCE", 20)
+    feed, _server = feed_of(*(numbered(number, 1) for number in range(100)))
+    assert len(feed.gather(0.0)) == 20
+    assert feed.get(0.0) is not None
+
+
+def test_a_node_that_changes_its_state_without_end_gets_one_line_a_minute() -> None:
+    said: list[str] = []
+    lines = StateLines(said.append)
+    for tenth in range(10 * 600):
+        lines.tell("worker-1", f"worker-1 waiting: {tenth}", tenth / 10)
+        lines.tell("worker-2", f"worker-2 waiting: {tenth // 3000}", tenth / 10)
+    lines.tell("worker-1", "worker-1 waiting: 5999", 600.0, ends=True)
+    lines.tell("worker-1", "worker-1 ready", 600.0, ends=True)
+    lines.tell("worker-1", "worker-1 ready", 600.0, ends=True)
+    of_one = [line for line in said if "worker-1" in line]
+    assert len(of_one) == state_lines.MOST_OF_ONE + 9 + 2 and of_one[-1] == "600 s  worker-1 ready"
+    assert [line for line in said if "worker-2" in line] == ["0 s  worker-2 waiting: 0", "300 s  worker-2 waiting: 1"]
+
+
+def test_the_wait_for_the_network_has_this_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kubelet that is Ready and not Ready in turn made ten lines a second for as long as others are waited for."""
+    said: list[str] = []
+    now = 0.0
+
+    def flapping(_timer: object, _judgements: object, at: float) -> tuple[SyncNode, ...]:
+        return (SyncNode("compute", "worker-1", "waiting", f"not Ready for the {at * 10:.0f}th time"),)
+
+    class Feed:
+        def get(self, _timeout: float) -> None:
+            nonlocal now
+            now += 0.1
+
+        def gather(self, _seconds: float) -> list[KindUpdate]:
+            return []
+
+    monkeypatch.setattr(wait_for_network.SuspectTimer, "apply", flapping)
+    wait_for_network.wait(typing.cast("typing.Any", Feed()), (), 600.0, lambda: now, said.append)
+    assert len([line for line in said if "worker-1" in line]) == state_lines.MOST_OF_ONE + 9 + 1

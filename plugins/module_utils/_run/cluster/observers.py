@@ -36,12 +36,15 @@ from .observers_namespace import (
     read_resources,
 )
 from .observers_removal import ObserversRemoval, describe_object
-from .watch import Feed, WatchFeed
+from .state_lines import StateLines
+from .watch import Feed, WatchFeed, take_settled
 
 Say = typing.Callable[[str], None]
 
 #: seconds in which changes are gathered before they are judged
 SETTLE = 0.2
+#: seconds between two lines of progress after the first ones: each pod that starts changes their numbers
+LINE_SECONDS = 5.0
 
 
 class Observers:
@@ -266,20 +269,22 @@ class Observers:
             watch.stop()
 
     def _follow(self, feed: Feed, wanted: Wanted, nodes: typing.Sequence[str]) -> ObserversFacts:
-        start, view, patience, told = self._clock(), ObserverView(self._namespace), Patience(), ""
+        start, view, patience = self._clock(), ObserverView(self._namespace), Patience()
+        lines = StateLines(self._say, LINE_SECONDS)
         while True:
             now = self._clock()
             observers: tuple[Observer, ...] = ()
+            text = ""
             if view.complete:
                 observers = patience.apply(judge(nodes, view.seen()), now)
                 text = summarize_observers(observers)
                 if view.dropped:
                     text += f"; Events left out, since there are more than {MOST_EVENTS}: {view.dropped}"
-                if text != told:
-                    told = text
-                    self._say(f"{now - start:5.0f} s  {text}")
             finished = view.complete and all(item.phase != "waiting" for item in observers)
-            if finished or now - start >= self._limit:
+            ends = finished or now - start >= self._limit
+            if text:
+                lines.tell("", text, now - start, ends)
+            if ends:
                 return ObserversFacts(
                     wanted.namespace,
                     wanted.image,
@@ -288,16 +293,14 @@ class Observers:
                     round(now - start, 1),
                 )
             pauses = [pause for pause in (patience.wake(now), start + self._limit - now) if pause is not None]
-            change = feed.get(max(0.0, min(pauses)))
-            settled = self._clock() + SETTLE
-            while change is not None:
+            first = feed.get(max(0.0, min(pauses)))
+            for change in take_settled(feed, first, SETTLE, self._clock):
                 if change.action == "replace":
                     view.replace(change.kind, change.items)
                 elif change.action == "error":
                     view.fail(change.kind, change.error)
                 else:
                     view.change(change.kind, change.items, change.action == "drop")
-                change = feed.get(max(0.0, settled - self._clock()))
 
 
 def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:

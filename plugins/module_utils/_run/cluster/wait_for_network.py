@@ -24,6 +24,8 @@ from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.pod_state import state_of_pod
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import machine_config, nvidia_network_operator, sriov_operator
+from ..node_changes.drained_pods import bound_budgets
+from .state_lines import StateLines
 from .watch import REQUIRED, Feed, KindUpdate
 
 #: what is watched, and where in ClusterState it goes
@@ -45,6 +47,8 @@ _PLAIN_KINDS = ("Node", "NetworkAttachmentDefinition")
 SELECTORS = {"Pod": "app=sriov-network-config-daemon"}
 #: of the operator's namespace
 IN_NAMESPACE = ("SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "Pod")
+#: in lines of progress
+_API = "the API server"
 #: how long the first answers may take without a word
 QUIET_SECONDS = 5.0
 #: news of this time is judged in one step: at 1,000 nodes a judgement for each event would be 1,000,000
@@ -119,6 +123,9 @@ def take(world: ClusterState, change: KindUpdate) -> ClusterState:
         # the pod of a node may be gone after its successor has come
         elif kind != "Pod" or after.get(key, ("",))[0] == name_of(item):
             after.pop(key, None)
+    if kind == "PodDisruptionBudget":
+        # a tenant can write any number of them
+        after = dict(bound_budgets(after))
     changed[_FIELDS.get(kind, "reports")] = after if kind in _FIELDS else {**world.reports, kind: after}
     return dataclasses.replace(world, **changed, histories=_collect_histories(world, kind, news))
 
@@ -226,11 +233,9 @@ def wait(
     """
     start = clock()
     world = ClusterState(unread=dict.fromkeys(list_kinds(targets), "no answer yet"))
-    patience, announced, diagnostics = (
-        SuspectTimer(grace),
-        typing.cast(dict[tuple[str, str], str], {}),
-        Diagnostics(feed, (target.resource.partition("/")[0] for target in targets)),
-    )
+    patience, lines = SuspectTimer(grace), StateLines(say)
+    diagnostics = Diagnostics(feed, (target.resource.partition("/")[0] for target in targets))
+    lines.expect(_API, f"{_API} answers again")
     judges = ReadinessCache(targets)
     of_functions = {target.fabric for target in targets if target.functions and not release}
     timer = SteadyTimer(of_functions, ROLLED_SECONDS, 0.0) if rolled else SteadyTimer(of_functions, steady, steady)
@@ -238,12 +243,16 @@ def wait(
         now = clock()
         judgements = judge_release(targets, world) if release else judges.judge(world)
         nodes = patience.apply(judgements, now)
-        if not world.unread or now - start >= QUIET_SECONDS:
-            _report_node_phases(nodes, announced, say, now - start)
-        _tell_api(world, announced, say, now - start)
         finished = all(node.phase != "waiting" for node in nodes)
         left = 0.0 if world.unread else timer.left(nodes, now)
-        if (finished and left <= 0.0) or now - start >= limit:
+        ends = (finished and left <= 0.0) or now - start >= limit
+        if not world.unread or now - start >= QUIET_SECONDS:
+            for node in nodes:
+                line = f"{node.fabric} {node.node} {node.phase}: {node.detail}"
+                lines.tell((node.fabric, node.node), line, now - start, ends)
+        answers = "does not answer; what it said last stays, and it is asked again" if world.stale else "answers again"
+        lines.tell(_API, f"{_API} {answers}", now - start)
+        if ends:
             return SyncFacts(
                 finished, not finished, round(now - start, 1), nodes if finished else _add_stale_details(nodes, world)
             )
@@ -402,25 +411,3 @@ def _add_stale_details(nodes: tuple[SyncNode, ...], world: ClusterState) -> tupl
     return tuple(
         dataclasses.replace(node, detail=node.detail + away) if node.phase == "waiting" else node for node in nodes
     )
-
-
-def _report_node_phases(
-    nodes: typing.Iterable[SyncNode],
-    announced: dict[tuple[str, str], str],
-    say: typing.Callable[[str], None],
-    seconds: float,
-) -> None:
-    for node in nodes:
-        line = f"{node.phase}: {node.detail}"
-        if announced.get((node.fabric, node.node)) != line:
-            announced[(node.fabric, node.node)] = line
-            say(f"{seconds:.0f} s  {node.fabric} {node.node} {line}")
-
-
-def _tell_api(
-    world: ClusterState, announced: dict[tuple[str, str], str], say: typing.Callable[[str], None], seconds: float
-) -> None:
-    line = "does not answer; what it said last stays, and it is asked again" if world.stale else "answers again"
-    if announced.get(("", "api"), "answers again") != line:
-        announced[("", "api")] = line
-        say(f"{seconds:.0f} s  the API server {line}")

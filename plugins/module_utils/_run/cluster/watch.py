@@ -16,6 +16,7 @@ from ..._observe.kubernetes.answers import Choice
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.pod_state import PodState, state_of_pod
@@ -32,6 +33,9 @@ RETRY_SECONDS = (0.25, 4.0, 30.0)
 MANY_NODES = 10
 #: changes that wait to be taken: of a kind, and of one object, which whoever writes it may change without end
 MOST_WAITING, MOST_OF_ONE = 20_000, 8
+#: changes that are taken before what they make is judged: whoever changes objects without end must not keep a wait from
+#: its limit
+MOST_AT_ONCE = 10_000
 #: pods of a node whose drain takes long, which only explain it
 MOST_PODS = 10_000
 #: seconds of a log that are read: a sync that fails is repeated more often than that
@@ -77,6 +81,29 @@ class Feed(typing.Protocol):
 
     def parts(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, Parts]:
         """Return the current pods of NVIDIA's network operator on these nodes, by node."""
+
+
+def take_following(
+    first: typing.Optional[KindUpdate], get: typing.Callable[[], typing.Optional[KindUpdate]]
+) -> typing.Iterator[KindUpdate]:
+    """Yield a change and those that follow it, at most ``MOST_AT_ONCE``.
+
+    :param first: the first change; None for none
+    :param get: returns the next change; None if none follows
+    """
+    change, left = first, MOST_AT_ONCE
+    while change is not None:
+        yield change
+        left -= 1
+        change = get() if left else None
+
+
+def take_settled(
+    feed: Feed, first: typing.Optional[KindUpdate], seconds: float, clock: Clock
+) -> typing.Iterator[KindUpdate]:
+    """Yield a change and those that follow it within so many seconds, at most ``MOST_AT_ONCE``."""
+    until = clock() + seconds
+    return take_following(first, lambda: feed.get(max(0.0, until - clock())))
 
 
 class _Waiting(typing.NamedTuple):
@@ -181,7 +208,7 @@ class WatchFeed:
     def gather(self, seconds: float) -> list[KindUpdate]:
         # who waits for each of them wakes up for each of them, and at 1,000 nodes that costs more than their judgement
         self._stop.wait(seconds)
-        return list(iter(lambda: self._changes.get(0.0), None))
+        return list(take_following(self._changes.get(0.0), lambda: self._changes.get(0.0)))
 
     def pods(
         self, nodes: typing.Sequence[str], budgets: typing.Iterable[Budget], prefixes: typing.Iterable[str]

@@ -19,7 +19,7 @@ from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.pod_state import PodState, state_of_pod
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.pods.failure import classify
-from ..cluster.watch import KindUpdate, WatchFeed
+from ..cluster.watch import KindUpdate, WatchFeed, take_following
 from .measuring_plan import Plan, PodOfNode, Say
 
 #: the part of ``pod_seconds`` for which whole nodes are awaited once the pods of more than half of them are ready, and
@@ -149,14 +149,13 @@ class ReadinessWait:
                         " most"
                     )
                 # all that came in the meantime, and then one look: thousands of pods change at the same time
-                change = feed.get(min(5.0, max(0.0, end - now)))
-                while change is not None:
+                first = feed.get(min(5.0, max(0.0, end - now)))
+                for change in take_following(first, lambda: feed.get(0.0)):
                     if change.action == "replace":
                         seen, leaving = {}, {}
                     if change.action != "error":
                         seen.update((name_of(found), found) for found in change.items if self._is_ours(found))
                         _note_leaving(leaving, change)
-                    change = feed.get(0.0)
         finally:
             feed.stop()
         return done

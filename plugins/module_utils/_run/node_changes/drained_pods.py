@@ -51,8 +51,25 @@ def keep_budgets(items: typing.Iterable[Resource]) -> tuple[Budget, ...]:
         found[namespace].append(budget)
         if len(found[namespace]) > MOST_BUDGETS:
             beyond.add(namespace)
-            found[namespace] = [Budget(f"more-than-{MOST_BUDGETS}", namespace, 0, LabelSelector())]
+            found[namespace] = [_stand_in(namespace)]
     return tuple(itertools.chain.from_iterable(found.values()))
+
+
+def bound_budgets(known: typing.Mapping[str, Budget]) -> typing.Mapping[str, Budget]:
+    """Return watched PodDisruptionBudgets by namespace and name. As in ``keep_budgets``, one budget replaces those of a
+    namespace that has more than ``MOST_BUDGETS``, and it stays until they are listed again.
+    """
+    numbers = collections.Counter(budget.namespace for budget in known.values())
+    beyond = {namespace for namespace, number in numbers.items() if number > MOST_BUDGETS}
+    beyond |= {budget.namespace for budget in known.values() if budget == _stand_in(budget.namespace)}
+    if not beyond:
+        return known
+    kept = {key: budget for key, budget in known.items() if budget.namespace not in beyond}
+    return {**kept, **{f"{one.namespace}/{one.name}": one for one in map(_stand_in, sorted(beyond))}}
+
+
+def _stand_in(namespace: str) -> Budget:
+    return Budget(f"more-than-{MOST_BUDGETS}", namespace, 0, LabelSelector())
 
 
 class PodKeeper:

@@ -26,7 +26,8 @@ from ..._observe.operators.operator_namespaces import find_absent, refuse_packag
 from ..._parse.kubernetes.resource import Resource, mapping_at, name_of
 from ..._parse.operators import olm
 from ..._plan.olm import Arranged, plan_operator_objects
-from ..cluster.watch import KindUpdate, WatchFeed
+from ..cluster.state_lines import StateLines
+from ..cluster.watch import KindUpdate, WatchFeed, take_settled
 
 #: kind: where it goes in OlmState, and its parser. Those that tell which Subscriptions count come before these
 _KINDS: dict[str, tuple[str, typing.Callable[[Resource], typing.Any]]] = {
@@ -135,7 +136,7 @@ class Installer:
         self._read: dict[tuple[str, str, str], float] = {}
         #: InstallPlans that were approved; an error where that was refused
         self._approved: dict[Place, str] = {}
-        self._told: dict[str, str] = {}
+        self._lines = StateLines(say)
 
     def run(self, wishes: typing.Sequence[DesiredOperator], check_mode: bool, limit: float) -> Answer:
         """Install the operators. Return the state of each operator, and the changes of objects.
@@ -263,15 +264,13 @@ class Installer:
             if explained != seen:
                 seen = explained
                 continue
-            change = feed.get(min(self._compute_wake_delay(nexts, now), start + limit - now))
-            settled = self._clock() + SETTLE_SECONDS
-            while change is not None:
+            first = feed.get(min(self._compute_wake_delay(nexts, now), start + limit - now))
+            for change in take_settled(feed, first, SETTLE_SECONDS, self._clock):
                 if change.action != "error":
                     seen = take(seen, change)
                     unread.pop(change.kind, None)
                 elif change.kind in unread:
                     unread[change.kind] = change.error
-                change = feed.get(max(0.0, settled - self._clock()))
 
     def _judge_operator(self, step: Next, now: float) -> OperatorStatus:
         """Return the state of an operator. If a problem has lasted longer than its limit, the state is ``failed``.
@@ -369,10 +368,7 @@ class Installer:
         return dataclasses.replace(seen, pods=pods, served=served)
 
     def _report_status_change(self, stand: OperatorStatus, seconds: float) -> None:
-        line = f"{stand.package} {stand.phase}: {stand.detail}"
-        if self._told.get(stand.package) != line:
-            self._told[stand.package] = line
-            self._say(f"{seconds:.0f} s  {line}")
+        self._lines.tell(stand.package, f"{stand.package} {stand.phase}: {stand.detail}", seconds)
 
 
 @contextlib.contextmanager
