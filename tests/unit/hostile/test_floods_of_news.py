@@ -14,6 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ob
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import cluster_reader
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import (
     observer_view,
     observers,
@@ -118,6 +119,22 @@ def test_events_about_other_objects_hide_none_of_the_observers_from_the_first_lo
     assert [item["metadata"]["name"] for item in change.items] == ["linerate-observer-o1.18a0"]
 
 
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("flooded", ["linerate-observer-aaaaa", "linerate-observer", "linerate-observer-o1"])
+def test_events_under_the_names_of_observers_hide_no_other_one(flooded: str) -> None:
+    pods = [observer("linerate-observer-o1"), observer("linerate-observer-o2")]
+    mine = event(1, pods[1]["metadata"]["uid"])
+    mine["metadata"]["name"] = "linerate-observer-o2.18a0"
+    flood = [event(number, stranger(number)) for number in range(2, 2000)]
+    for number, one in enumerate(flood):
+        # an object of any name has the same room as all of them
+        part = f"{number:05}." if flooded.endswith("aaaaa") else "."
+        one["metadata"]["name"] = f"{flooded}{part}{number:05}"
+    server = Server(pods=pods, daemonsets=[], nodes=[], events=sorted([*flood, mine], key=name_of))
+    found = observer_view.seen_in(Cluster(server), "linerate-observers")
+    assert "cause 1" in [item.message for item in found.events] and len(found.events) <= 100
+
+
 def test_a_list_of_a_few_objects_ends_however_few_are_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_reader, "MOST_PASSED", 3)
     server = Server(events=[event(number, stranger(number)) for number in range(2000)])
@@ -169,7 +186,7 @@ def test_the_number_of_events_that_were_left_out_is_said() -> None:
 def test_news_without_end_keep_no_wait_from_its_limit_and_make_few_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "MOST_AT_ONCE", 50)
     said: list[str] = []
-    asked = 0
+    asked, nodes = 0, KindUpdate("Node", "replace", (node(1),))
 
     class Feed:
         """There is always another one."""
@@ -179,7 +196,7 @@ def test_news_without_end_keep_no_wait_from_its_limit_and_make_few_lines(monkeyp
             asked += 1
             assert asked < 100_000
             if asked < 4:
-                return KindUpdate(("DaemonSet", "Pod", "Node")[asked - 1], "replace")
+                return (KindUpdate("DaemonSet", "replace"), KindUpdate("Pod", "replace"), nodes)[asked - 1]
             return KindUpdate("Event", "put", (event(asked, stranger(asked)),))
 
     now = 0.0
@@ -191,9 +208,10 @@ def test_news_without_end_keep_no_wait_from_its_limit_and_make_few_lines(monkeyp
 
     made = Observers(typing.cast(Cluster, None), "o", 40, clock, lambda _s: None, said.append)
     facts = made._follow(typing.cast("typing.Any", Feed()), Wanted("o", "image", "run-1"), ["worker-1"])
-    assert facts.timed_out and now < 41
+    # that there is no DaemonSet is seen as soon as without the flood
+    assert [item.reason for item in facts.nodes] == ["no_daemon_set"] and now < 12
     # the first ones, then one each five seconds, and the last
-    assert state_lines.MOST_OF_ONE < len(said) <= state_lines.MOST_OF_ONE + 9
+    assert state_lines.MOST_OF_ONE < len(said) <= state_lines.MOST_OF_ONE + 4
 
 
 def test_what_is_gathered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:

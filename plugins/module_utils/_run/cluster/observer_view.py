@@ -16,6 +16,7 @@ from ..._model.kubernetes.observers import (
     ClusterEvent,
     ObserversSeen,
 )
+from ..._observe.kubernetes.answers import Choice
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
@@ -40,6 +41,29 @@ def is_about_observers(event: Resource) -> bool:
     return name_of(event).startswith(DAEMON_SET)
 
 
+class _Listed:
+    """Chooses Events from one list of them, so that those of one object leave room for those of all others.
+
+    The API server lists Events by their names, and a kubelet can write any number of them under any name. But the name
+    of an Event begins with that of its object, and a kubelet does not know the pods of other nodes.
+
+    :param objects: names of the DaemonSet and its pods. Events of other objects share half of the room
+    """
+
+    def __init__(self, objects: typing.Collection[str]) -> None:
+        self._objects = objects
+        self._numbers: collections.Counter[str] = collections.Counter()
+
+    def __call__(self, event: Resource) -> bool:
+        if not is_about_observers(event):
+            return False
+        name = name_of(event).rpartition(".")[0]
+        about = name if name in self._objects else ""
+        self._numbers[about] += 1
+        most = min(MOST_OF_OBJECT, max(4, MOST_EVENTS // (2 * len(self._objects)))) if about else MOST_EVENTS // 2
+        return self._numbers[about] <= most
+
+
 def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
     """Read the state of the observers once, without a watch. If the API server refuses to list a kind, record the error
     for this kind.
@@ -50,7 +74,8 @@ def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
     for kind in KINDS:
         try:
             where = ("" if kind == "Node" else namespace, SELECTOR if kind == "Pod" else "")
-            only = {"Pod": is_made_pod, "Event": is_about_observers}.get(kind)
+            choices: dict[str, Choice] = {"Pod": is_made_pod, "Event": _Listed(view.names)}
+            only = choices.get(kind)
             most = MOST_EVENTS if kind == "Event" else 0
             view.replace(kind, cluster.list(kind, *where, most=most, only=only).items)
         except ApiError as error:
@@ -102,6 +127,11 @@ class ObserverView:
             "Node": core.node,
             "Event": parse.event,
         }
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the names of the DaemonSet and its pods."""
+        return frozenset((DAEMON_SET, *self._parsed.get("Pod", {})))
 
     @property
     def complete(self) -> bool:
