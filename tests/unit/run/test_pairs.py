@@ -1382,7 +1382,7 @@ def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet
                     "reason": "Failed",
                     "message": text,
                     "lastTimestamp": f"2026-01-02T03:04:0{second}Z",
-                    "involvedObject": {"name": name},
+                    "involvedObject": {"name": name, "uid": pod["metadata"]["uid"]},
                     "source": {"component": "kubelet", "host": pod["node"]},
                 }
                 for name, pod in self.pods.items()
@@ -1395,7 +1395,10 @@ def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet
             mine = [
                 event
                 for event in events
-                if f"involvedObject.name={event['involvedObject']['name']}" in fields.split(",")
+                if all(
+                    f"involvedObject.{key}={value}" in fields.split(",")
+                    for key, value in event["involvedObject"].items()
+                )
             ]
             return Listing(tuple(mine), "1")
 

@@ -204,7 +204,7 @@ class ReadinessWait:
         patience_over = bool(stand.suspect) and now - start >= GRACE[stand.suspect][0]
         if stand.phase != "failed" and not over and not patience_over:
             return None
-        event = self._find_last_warning(item)
+        event = self._find_last_warning(item, str(found["metadata"].get("uid") or ""))
         error = f"the pod did not become ready: {stand.detail}{'; ' + event if event else ''}"
         self._say(f"{item.fabric} {item.node}: {error}")
         # a container that cannot even start says so in the runtime's words
@@ -212,12 +212,16 @@ class ReadinessWait:
         cause = stand.suspect or ("no_tool" if words and words.kind == "no_tool" else "")
         return dataclasses.replace(item, error=error, cause=cause), found
 
-    def _find_last_warning(self, item: RdmaPod) -> str:
+    def _find_last_warning(self, item: RdmaPod, uid: str) -> str:
         """Return the last warning Event of the node about a pod, because errors of a CNI appear only in Events; empty
         if there is none.
+
+        :param uid: uid of the pod, which the kubelets of other nodes do not know. They can write any number of Events
+            about its name
         """
         try:
-            fields = f"involvedObject.kind=Pod,involvedObject.name={item.name},type=Warning"
+            about = f"involvedObject.kind=Pod,involvedObject.name={item.name},involvedObject.uid={uid}"
+            fields = f"{about},type=Warning"
             events = self._cluster.list("Event", item.namespace, fields=fields, most=_EVENTS).items
         except ApiError:
             return ""
@@ -226,6 +230,7 @@ class ReadinessWait:
             for event in events
             if event.get("type") == "Warning"
             and (event.get("involvedObject") or {}).get("name") == item.name
+            and (event.get("involvedObject") or {}).get("uid") == uid
             and _find_host(event) in ("", item.node)
         ]
         with_cause = [event for event in mine if names_cause(str(event.get("message") or ""))]
