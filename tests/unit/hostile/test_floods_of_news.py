@@ -24,6 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster import 
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observer_view import ObserverView
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.observers import Observers
+from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.poll import poll
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.state_lines import StateLines
 from ansible_collections.linerate.rdma.plugins.module_utils._run.cluster.watch import KindUpdate, WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.hostile.test_objects_not_read import (
@@ -254,3 +255,20 @@ def test_the_wait_for_the_network_has_this_limit(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(wait_for_network.SuspectTimer, "apply", flapping)
     wait_for_network.wait(typing.cast("typing.Any", Feed()), (), 600.0, lambda: now, said.append)
     assert len([line for line in said if "worker-1" in line]) == state_lines.MOST_OF_ONE + 9 + 1
+
+
+def test_a_node_that_changes_its_state_makes_no_lines_about_the_others() -> None:
+    said: list[str] = []
+    looks = iter(range(100))
+    others = tuple(f"worker-{number}: lacks mlx5_0" for number in range(2, 1000))
+    poll(
+        lambda: next(looks),
+        lambda look: (f"worker-1: lacks mlx5_{look % 2}", *others) if look < 50 else (),
+        "all is there",
+        1000.0,
+        10.0,
+        lambda: 0.0,
+        lambda _seconds: None,
+        said.append,
+    )
+    assert len(said) == len(others) + 50 + 1 and said[-1] == "0 s  all is there"

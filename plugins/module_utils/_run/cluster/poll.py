@@ -29,8 +29,8 @@ def poll(
     """Read the cluster repeatedly until ``lacking`` returns nothing or the time is over, and return the last state.
 
     :param look: reads the state of the cluster
-    :param lacking: returns the conditions that a state does not fulfill yet, as lines of text. Each change of these
-        lines is reported
+    :param lacking: returns the conditions that a state does not fulfill yet, as lines of text. Each new line is
+        reported
     :param well: message if all conditions are fulfilled
     :param limit: maximum duration of the wait, in seconds
     :param every: seconds between two reads
@@ -42,8 +42,10 @@ def poll(
         seen = look()
         missing = lacking(seen)
         if missing != told:
+            # of a thousand nodes, one that changes again and again makes its own line
             for line in missing or (well,):
-                say(f"{clock() - start:.0f} s  {line}")
+                if line not in told:
+                    say(f"{clock() - start:.0f} s  {line}")
             told = missing
         if not missing or clock() - start >= limit:
             return seen
