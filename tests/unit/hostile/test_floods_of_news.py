@@ -10,6 +10,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.readiness.grace import SuspectTimer
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import ObserversFacts, Wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import cluster_reader
@@ -252,7 +253,7 @@ def test_the_wait_for_the_network_has_this_limit(monkeypatch: pytest.MonkeyPatch
         def gather(self, _seconds: float) -> list[KindUpdate]:
             return []
 
-    monkeypatch.setattr(wait_for_network.SuspectTimer, "apply", flapping)
+    monkeypatch.setattr(SuspectTimer, "apply", flapping)
     wait_for_network.wait(typing.cast("typing.Any", Feed()), (), 600.0, lambda: now, said.append)
     assert len([line for line in said if "worker-1" in line]) == state_lines.MOST_OF_ONE + 9 + 1
 

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ip
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.operators.sriov_operator import installation
 
 PARSERS = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "module_utils" / "_parse"
-NONE_OF_IT = [None, "", 5, {}, "a b", "\u202e", "x" * 5000]
+NONE_OF_IT: list[typing.Any] = [None, "", 5, {}, "a b", "\u202e", "x" * 5000]
 METADATA = {"name": "a", "namespace": "b", "labels": {"app.kubernetes.io/version": "1.6.0"}}
 
 
@@ -58,7 +58,7 @@ def test_what_is_no_name_is_left_out_of_a_list(
 
 def test_no_parser_makes_a_list_of_texts_that_may_be_empty() -> None:
     found = [
-        f"{path.relative_to(PARSERS)}:{node.lineno}"
+        f"{path.relative_to(PARSERS)}:{getattr(node, 'lineno', 0)}"
         for path in sorted(PARSERS.rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if any(isinstance(part, ast.Call) and called(part) == "known" for part in made_in(node))
