@@ -6,7 +6,7 @@ length, and no faster."""
 from __future__ import annotations
 
 import contextlib
-import time
+import functools
 import tracemalloc
 import typing
 
@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_memory
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_files, parse_text
+from ansible_collections.linerate.rdma.tests.unit.limit import measure_seconds
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 MEGABYTE = 2**20
@@ -101,19 +102,11 @@ def text_of(
     return "".join(made)
 
 
-def seconds(text: str) -> float:
-    begin = time.process_time()
-    parse_text(text)
-    return time.process_time() - begin
-
-
 @pytest.mark.parametrize("kind", TEXTS)
 def test_a_log_is_read_in_linear_time(kind: str) -> None:
     text = text_of(kind, MEGABYTE)
     part = text[: text.index("\n", len(text) // 16) + 1]
-    # what a host takes from its guest counts as the time of the process: the least of several has none of it
-    most, least = (min(seconds(each) for _again in range(5)) for each in (text, part))
-    assert most < 2
+    most, least = (measure_seconds(functools.partial(parse_text, each)) for each in (text, part))
     # 16 where it is linear, 256 where it is quadratic
     assert most < 64 * least + 0.05
 

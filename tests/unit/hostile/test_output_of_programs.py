@@ -27,6 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import helm
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import command
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
+from ansible_collections.linerate.rdma.tests.unit.limit import bounded
 from lab.processes import wait_until
 
 UTILS = "ansible_collections.linerate.rdma.plugins.module_utils"
@@ -166,7 +167,7 @@ def test_the_worst_chart_costs_seconds_and_a_bounded_memory(tmp_path: pathlib.Pa
     )
     found = measured(tmp_path, code)
     assert found["answer"][0] == 1 and f"more than {MOST_VALUES} values" in found["answer"][1]
-    assert found["grown"] < 300 and found["seconds"] < (20 if yaml_documents.has_libyaml() else 60)
+    assert found["grown"] < 300 and found["seconds"] < (60 if yaml_documents.has_libyaml() else 180)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,6 @@ def test_the_worst_chart_costs_seconds_and_a_bounded_memory(tmp_path: pathlib.Pa
     ids=["tags", "documents", "long tag", "long anchor", "anchor twice"],
 )
 def test_odd_texts_are_refused_at_once_and_in_few_words(text: str, seen: str) -> None:
-    began = time.process_time()
-    with pytest.raises(RdmaError, match=seen) as refused:
+    with bounded(15), pytest.raises(RdmaError, match=seen) as refused:
         read_documents(text)
-    assert time.process_time() - began < 15 and len(str(refused.value)) < 1500
+    assert len(str(refused.value)) < 1500

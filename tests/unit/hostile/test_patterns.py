@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.redact import REDACTED, redact_text
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory_node
+from ansible_collections.linerate.rdma.tests.unit.limit import bounded
 from tests.unit.hostile.patterns import Use, slow, uses
 
 
@@ -47,10 +47,9 @@ def test_patterns_that_are_linear_are_not_accused(method: str, pattern: str) -> 
 
 
 def test_a_megabyte_of_beginnings_of_tokens_is_looked_through_at_once() -> None:
-    begin = time.process_time()
-    assert redact_text("-eyJ" * 250_000) == "-eyJ" * 250_000
-    assert redact_text("-eyJ" * 250_000 + ".abc") == "-eyJ" * 250_000 + ".abc"
-    assert time.process_time() - begin < 5
+    with bounded(10):
+        assert redact_text("-eyJ" * 250_000) == "-eyJ" * 250_000
+        assert redact_text("-eyJ" * 250_000 + ".abc") == "-eyJ" * 250_000 + ".abc"
 
 
 @pytest.mark.parametrize(
@@ -70,10 +69,9 @@ def test_tokens_are_taken_out(text: str, expected: str) -> None:
 
 
 def test_the_name_of_an_image_costs_no_square_of_its_length() -> None:
-    begin = time.process_time()
     node = {"metadata": {"name": "worker-1"}, "status": {"nodeInfo": {"osImage": "Ubuntu" + " " * 1_000_000 + "x"}}}
-    inventory_node(node)
-    assert time.process_time() - begin < 5
+    with bounded(5):
+        inventory_node(node)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.probe import ProbeError, parse
+from ansible_collections.linerate.rdma.tests.unit.limit import bounded
 
 # two siw devices in sight, of which one is another pod's; links as `rdma -j link` of iproute2 6.15 prints them
 SIW = """\
@@ -76,10 +76,9 @@ def test_cpus_of_the_hca_s_numa_node(more: str, cpus: str, text: str, far: bool)
     "cpus", ["0-65536", ",".join(["0-1000"] * 70), ",".join(map(str, range(513))), "0-99999," * 2000 + "0"]
 )
 def test_a_list_of_more_cpus_than_any_machine_has_is_not_trusted(cpus: str) -> None:
-    began = time.process_time()
-    probe = parse(f"numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 {cpus}\nallowed {cpus}\n")
+    with bounded(1):
+        probe = parse(f"numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 {cpus}\nallowed {cpus}\n")
     assert probe.binding("0000:3c:00.2").text == "not bound to a NUMA node: sysfs names none"
-    assert time.process_time() - began < 1
 
 
 def test_the_cpus_of_all_functions_of_a_pod_have_a_limit() -> None:
@@ -147,12 +146,8 @@ def test_what_no_link_can_have_is_not_known(rate: str, speed: str, width: str) -
 
 def test_allowed_cpus_in_any_number_of_lines_are_counted_together() -> None:
     """A node made 31 KiB of them cost two seconds."""
-    start = time.process_time()
-    parse("allowed 0-65535\n" * 100_000)
-    many = time.process_time() - start
-    start = time.process_time()
-    parse("another 0-65535\n" * 100_000)
-    assert many < 50 * max(0.02, time.process_time() - start)
+    with bounded(1):
+        parse("allowed 0-65535\n" * 100_000)
 
 
 def test_the_error_of_a_pod_names_some_of_any_number_of_devices() -> None:

@@ -306,10 +306,12 @@ class NodeHcas:
         None if there is none, or if the function has an RDMA device of its own.
         """
         bonds = {netdev.bond for netdev in hca.netdevs if netdev.bond}
+        if hca.rdma_device or not bonds:
+            return None
         others = (
             other for other in self.hcas if other.rdma_device and any(netdev.bond in bonds for netdev in other.netdevs)
         )
-        return None if hca.rdma_device else next(others, None)
+        return next(others, None)
 
 
 #: HCAs of one node (module node_info)
