@@ -181,7 +181,7 @@ def test_a_stream_in_small_pieces_costs_no_square_of_its_length() -> None:
 
 def test_what_comes_behind_the_end_of_a_command_is_looked_at_once() -> None:
     exchange = Exchange("token")
-    with bounded(1):
+    with bounded(0.4):
         exchange.feed(STDOUT, b"@linerate-begin\n\n@linerate-end token 0\n")
         exchange.feed(STDERR, b"\n@linerate-end token 0\n")
         for _number in range(3000):
