@@ -365,7 +365,7 @@ def seconds(use: Use, text: str) -> float:
 #: characters: from few on where a group is repeated, since some of those double their time with each of them
 _FEW, _SIZES = (8, 12, 16, 20, 23, 26, 29, 32, 40, 64), (256, 1024, 4096, 32768)
 #: seconds of CPU for whatever text, and for each character: below it nothing is slow; above the last one, everything is
-_FLOOR, _PER_SIGN, _MOST_PER_SIGN = 5e-3, 5e-7, 2e-6
+_FLOOR, _PER_SIGN, _MOST_PER_SIGN = 5e-3, 5e-7, 4e-6
 #: the same of a line that fits: three times what the slowest pattern takes, a third of what a slow one takes
 _PER_SIGN_OF_LINE = 1.5e-6
 #: times the time of a quarter of the text: 4 where it is linear, 16 where it is quadratic
