@@ -10,16 +10,17 @@ with an end that fits nowhere.
 from __future__ import annotations
 
 import ast
+import collections
 import contextlib
 import importlib
 import pathlib
 import re
 import re._constants as codes  # type: ignore[import-not-found]
 import re._parser as parser  # type: ignore[import-not-found]
-import time
 import typing
 
 from ansible_collections.linerate.rdma import plugins
+from ansible_collections.linerate.rdma.tests.unit.limit import measure_seconds
 
 ROOT = pathlib.Path(plugins.__path__[0])
 PACKAGE = plugins.__name__
@@ -356,19 +357,17 @@ def _signs_of(code: typing.Any, argument: typing.Any) -> list[str]:
 def seconds(use: Use, text: str) -> float:
     """CPU time of one use on a text."""
     subject: typing.Any = text.encode("utf-8", "replace") if isinstance(use.pattern.pattern, bytes) else text
-    begin = time.process_time()
     if use.method in _ANCHORED:
-        getattr(use.pattern, use.method)(subject)
-    else:
-        for _found in use.pattern.finditer(subject):
-            pass
-    return time.process_time() - begin
+        return measure_seconds(lambda: getattr(use.pattern, use.method)(subject), 1)
+    return measure_seconds(lambda: collections.deque(use.pattern.finditer(subject), 0), 1)
 
 
 #: characters: from few on where a group is repeated, since some of those double their time with each of them
 _FEW, _SIZES = (8, 12, 16, 20, 23, 26, 29, 32, 40, 64), (256, 1024, 4096, 32768)
 #: seconds of CPU for whatever text, and for each character: below it nothing is slow; above the last one, everything is
-_FLOOR, _PER_SIGN, _MOST_PER_SIGN = 5e-3, 5e-7, 2e-6
+_FLOOR, _PER_SIGN, _MOST_PER_SIGN = 5e-3, 5e-7, 4e-6
+#: the same of a line that fits: three times what the slowest pattern takes, a third of what a slow one takes
+_PER_SIGN_OF_LINE = 1.5e-6
 #: times the time of a quarter of the text: 4 where it is linear, 16 where it is quadratic
 _MOST_RATIO = 8
 #: a linear pattern that tries 80 characters at each place, and its time on the machine that the figures above are of
@@ -393,7 +392,10 @@ def slow(use: Use) -> str:
                         f" {size} characters"
                     )
     line = chain(use.pattern)
-    if line and (taken := min(seconds(use, line + _BREAK) for _again in range(9))) > _PER_SIGN * len(line) * _pace():
+    if (
+        line
+        and (taken := min(seconds(use, line + _BREAK) for _again in range(9))) > _PER_SIGN_OF_LINE * len(line) * _pace()
+    ):
         return f"{use.place}: {use.method} of {use.pattern.pattern!r} takes {taken * 1e6:.0f} us for the line {line!r}"
     return ""
 
@@ -404,7 +406,7 @@ def _is_slow(use: Use, prefix: str, pump: str, end: str, size: int) -> bool:
 
     limit = _FLOOR + _PER_SIGN * size
     taken = seconds(use, text(size))
-    if taken < limit or taken > 20 * limit * (pace := _pace()):
+    if taken < limit or taken > 20 * limit * (pace := max(1.0, _pace())):
         return taken > limit
     # a busy machine is no proof, nor is a slow one
     whole, quarter = (min(seconds(use, text(length)) for _again in range(2)) for length in (size, size // 4))
@@ -412,6 +414,5 @@ def _is_slow(use: Use, prefix: str, pump: str, end: str, size: int) -> bool:
 
 
 def _pace() -> float:
-    """How many times slower this machine is now than the one that the figures are of, at least 1: by a pattern that is
-    linear."""
-    return max(1.0, min(seconds(_REFERENCE, "a" * 32768) for _again in range(3)) / _REFERENCE_SECONDS)
+    """How many times slower this machine is now than the one that the figures are of: by a pattern that is linear."""
+    return min(seconds(_REFERENCE, "a" * 32768) for _again in range(3)) / _REFERENCE_SECONDS

@@ -80,7 +80,7 @@ def test_records_without_data_end_in_time_however_fast_they_come() -> None:
     start = time.monotonic()
     with flooded(0.01) as plain, pytest.raises(TimeoutError):
         swallowing(plain, 0.5, 1 << 40).read_into(bytearray(10))
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 30
 
 
 class Server:

@@ -498,7 +498,7 @@ def test_a_job_that_can_t_be_read_names_nothing() -> None:
 def test_many_claims_are_found_at_once() -> None:
     claims = tuple(DeviceClaim(f"training/c-{number}", True) for number in range(20_000))
     known = DeviceClaims(claims)
-    with bounded(1):
+    with bounded(0.5):
         for number in range(2000):
             found = known.find("training", PodClaim("c", f"c-{number + 18_000}", True))
             assert found is not None and found.name == f"training/c-{number + 18_000}"

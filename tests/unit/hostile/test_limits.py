@@ -181,7 +181,7 @@ def test_a_stream_in_small_pieces_costs_no_square_of_its_length() -> None:
 
 def test_what_comes_behind_the_end_of_a_command_is_looked_at_once() -> None:
     exchange = Exchange("token")
-    with bounded(5):
+    with bounded(0.4):
         exchange.feed(STDOUT, b"@linerate-begin\n\n@linerate-end token 0\n")
         exchange.feed(STDERR, b"\n@linerate-end token 0\n")
         for _number in range(3000):
@@ -322,7 +322,7 @@ def test_the_lines_of_a_watch_have_an_end() -> None:
         b'{"b": 2}',
         b'{"c": 3}',
     ]
-    with bounded(5), pytest.raises(ApiError, match="too large") as refused:
+    with bounded(1), pytest.raises(ApiError, match="too large") as refused:
         list(answers.read_lines(Body(*([b"x" * 256] * 40_000)), "WATCH"))
     # a version that is too old has the list read again, without what is too large
     assert refused.value.status == 410

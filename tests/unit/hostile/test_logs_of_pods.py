@@ -81,7 +81,7 @@ def test_a_kubelet_that_gives_no_log_is_not_the_api_server(
     begin = time.monotonic()
     with pytest.raises(ApiError, match="the kubelet of the pod's node gives no log") as caught:
         Cluster(server).log("test", "p", 60)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 30
     assert (caught.value.status, caught.value.passing) == (504, True) and words in str(caught.value)
     assert server.waits == [(5.0, 10.0)], "a silent one is not awaited for longer"
 

@@ -155,7 +155,7 @@ def test_an_api_server_that_never_answers_has_its_time() -> None:
         begin = time.monotonic()
         seen = controller.look(Module(), None, None, (), limit=0.2)
         assert "no answer from the API server within 0.2 s" in seen.error
-        assert time.monotonic() - begin < 10
+        assert time.monotonic() - begin < 30
 
 
 def test_no_client_waits_without_end_for_a_server_that_takes_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_no_client_waits_without_end_for_a_server_that_takes_the_connection(monk
         begin = time.monotonic()
         with pytest.raises(ApiError, match=r"no answer from the API server within 0\.2 s.*whether the API server runs"):
             cluster.make_client(options, find_credentials(options, {}))
-        assert time.monotonic() - begin < 10
+        assert time.monotonic() - begin < 30
 
 
 def test_helm_is_asked_for_its_version(tmp_path: pathlib.Path) -> None:

@@ -359,13 +359,13 @@ def test_who_stops_listening_waits_for_nobody() -> None:
             cluster(here.url),
             [pod(f"pod-{number}") for number in range(50)],
             ["sh", "-c", 'read -r go; sleep "$go"'],
-            b"0.2\n",
+            b"1\n",
             parallel=2,
         )
         next(iter(answers))
         start = time.monotonic()
         answers.close()  # type: ignore[attr-defined]
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < 15
         assert sum(here.asked.values()) < 50
 
 

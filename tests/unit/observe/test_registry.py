@@ -156,7 +156,7 @@ def test_no_registry_at_all_is_found_once_and_not_for_each_image(certificates: C
     assert {item.state for item in said.values()} == {"silent"} and all(
         f"no connection to {host}" in item.words for item in said.values()
     )
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
 
 
 def test_a_slow_registry_delays_nobody_and_ends_at_the_limit(serve: Serve, certificates: Certificates) -> None:

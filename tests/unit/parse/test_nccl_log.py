@@ -653,7 +653,7 @@ def test_a_rank_that_starts_again_and_again_costs_no_square() -> None:
         " Init COMPLETE\n"
     )
     # a quadratic one takes half a minute
-    with bounded(6):
+    with bounded(3):
         names = [item.name for item in parse_text("".join(line.format(pid + 1) for pid in range(6000))).communicators]
     assert names[:3] == ["0x1", "0x1 again", "0x1 again (2)"] and len(set(names)) == 6000 and max(map(len, names)) < 30
 

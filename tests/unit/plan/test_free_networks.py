@@ -68,6 +68,6 @@ def test_tenants_that_took_many_are_walked_through_once() -> None:
         for host in range(1, 40, 2)
     ]
     networks = Networks(facts(taken))
-    with bounded(30):
+    with bounded(15):
         found = networks.take(200, "pods")
     assert isinstance(found, Value) and found.value == "172.20.71.0/24"
