@@ -490,6 +490,16 @@ def test_a_row_of_roce_that_no_fabric_is_judged_by_is_refused() -> None:
     }
 
 
+def test_a_row_of_which_null_is_expected_expects_nothing() -> None:
+    nothing = dict.fromkeys(("roce_pfc", "mtu", "roce_ecn", "max_read_request"))
+    assert judged(PAIR, {}, intent=with_tuning(PAIR, expected=nothing)) == []
+    # a row that only some driver packages show is not missed either
+    unshown: dict[str, Rows] = {name: {"roce_ecn": ()} for name in healthy(ROCE).shape.names}
+    assert judged(ROCE, unshown, intent=with_tuning(ROCE, expected=nothing)) == []
+    (found, *_more) = judged(ROCE, unshown, intent=with_tuning(ROCE, expected={"roce_ecn": "3"}))
+    assert (found.check, found.status) == ("tuning.roce", UNKNOWN)
+
+
 @pytest.mark.parametrize(
     ("row", "value", "where", "says"),
     [
