@@ -27,7 +27,7 @@ TABLE: dict[str, str] = {
         BandwidthFacts pods pairs leftovers remaining plans layers counted latencies;
         PairLatency commands; CountedPair ports; CoverPlan tests
         directions covered unused between_rails; Earlier
-        runs unread pairs; EarlierPair figures; LayerStep commands; PairLayers steps; PairResult commands; RoundPlan
+        runs unread pairs; EarlierPair figures places; LayerStep commands; PairLayers steps; PairResult commands; RoundPlan
         rounds all_rounds seconds most_seconds;
         CollectivesFacts pods runs leftovers remaining; RanTest nodes errors; EarlierCollectives runs unread steps;
         EarlierStep figures;
