@@ -178,7 +178,7 @@ def test_a_median_over_the_runs_is_of_pairs_that_were_measured_in_the_same_runs(
 
     # both of the runs a and b, or one of them of b and c
     together = median_of(kept_of(fast, (390.0, 380.0), (0, 1)), kept_of(slow, (200.0, 190.0), (0, 1)))
-    assert together [:-1] == (295.0, 285.0)
+    assert together[:-1] == (295.0, 285.0)
     apart = median_of(kept_of(fast, (390.0, 380.0), (0, 1)), kept_of(slow, (200.0, 190.0), (1, 2)))
     assert apart == (390.0, 380.0, fast.average_gbps)
     longest = median_of(kept_of(fast, (390.0, 380.0), (0, 1)), kept_of(slow, (200.0, 190.0, 180.0), (0, 1, 2)))

@@ -518,6 +518,19 @@ def test_what_the_intent_expects_is_read_of_each_place(row: str, value: str, whe
     assert judged(PAIR, {"node-2": {row: shows(value, "elsewhere")}}, intent=intent) == []
 
 
+def test_an_hca_that_the_tuning_does_not_list_is_missed_as_well() -> None:
+    """The HCAs are also known by themselves."""
+    three = ("mlx5_0", "mlx5_1", "mlx5_2")
+    unlisted = {"hca_model": shows("4129", *three), "max_read_request": shows("4096", *three)}
+    for row, value in (("max_read_request", "4096"), ("hca_model", "4129")):
+        (found, *more) = [
+            item
+            for item in judged(PAIR, {"node-2": unlisted}, intent=with_tuning(PAIR, expected={row: value}))
+            if item.subject == f"node-2 {row}"
+        ]
+        assert (found.status, more) == (UNKNOWN, []) and "no reading of HCA mlx5_3" in found.why
+
+
 @pytest.mark.parametrize("odd", ["none", "4"])
 def test_pfc_on_one_side_only_fails_whatever_is_expected(odd: str) -> None:
     intent = with_roce(None)

@@ -141,7 +141,11 @@ def _check_row(
         why = explain_why_unread(nodes[place[0]], row.name)
         if value is not None:
             by_value.setdefault(value, []).append(place)
-        elif why is not None or row.name not in _SHOWN_BY_SOME or intent.cluster.tuning.expected.get(row.name) is not None:
+        elif (
+            why is not None
+            or row.name not in _SHOWN_BY_SOME
+            or intent.cluster.tuning.expected.get(row.name) is not None
+        ):
             unread[place] = why or "the answer of node_info does not show it of this HCA"
     off = {
         value: group for value, group in by_value.items() if want.rule and not _is_fitting_value(row, want.rule, value)
