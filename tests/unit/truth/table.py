@@ -1446,6 +1446,15 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("bandwidth",), ("pairs[].sweep", "pairs[].sweep_failure"), "The intent asks for no sweep.", on=INFINIBAND),
     Row(("bandwidth",), ("pairs[].sweep[]*",), "The sweep is for the report; the measurement is judged.", on=ROCE),
+    Row(
+        ("hcas",),
+        _under(_PF, "name"),
+        "A name for the reader; the address and the RDMA device tell the HCA.",
+        OTHER,
+        INFINIBAND,
+    ),
+    Row(("topologies",), _under(_TOPOLOGY, "links(manager).b.port_guid"), _MANAGER, OTHER, INFINIBAND),
+    Row(("bandwidth",), ("pods[].name",), _NAMES, OTHER, INFINIBAND),
     Row(("bandwidth",), ("latencies*",), "The intent asks for none."),
     Row(("bandwidth",), ("leftovers",), "They are gone.", warns=True),
     Row(
