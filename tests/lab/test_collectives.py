@@ -53,6 +53,7 @@ WANTED = {
     "least_bytes": LEAST_BYTES,
     "most_bytes": 2 * LEAST_BYTES,
     "share": 0.5,
+    "share_reason": "the ranks of a worker share its two emulated processors",
     "expected_busbw": [
         {
             "test": "all_reduce",

@@ -27,12 +27,20 @@ def earlier(folder: FactFolder) -> Earlier:
         folder.report_dir, folder.run, lambda path, run: _read_measured_pairs(path, run, start)
     )
     measured = {run: pairs for run, pairs in found.items() if pairs}
-    figures: dict[PairKey, list[float]] = {}
-    for pairs in measured.values():
+    figures: dict[PairKey, dict[int, float]] = {}
+    for place, pairs in enumerate(measured.values()):
         for pair, average in pairs.items():
-            figures.setdefault(pair, []).append(average)
+            figures.setdefault(pair, {})[place] = average
     pairs_of_all = (
-        EarlierPair(fabric, rail, client, server, tuple(of_pair), None if server_rail == rail else server_rail)
+        EarlierPair(
+            fabric,
+            rail,
+            client,
+            server,
+            tuple(of_pair.values()),
+            None if server_rail == rail else server_rail,
+            tuple(of_pair),
+        )
         for (fabric, rail, client, server, server_rail), of_pair in sorted(figures.items())
     )
     return Earlier(tuple(measured), unread, tuple(pairs_of_all))

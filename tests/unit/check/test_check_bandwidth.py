@@ -58,6 +58,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import failure as rdma_failure
+from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
 
 def intent(
@@ -1688,3 +1689,10 @@ def test_a_pod_that_gets_a_whole_function_has_that_of_the_fabric(address: str, s
     pods = tuple(dataclasses.replace(pod, pci=address, physical_function=None) for pod in PODS)
     given = Facts(("a", "b"), BandwidthFacts(pods, (pair("a", "b"), pair("b", "a"))), **seen)
     assert found(given, "pod", "compute a", wanted).status == status
+
+
+@pytest.mark.parametrize(("functions", "told"), [(2, True), (1, False)])
+def test_a_pod_proves_one_of_the_functions_of_its_hca(functions: int, told: bool) -> None:
+    fleet = healthy(dataclasses.replace(PAIR, functions=functions))
+    found = [item for item in check(fleet.intent, fleet.of("bandwidth")) if item.check == "bandwidth.pod"]
+    assert found and all(("1 of the 2 virtual functions of its HCA" in item.measured) is told for item in found)

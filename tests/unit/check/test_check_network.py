@@ -292,6 +292,8 @@ KUBELET = HostConfig(
     ("stand", "status"),
     [
         (KubeletStatus((KUBELET,), (), (POOL,)), "pass"),
+        # no configuration is rendered yet, so no machine has one
+        (KubeletStatus((KUBELET,), (), (dataclasses.replace(POOL, wanted_config="", current_config=""),)), "unknown"),
         (KubeletStatus(error="forbidden"), "unknown"),
         (None, "unknown"),
     ],

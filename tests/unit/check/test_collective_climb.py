@@ -243,11 +243,13 @@ def test_the_inside_of_a_node_and_the_share_of_the_intent_count() -> None:
     floor = plan_floor(
         plan_run(test, 1, "all_reduce", GROUND),
         test,
-        dataclasses.replace(WANTED, share=0.7),
+        dataclasses.replace(WANTED, share=0.7, share_reason="an older NCCL"),
         GROUND,
         node=NodeFigure(90.0, "ring"),
     )
     assert floor is not None and floor.bound_gbs == 90.0 and floor.floor_gbs == pytest.approx(63.0)
+    # the finding shows the floor with this text
+    assert floor.how.endswith(", because: an older NCCL")
 
 
 def test_several_hcas_of_a_rail_are_one_rail() -> None:

@@ -91,6 +91,9 @@ FLOOR = ExpectedBusbw("all_reduce", 240.0, "half of the rails")
         ({"leaves": {"su-1": ("a", "b"), "su-2": ("b",)}}, "leaves[su-2]"),
         ({"program_folder": "build"}, "program_folder"),
         ({"share": 0.49}, "share"),
+        ({"share": 0.5}, "share_reason"),
+        ({"share": 0.84, "share_reason": "slow"}, "share_reason"),
+        ({"share": 0.84, "tests": ("alltoall", "all_reduce"), "share_reason": " "}, "share_reason"),
         ({"share": 1.01}, "share"),
         ({"share": float("nan")}, "share"),
         ({"expected_busbw": (dataclasses.replace(FLOOR, gbs=0.0),)}, "expected_busbw[0].gbs"),
@@ -104,6 +107,18 @@ FLOOR = ExpectedBusbw("all_reduce", 240.0, "half of the rails")
 def test_what_cannot_be_meant_is_named_with_its_key(more: dict[str, typing.Any], key: str) -> None:
     (mistake,) = find_mistakes(dataclasses.replace(of(), **more), FABRICS)
     assert mistake.key == key and all((mistake.measured, mistake.expected, mistake.why, mistake.remedy))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"share": 0.5, "share_reason": "half of the rails are for storage"},
+        {"share": 0.85},
+        {"share": 0.8, "tests": ("alltoall",)},
+    ],
+)
+def test_a_share_as_of_published_runs_or_with_a_reason_is_taken(more: dict[str, typing.Any]) -> None:
+    assert find_mistakes(dataclasses.replace(of(), **more), FABRICS) == ()
 
 
 def test_the_nodes_of_leaves_are_those_of_the_inventory() -> None:

@@ -135,6 +135,7 @@ def test_only_runs_that_were_asked_for_the_same_fabrics_count(tmp_path: pathlib.
     seen = earlier(folder)
     assert [run[:8] for run in seen.runs] == ["20260101", "20260104"] and seen.unread == (), "not this run itself"
     assert {pair.figures for pair in seen.pairs} == {(pair.average_gbps,) * 2 for pair in pairs()}
+    assert {pair.places for pair in seen.pairs} == {(0, 1)}
     folder.write("bandwidth", value={"bandwidth": MADE.facts["bandwidth"]["bandwidth"], "earlier": to_data(seen)})
     again: Facts = load(Facts, read_facts(folder, "bandwidth", ("earlier",))[0], "facts")
     assert again.earlier == seen, "judged again, it is held against the same runs"
@@ -163,6 +164,25 @@ def test_pairs_of_the_same_nodes_between_rails_are_told_apart_from_run_to_run() 
     assert {one.subject for one in slower} == {f"compute {name} rail 1 -> {name} rail 0" for name in WORLD.names}
     names = [item.name for item in list_trends(seen.bandwidth, Earlier(("a", "b", "c"), (), known))]
     assert names[0] == "compute, between rails: median" and "compute node-1 rail 1 -> node-1 rail 0" in names
+
+
+def test_a_median_over_the_runs_is_of_pairs_that_were_measured_in_the_same_runs() -> None:
+    """As many figures are not yet figures of the same runs."""
+    fast, slow, *_more = [pair for pair in pairs() if not pair.rail]
+
+    def kept_of(pair: typing.Any, figures: tuple[float, ...], places: tuple[int, ...]) -> EarlierPair:
+        return EarlierPair(pair.fabric, pair.rail, pair.client, pair.server, figures, None, places)
+
+    def median_of(*kept: EarlierPair) -> tuple[float, ...]:
+        return list_trends(FACTS.bandwidth, Earlier(("a", "b", "c"), (), kept))[0].figures
+
+    # both of the runs a and b, or one of them of b and c
+    together = median_of(kept_of(fast, (390.0, 380.0), (0, 1)), kept_of(slow, (200.0, 190.0), (0, 1)))
+    assert together[:-1] == (295.0, 285.0)
+    apart = median_of(kept_of(fast, (390.0, 380.0), (0, 1)), kept_of(slow, (200.0, 190.0), (1, 2)))
+    assert apart == (390.0, 380.0, fast.average_gbps)
+    longest = median_of(kept_of(fast, (390.0, 380.0), (0, 1)), kept_of(slow, (200.0, 190.0, 180.0), (0, 1, 2)))
+    assert longest == (200.0, 190.0, 180.0, slow.average_gbps)
 
 
 def test_the_rail_of_a_server_is_kept_from_run_to_run(tmp_path: pathlib.Path) -> None:

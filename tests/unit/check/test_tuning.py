@@ -490,6 +490,16 @@ def test_a_row_of_roce_that_no_fabric_is_judged_by_is_refused() -> None:
     }
 
 
+def test_a_row_of_which_null_is_expected_expects_nothing() -> None:
+    nothing = dict.fromkeys(("roce_pfc", "mtu", "roce_ecn", "max_read_request"))
+    assert judged(PAIR, {}, intent=with_tuning(PAIR, expected=nothing)) == []
+    # a row that only some driver packages show is not missed either
+    unshown: dict[str, Rows] = {name: {"roce_ecn": ()} for name in healthy(ROCE).shape.names}
+    assert judged(ROCE, unshown, intent=with_tuning(ROCE, expected=nothing)) == []
+    (found, *_more) = judged(ROCE, unshown, intent=with_tuning(ROCE, expected={"roce_ecn": "3"}))
+    assert (found.check, found.status) == ("tuning.roce", UNKNOWN)
+
+
 @pytest.mark.parametrize(
     ("row", "value", "where", "says"),
     [
@@ -506,6 +516,19 @@ def test_what_the_intent_expects_is_read_of_each_place(row: str, value: str, whe
     assert (found.subject, found.status) == (f"node-2 {row}", UNKNOWN) and says in found.why
     # what is no list of CPUs proves nothing, and is told where it is read
     assert judged(PAIR, {"node-2": {row: shows(value, "elsewhere")}}, intent=intent) == []
+
+
+def test_an_hca_that_the_tuning_does_not_list_is_missed_as_well() -> None:
+    """The HCAs are also known by themselves."""
+    three = ("mlx5_0", "mlx5_1", "mlx5_2")
+    unlisted = {"hca_model": shows("4129", *three), "max_read_request": shows("4096", *three)}
+    for row, value in (("max_read_request", "4096"), ("hca_model", "4129")):
+        (found, *more) = [
+            item
+            for item in judged(PAIR, {"node-2": unlisted}, intent=with_tuning(PAIR, expected={row: value}))
+            if item.subject == f"node-2 {row}"
+        ]
+        assert (found.status, more) == (UNKNOWN, []) and "no reading of HCA mlx5_3" in found.why
 
 
 @pytest.mark.parametrize("odd", ["none", "4"])

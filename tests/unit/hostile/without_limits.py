@@ -27,8 +27,8 @@ TABLE: dict[str, str] = {
         BandwidthFacts pods pairs leftovers remaining plans layers counted latencies;
         PairLatency commands; CountedPair ports; CoverPlan tests
         directions covered unused between_rails; Earlier
-        runs unread pairs; EarlierPair figures; LayerStep commands; PairLayers steps; PairResult commands; RoundPlan
-        rounds all_rounds seconds most_seconds;
+        runs unread pairs; EarlierPair figures places; LayerStep commands; PairLayers steps; PairResult commands;
+        RoundPlan rounds all_rounds seconds most_seconds;
         CollectivesFacts pods runs leftovers remaining; RanTest nodes errors; EarlierCollectives runs unread steps;
         EarlierStep figures;
         Wider commands; DisruptionPlan nodes pools unread closed pauses; NodePlan reasons pods lost blockers; PoolPlan

@@ -325,9 +325,10 @@ class Shape:
 PAIR = Shape("2 nodes of 4 HCAs", 2, 4)
 FEW = Shape("5 nodes of 2 HCAs, two models", 5, 2, on_leaf=2, mixed=True)
 ROCE = Shape("3 nodes of 2 RoCE NICs", 3, 2, infiniband=False)
+TWO = Shape("3 nodes of 2 and 2 HCAs", 3, 2, 2, on_leaf=2)
 MIXED = Shape("64 nodes of 8 HCAs, two models", 64, 8, mixed=True, functions=1, partners=3)
 LARGE = Shape("512 nodes of 8 and 2 HCAs", 512, 8, 2, 32, functions=1, partners=1)
-SHAPES = (PAIR, FEW, ROCE, MIXED, LARGE)
+SHAPES = (PAIR, FEW, ROCE, TWO, MIXED, LARGE)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -116,6 +116,7 @@ def _of_site(whole: Fleet, intent: Intent) -> dict[Source, typing.Any]:
             server=pair.server,
             figures=(pair.average_gbps or 0.0,) * 3,
             server_rail=pair.server_rail,
+            places=(0, 1, 2),
         )
         for pair in measured.pairs
     ]

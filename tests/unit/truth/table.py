@@ -85,6 +85,10 @@ _DONE = (
 )
 _INTERFACE = "Names and addresses of an interface of the node, which pods do not use."
 _CNI = "The CNI plugin sets it when a pod takes the VF; where the intent asks for it, a pod of ours does."
+_ONE_VF = (
+    "The link of a VF comes up when a pod takes it. Stage bandwidth proves it for one VF of each HCA; no"
+    " measurement uses the other VFs."
+)
 _ETHERNET_ONLY = "Nothing of InfiniBand is known by it."
 _BOUGHT = "iblinkinfo says that the two ends of the link can't do more: it runs as it was bought."
 _MANAGER = "The subnet manager is asked itself; where it is, is for the reader."
@@ -1189,12 +1193,12 @@ ROWS: tuple[Row, ...] = (
             "[].speed",
             "[].lid",
         ),
-        "The link of a VF comes up when a pod takes it; stage bandwidth proves it.",
+        _ONE_VF,
     ),
     Row(
         ("hcas_after_network",),
         _under(f"{_VF}.ports", "[].sm_lid", "[].pkeys*", "[].mtu"),
-        "The link of a VF comes up when a pod takes it; stage bandwidth proves it.",
+        _ONE_VF,
     ),
     Row(
         ("hcas_after_network",),
@@ -1205,13 +1209,13 @@ ROWS: tuple[Row, ...] = (
     Row(
         ("hcas_after_network",),
         _under(f"{_VF}.", "administration"),
-        "The driver does not show it; stage bandwidth proves the link.",
+        "The driver does not show it; stage bandwidth proves the link of one VF of each HCA.",
         warns=True,
     ),
     Row(
         ("hcas_after_network",),
         _under(f"{_VF}.", "administration.link_policy"),
-        "The driver does not show it; stage bandwidth proves the link.",
+        "The driver does not show it; stage bandwidth proves the link of one VF of each HCA.",
         ("unread",),
         warns=True,
     ),
@@ -1442,6 +1446,15 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("bandwidth",), ("pairs[].sweep", "pairs[].sweep_failure"), "The intent asks for no sweep.", on=INFINIBAND),
     Row(("bandwidth",), ("pairs[].sweep[]*",), "The sweep is for the report; the measurement is judged.", on=ROCE),
+    Row(
+        ("hcas",),
+        _under(_PF, "name"),
+        "A name for the reader; the address and the RDMA device tell the HCA.",
+        OTHER,
+        INFINIBAND,
+    ),
+    Row(("topologies",), _under(_TOPOLOGY, "links(manager).b.port_guid"), _MANAGER, OTHER, INFINIBAND),
+    Row(("bandwidth",), ("pods[].name",), _NAMES, OTHER, INFINIBAND),
     Row(("bandwidth",), ("latencies*",), "The intent asks for none."),
     Row(("bandwidth",), ("leftovers",), "They are gone.", warns=True),
     Row(

@@ -144,6 +144,11 @@ VOID: typing.Mapping[str, tuple[tuple[str, ...], str]] = {
     "needed_operators.operators": (("controllers[].wanted",), "two pods are wanted, and two are ready"),
     "hcas": (("node.hcas(PF).pci.link",), "a card that can do no more, in all that it says"),
     "topologies": (("node[].errors",), "ibqueryerrors names the counters that are above 0, so that it may name none"),
+    "rolls": (("[].machines",), "more machines of the pool, of which each has come"),
+    "nccl_log.log": (
+        ("communicators[].ranks[].routes(NET).transport",),
+        "a channel by NVLink or the memory of the host uses no HCA, so that nothing is asked of one",
+    ),
     "pings": (("node[].transmitted", "node[].received"), "more pings, of which each came back"),
 }
 

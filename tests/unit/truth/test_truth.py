@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings 
 
 from . import page
 from .breaks import Case, cases
-from .fleet import FEW, LARGE, MIXED, PAIR, ROCE, SHAPES, Shape, healthy
+from .fleet import FEW, LARGE, MIXED, PAIR, ROCE, SHAPES, TWO, Shape, healthy
 from .judge import CLOSED, ORDER, SILENT, WARNED, Outcome, findings, outcomes, worst
 from .site import judge_teardown, site, taken_back
 from .site_table import SITE, TEARDOWN
@@ -94,7 +94,7 @@ def test_the_page_is_made_of_the_table() -> None:
 def small_fleets() -> dict[Case, Outcome]:
     """Of each case what is said at least."""
     seen: dict[Case, Outcome] = {}
-    for shape in (PAIR, FEW, ROCE):
+    for shape in (PAIR, FEW, ROCE, TWO):
         for case, outcome in outcomes(healthy(shape), cases(healthy(shape))).items():
             if case not in seen or ORDER.index(outcome.verdict) > ORDER.index(seen[case].verdict):
                 seen[case] = outcome

@@ -83,9 +83,12 @@ def find_conflicting_configs(
 
 
 def current(pool: MachinePool) -> bool:
-    """Return whether all machines of a MachineConfigPool have the desired configuration of the pool."""
+    """Return whether all machines of a MachineConfigPool have the desired configuration of the pool. A pool for which
+    no configuration is rendered yet has none.
+    """
     return (
-        pool.current_config == pool.wanted_config
+        bool(pool.wanted_config)
+        and pool.current_config == pool.wanted_config
         and pool.updated == pool.machines
         and pool.conditions.get("Updating") != "True"
     )

@@ -210,6 +210,11 @@ def compute_node_bound_gbs(
     return node.bus_gbs if algorithm == node.algorithm == "ring" else None
 
 
+def pick_least_share(collective: str) -> float:
+    """Return the lowest share of published runs of a collective, whatever library runs it."""
+    return min(SHARES.get((library, collective), SHARE) for library, _collective in SHARES)
+
+
 def compute_bandwidth_floor(
     collective: str,
     shape: Shape,

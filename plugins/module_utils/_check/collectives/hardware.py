@@ -110,13 +110,17 @@ def plan_floor(
         # each group has a rail to itself, shared where there are more GPUs than rails; the figure is that of the
         # slowest
         share = min(slowest) * len(rails) / wanted.gpus_per_node
-        return compute_bandwidth_floor(
+        floor = compute_bandwidth_floor(
             run.test, Shape(len(run.nodes), 1), [share], algorithm, None, wanted.share, library
         )
-    gpus = 1 if run.gpu is not None else wanted.gpus_per_node
-    return compute_bandwidth_floor(
-        run.test, Shape(len(run.nodes), gpus), slowest, algorithm, node if gpus > 1 else None, wanted.share, library
-    )
+    else:
+        gpus = 1 if run.gpu is not None else wanted.gpus_per_node
+        floor = compute_bandwidth_floor(
+            run.test, Shape(len(run.nodes), gpus), slowest, algorithm, node if gpus > 1 else None, wanted.share, library
+        )
+    if floor is None or wanted.share is None or not wanted.share_reason:
+        return floor
+    return dataclasses.replace(floor, how=f"{floor.how}, because: {wanted.share_reason}")
 
 
 def _compute_rail_rate(ground: NodesHardware, node: str, rail: int) -> typing.Optional[float]:

@@ -13,6 +13,7 @@ from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.measurement.collectives import Collectives
+from .floor import pick_least_share
 
 #: share below which a floor tells nothing: one rail less of eight, and a quarter for what a collective costs
 _LEAST_SHARE = 0.5
@@ -147,6 +148,16 @@ def _check_nodes_of_leaves(wanted: Collectives, known: typing.Collection[str]) -
             yield Mistake(f"leaves[{leaf}]", folded(strange, 8), expected, why, remedy)
 
 
+def _check_share_reason(wanted: Collectives) -> typing.Iterator[Mistake]:
+    test = max(wanted.tests, key=pick_least_share, default="all_reduce")
+    usual = pick_least_share(test)
+    if wanted.share is not None and wanted.share < usual and len((wanted.share_reason or "").split()) < 2:
+        why = f"Published runs of {test} reach {usual:g} of what the rails allow. A lower floor hides a slow cluster."
+        remedy = "Say in some words why this cluster reaches less: share_reason. Or leave share out."
+        expected = f"a reason beside share below {usual:g}"
+        yield Mistake("share_reason", wanted.share_reason or "none", expected, why, remedy)
+
+
 def _check_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
     # not a number compares with nothing
     if wanted.share is not None and not _LEAST_SHARE <= wanted.share <= 1:
@@ -158,6 +169,8 @@ def _check_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
             why,
             "Leave it out, or name a floor with its reason: expected_busbw.",
         )
+    else:
+        yield from _check_share_reason(wanted)
     if wanted.most_latency_us is not None and not (wanted.latency and 0 < wanted.most_latency_us < 1e6):
         why = "No pair could be held against it."
         expected = "us above 0, with latency: true"

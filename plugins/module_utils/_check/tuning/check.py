@@ -91,7 +91,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     }
     of_fabrics = others.without(intent, hcas, seen)
     strangers = rows.find_other_vendors(hcas)
-    judged = [rows.judge(intent, row, of_fabrics, strangers) for row in ROWS if row.check != "roce" and seen]
+    devices = {name: others.list_rdma_devices(intent, node) for name, node in hcas.items()}
+    judged = [rows.judge(intent, row, of_fabrics, strangers, devices) for row in ROWS if row.check != "roce" and seen]
     findings += (finding for one in judged for finding in one.findings)
     findings += check_roce(intent, facts.nodes, seen)
     findings += nvlink_domain.check(seen)

@@ -30,6 +30,18 @@ def without(
     }
 
 
+def list_rdma_devices(intent: Intent, node: NodeHcas) -> frozenset[str]:
+    """Return the names of the HCAs of a node that a fabric may use and that have an RDMA device. The tuning lists each
+    of them.
+    """
+    return frozenset(
+        hca.name
+        for fabric in intent.fabrics
+        for hca in find_candidates(fabric, node)
+        if hca.rdma_device and hca.pci is not None and not hca.is_virtual
+    )
+
+
 def _of_no_fabric(intent: Intent, node: NodeHcas) -> set[str]:
     ours = {hca.name for fabric in intent.fabrics for hca in find_candidates(fabric, node)}
     return {hca.name for hca in node.hcas} - ours if ours else set()

@@ -71,9 +71,11 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
 
 
 def _report_no_fabric(intent: Intent) -> typing.Iterator[Finding]:
-    """Report the rows of RoCE that the intent expects where no fabric is judged by them."""
+    """Report the rows of RoCE that the intent expects where no fabric is judged by them. A row whose value is null
+    expects nothing.
+    """
     for row in _ROWS:
-        if row.name in intent.cluster.tuning.expected:
+        if intent.cluster.tuning.expected.get(row.name) is not None:
             why = "The row is judged on the HCAs of fabrics of Ethernet with RDMA, and the intent has none."
             remedy = f"Take {row.name} out of rdma_cluster.tuning.expected."
             expected = f"{row.what}: {rule_of(intent.cluster.tuning.expected[row.name])} (the intent)"
@@ -139,7 +141,11 @@ def _check_row(
         why = explain_why_unread(nodes[place[0]], row.name)
         if value is not None:
             by_value.setdefault(value, []).append(place)
-        elif why is not None or row.name not in _SHOWN_BY_SOME or row.name in intent.cluster.tuning.expected:
+        elif (
+            why is not None
+            or row.name not in _SHOWN_BY_SOME
+            or intent.cluster.tuning.expected.get(row.name) is not None
+        ):
             unread[place] = why or "the answer of node_info does not show it of this HCA"
     off = {
         value: group for value, group in by_value.items() if want.rule and not _is_fitting_value(row, want.rule, value)

@@ -109,10 +109,17 @@ def choose_remedy(row: TuningRow, nodes: typing.Mapping[str, typing.Iterable[Row
     return f"NICs of NVIDIA: {row.remedy} Others: {row.elsewhere}" if False in kinds else row.elsewhere
 
 
-def judge(intent: Intent, row: TuningRow, nodes: Nodes, strangers: Strangers) -> JudgedRow:
+def judge(
+    intent: Intent,
+    row: TuningRow,
+    nodes: Nodes,
+    strangers: Strangers,
+    devices: typing.Mapping[str, typing.AbstractSet[str]],
+) -> JudgedRow:
     """Return the findings on one row of all nodes. There is at least one finding.
 
     :param strangers: HCAs of other vendors than NVIDIA, by node
+    :param devices: HCAs of the fabrics with an RDMA device, by node
     """
     want = wanted(intent, row)
     off: dict[str, tuple[RowReading, ...]] = {}
@@ -123,7 +130,7 @@ def judge(intent: Intent, row: TuningRow, nodes: Nodes, strangers: Strangers) ->
         wrong = tuple(reading for reading in readings if want.rule and not fits(want.rule, reading.value))
         # an interface of the network is not there for each HCA
         if why is None and asked and not wrong and row.check != "network":
-            why = _explain_what_is_missing(node, row.name)
+            why = _explain_what_is_missing(node, row.name, devices.get(name, frozenset()))
         if why is not None:
             unread[name] = why
         if wrong:
@@ -152,11 +159,14 @@ def _collect_row_devices(node: NodeTuning, row: str) -> set[str]:
 _DEVICES = (("gpu_model", "GPU"), ("hca_model", "HCA"))
 
 
-def _explain_what_is_missing(node: NodeTuning, row: str) -> typing.Optional[str]:
-    """Return which GPUs, HCAs or CPUs do not show a row that others of the node show; None where all do."""
+def _explain_what_is_missing(node: NodeTuning, row: str, devices: typing.AbstractSet[str]) -> typing.Optional[str]:
+    """Return which GPUs, HCAs or CPUs do not show a row that others of the node show; None where all do.
+
+    :param devices: HCAs of the fabrics, also those that the tuning does not list
+    """
     mine = _collect_row_devices(node, row)
     for listed, what in _DEVICES:
-        theirs = _collect_row_devices(node, listed)
+        theirs = _collect_row_devices(node, listed) | (devices if listed == "hca_model" else frozenset())
         if mine & theirs and theirs - mine:
             return f"no reading of {what} {names(sorted(theirs - mine))}"
     online = _read_cpus(reading.value for reading in node.rows.get("cpus_online", ()))

@@ -391,7 +391,11 @@ class BandwidthFacts:
 
 @dataclasses.dataclass(frozen=True)
 class EarlierPair(OrderedPair):
-    """The bandwidths of a pair in earlier runs. ``figures`` has the averages in Gb/s, the oldest first."""
+    """The bandwidths of a pair in earlier runs.
+
+    :ivar figures: averages in Gb/s, the oldest first
+    :ivar places: position in ``Earlier.runs`` of the run of each figure; empty in facts of before there was this field
+    """
 
     fabric: str
     rail: Rail
@@ -399,6 +403,7 @@ class EarlierPair(OrderedPair):
     server: str
     figures: tuple[Gbps, ...]
     server_rail: typing.Optional[Rail] = None
+    places: tuple[Count, ...] = ()
 
     @property
     def key(self) -> PairKey:

@@ -71,6 +71,7 @@ class Collectives:
     :ivar soak_minutes: continuous run time of the largest proven group, with the error counters of its HCAs read before
         and after; 0 for none
     :ivar share: required share of the bandwidth that the rails allow; None for that of published runs
+    :ivar share_reason: reason for a share below that of published runs
     :ivar expected_busbw: user-defined floors
     :ivar program_folder: folder of the programs in the image
     :ivar gpu_resource: extended resource of the GPUs
@@ -92,6 +93,7 @@ class Collectives:
     latency_ratio: float = 1.5
     soak_minutes: int = 0
     share: typing.Optional[float] = None
+    share_reason: typing.Optional[str] = None
     expected_busbw: tuple[ExpectedBusbw, ...] = ()
     program_folder: str = "/opt/nccl-tests/build"
     gpu_resource: str = "nvidia.com/gpu"

@@ -13,7 +13,7 @@ import typing
 from ..._analysis.bandwidth.medians import compute_medians
 from ..._check.bandwidth.trend import MOST_DROP
 from ..._check.collectives import trend as of_collectives
-from ..._model.measurement.bandwidth import BandwidthFacts, Earlier
+from ..._model.measurement.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairKey
 from ..._model.measurement.collectives import EarlierCollectives, StepFigures
 from ..markup.markup import Html, element, join
 from ..markup.tables import render_row, render_table
@@ -60,7 +60,7 @@ def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> 
     """
     now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.is_comparable}
     known, pairs = compute_medians(earlier.pairs), []
-    rails: dict[tuple[str, bool, int], list[tuple[float, ...]]] = {}
+    rails: dict[tuple[str, bool, int], list[EarlierPair]] = {}
     for item in earlier.pairs:
         average = now.get(item.key)
         if average is not None:
@@ -68,27 +68,32 @@ def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> 
             client = f"{item.client} rail {item.rail}" if item.between_rails else item.client
             name = f"{item.fabric} {client} -> {item.server} rail {item.server_end[0]}"
             pairs.append(Trend(name, figures, known[item.key][0] if item.key in known else None))
-            rails.setdefault((item.fabric, item.between_rails, 0 if item.between_rails else item.rail), []).append(
-                figures
-            )
+            rails.setdefault((item.fabric, item.between_rails, 0 if item.between_rails else item.rail), []).append(item)
     middles = [
-        _compute_median_trend(f"{name}, {'between rails' if between else f'rail {rail}'}: median", series)
-        for (name, between, rail), series in sorted(rails.items())
+        _compute_median_trend(f"{name}, {'between rails' if between else f'rail {rail}'}: median", of_rail, now)
+        for (name, between, rail), of_rail in sorted(rails.items())
     ]
     lost = sorted((pair for pair in pairs if pair.change is not None), key=lambda pair: pair.change or 0.0)
     return (*middles, *(lost[:_MOST_PAIRS] if lost else pairs[:_MOST_PAIRS]))
 
 
-def _compute_median_trend(name: str, series: typing.Sequence[typing.Sequence[float]]) -> Trend:
-    """Return the median of several pairs in each run as a trend. Pairs with fewer figures than the others are left out,
-    since otherwise the trend would show which pairs were measured instead of their bandwidth.
+def _compute_median_trend(
+    name: str, pairs: typing.Sequence[EarlierPair], now: typing.Mapping[PairKey, typing.Optional[float]]
+) -> Trend:
+    """Return the median of several pairs in each run as a trend. It is of pairs that were measured in the same runs,
+    since otherwise the trend would show which pairs were measured instead of their bandwidth. Of several such groups,
+    that with the most runs counts, and among these that with the most pairs.
 
-    :param series: figures of each pair, from the oldest run to this one
+    :param pairs: at least one pair that was measured in this run as well
+    :param now: average of each pair in this run
     """
-    most = max(map(len, series))
-    whole = [figures for figures in series if len(figures) == most]
-    figures = tuple(statistics.median(of_run) for of_run in zip(*whole))
-    return Trend(name, figures, statistics.median(figures[:-1]))
+    groups: dict[tuple[int, tuple[int, ...]], list[EarlierPair]] = {}
+    for pair in pairs:
+        groups.setdefault((len(pair.figures), pair.places), []).append(pair)
+    whole = max(groups.items(), key=lambda item: (item[0][0], len(item[1])))[1]
+    latest = [average for pair in whole if (average := now[pair.key]) is not None]
+    before = tuple(statistics.median(of_run) for of_run in zip(*(pair.figures for pair in whole)))
+    return Trend(name, (*before, statistics.median(latest)), statistics.median(before))
 
 
 def list_steps(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -> tuple[Trend, ...]:
