@@ -103,7 +103,7 @@ def test_leaves_of_a_fabric_optimised_for_rails() -> None:
     assert group_by_leaves({"x": {0: "a", 1: "a"}, "y": {0: "a", 1: "a"}}) == {"a": ("x", "y")}
     describe_mistakes: tuple[dict[str, dict[int, str]], ...] = ({"x": {}}, {"x": {0: ""}})
     for wrong in describe_mistakes:
-        with pytest.raises(ValueError, match="leaf of x is not known"):
+        with pytest.raises(ValueError, match="leaf of x is unknown"):
             group_by_leaves(wrong)
 
 

@@ -96,10 +96,10 @@ def test_a_value_that_the_attribute_does_not_know() -> None:
 
 
 def test_nothing_found_says_what_was_looked_for() -> None:
-    assert judged(True).why == "No such attribute in the registry /registry. Looked for: SR-?IOV."
+    assert judged(True).why == "No such attribute in the registry /registry. Searched for: SR-?IOV."
     assert "registry is missing (404)" in judged(True, registry="", registry_error="404").why
     (one,) = list_states(BIOS, find_wanted({"smt": True}))
-    assert one.state == "unknown" and "was not asked for" in one.why
+    assert one.state == "unknown" and "was not requested" in one.why
 
 
 def test_what_waits_was_not_read() -> None:

@@ -116,7 +116,7 @@ def test_a_bmc_that_says_all_is_on() -> None:
             bios((JOB,), sriov={**OFF, "pending": "Enabled"}),
             "fail",
             "SriovGlobalEnable Disabled (Enabled after a reset)",
-            "Enabled waits for a reset by the job JID_7 (Scheduled)",
+            "Enabled takes effect at the next reset by the job JID_7 (Scheduled)",
             "Drain the node and reset it. If it still waits after that, see the job JID_7",
         ),
         (
@@ -158,7 +158,7 @@ def test_a_bmc_that_says_all_is_on() -> None:
             bios(sriov={"pending": "Disabled"}),
             "fail",
             "Enabled (Disabled after a reset)",
-            "Disabled waits for a reset, and is not on",
+            "Disabled takes effect at the next reset, and is not on",
             "Set sriov on",
         ),
         (
@@ -288,7 +288,7 @@ def test_what_the_intent_asks_for(
 
 def test_a_wish_that_no_attribute_of_the_bios_shows_is_proven_by_the_node() -> None:
     (said,) = about(told(bios(sriov=None), BiosIntent(sriov=True)), "worker-1 BMC")
-    assert said.measured.endswith("ProcVirtualization Enabled, sriov shown by the node (not found in its BIOS)")
+    assert said.measured.endswith("ProcVirtualization Enabled, sriov verified on the node (not found in its BIOS)")
     assert {
         finding.status
         for finding in told(bios(sriov=None), BiosIntent(sriov=True), sriov_current=8, memory=None, **ALL_OPEN)
@@ -339,7 +339,7 @@ def test_the_iommu_s_own_check_names_the_setting() -> None:
     finding = one(platforms(bioses=observed, **none), "platform.iommu")
     assert finding.status == "warn" and "By its BMC: ProcVirtualization Disabled." in finding.why
     assert finding.remedy.startswith("Set iommu on by the module linerate.rdma.bios") and finding.remedy.endswith(
-        "Switch on VT-d (Intel) or IOMMU (AMD) in the BIOS."
+        ("Enable VT-d (Intel) or IOMMU (AMD) in the BIOS and reboot the node, then run stage platform again.")
     )
     unread = one(platforms(bioses=observed, iommu_groups=None), "platform.iommu")
     assert unread.status == "unknown" and "ProcVirtualization Disabled" in unread.why

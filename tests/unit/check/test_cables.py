@@ -57,11 +57,11 @@ def test_whoever_asks_takes_the_cable_that_is_told_first() -> None:
 def test_a_second_cable_is_told_with_its_cause_and_remedy() -> None:
     (finding,) = told(cabled((PORT, 1, 4), (PORT, 2, 5)))
     assert (finding.status, finding.subject, finding.measured) == ("fail", "worker-1 mlx5_0", "2 links")
-    assert (
-        finding.why
-        == "One port can't have two cables: leaf-1 port 4 and leaf-2 port 5 each say that port 1 of 0x000000000a000001"
-        " is at their other end, so two devices have this GUID, or the node that shows the topology tells of a cable"
-        " that is not there. The first is taken for the cable."
+    assert finding.why == (
+        "One port cannot have two cables: leaf-1 port 4 and leaf-2 port 5 each report port 1 of"
+        " 0x000000000a000001 at their other end. Two devices have this GUID, or the node that"
+        " reported the topology reports a cable that does not exist. This collection uses the"
+        " first cable."
     )
     assert "mstflint -guid" in finding.remedy and "have that node asked first" in finding.remedy
 

@@ -214,8 +214,8 @@ def test_row_s1_12_passes_at_its_line_rate() -> None:
     assert (floor.measured, floor.expected) == (
         "373.64 Gb/s",
         (
-            ">= 368.00 Gb/s (0.92 x 400 Gb/s, the slowest of: port of a 400, PCIe of a 414.82, port of b 400, PCIe of b"
-            " 414.82 Gb/s)"
+            ">= 368.00 Gb/s (0.92 x 400 Gb/s, the lowest of: port of a 400, PCIe of a 414.82, port"
+            " of b 400, PCIe of b 414.82 Gb/s)"
         ),
     )
 
@@ -302,12 +302,12 @@ def test_where_others_are_fast_with_as_few_queue_pairs_their_number_explains_not
             "218.00 Gb/s with 4 queue pairs, 391.50 Gb/s with 16 of 4194304 bytes",
         )
         assert (
-            "Others are fast enough with as few, so their number alone does not explain it: load that came and went"
-            in finding.why
-        )
+            "Other pairs are fast enough with as few queue pairs, so the number of queue pairs alone"
+            " does not explain the result. Possible causes: load that came and went"
+        ) in finding.why
         assert "proven" not in finding.why and "switches" not in finding.why
         assert finding.remedy.startswith(
-            "Look at the errors (ibqueryerrors) of both ends, and run the stage again while nothing else runs."
+            ("Read the errors (ibqueryerrors) of both ends, then run stage bandwidth again on idle nodes.")
         )
     assert (findings["suspect"].status, findings["suspect"].measured) == ("pass", "1 measurements passed")
 
@@ -392,7 +392,11 @@ def test_a_pair_that_others_speak_for_is_not_to_be_measured_with_more_first() ->
 
 @pytest.mark.parametrize(
     ("count", "said"),
-    [(8, ""), (4, "It is of 4 queue pairs, and 8 were asked for (pods.queue_pairs)."), (None, "an unknown number of")],
+    [
+        (8, ""),
+        (4, "The figure is from 4 queue pairs, but 8 were requested (pods.queue_pairs)."),
+        (None, "an unknown number of"),
+    ],
 )
 def test_a_figure_of_other_queue_pairs_than_the_intent_s_is_no_measurement(
     count: typing.Optional[int], said: str
@@ -499,7 +503,7 @@ def test_the_smallest_slot_sets_the_floor() -> None:
         (ground("ab", read=False), "iblinkinfo: not found"),
         (ground("a"), "node_info shows no HCA for its pod"),
         ({}, "node_info shows no HCA for its pod"),
-        (ground("ab", rate=None), "sysfs shows no rate of its port"),
+        (ground("ab", rate=None), "sysfs shows no rate for its port"),
     ],
 )
 def test_without_what_the_links_could_carry_there_is_no_floor(seen: dict[str, typing.Any], text: str) -> None:
@@ -1139,8 +1143,8 @@ def test_a_port_without_a_width_can_be_compared_with_nothing() -> None:
     [
         ({}, "pass", ""),
         # two links have four ends
-        ({"capabilities": SeenCapabilities(links=3)}, "unknown", "iblinkinfo missed some ports"),
-        ({"capabilities": None}, "unknown", "iblinkinfo was not asked"),
+        ({"capabilities": SeenCapabilities(links=3)}, "unknown", "iblinkinfo did not report all ports"),
+        ({"capabilities": None}, "unknown", "iblinkinfo was not run"),
         ({"topology": None, "error": "ibnetdiscover: no answer"}, "unknown", "ibnetdiscover: no answer"),
     ],
 )
@@ -1629,7 +1633,7 @@ def test_ports_that_say_less_than_the_fabric_shows_do_not_lower_the_floor() -> N
     [
         ({"address": "10.1.1.97"}, "fail", "the address 10.1.1.97, and so does the pod a-1 on a"),
         ({"address": "fd00:0::1"}, "fail", "the address fd00:0::1, and so does the pod a-1 on a"),
-        ({"name": "a-1"}, "unknown", "The pod a-1 is the pod a-1 on a as well"),
+        ({"name": "a-1"}, "unknown", "The pod a-1 is also listed as the pod a-1 on a"),
         ({"pci": "0000:1c:00.2"}, "unknown", "has the virtual function 0000:1c:00.2, and so has the pod a-1 on a"),
         (
             {"physical_function": "0000:1c:00.0"},

@@ -258,7 +258,7 @@ def test_an_hca_on_another_numa_node_than_its_like_is_named() -> None:
         "a mlx5_0",
         "warn",
         "NUMA node 1",
-        "NUMA node 0, as its like",
+        "NUMA node 0, as on comparable nodes",
     )
     assert finding.why.startswith("BIOS: of the HCA at 0000:3c:00.0 it says NUMA node 0 on 2 of 3 nodes, and 1 here.")
     assert "NPS or SNC" in finding.remedy
@@ -283,6 +283,8 @@ def test_a_card_that_is_set_to_ethernet_is_named_where_others_have_infiniband() 
     ]
     assert finding.status == "warn" and "These are set to Ethernet: mlx5_0" in finding.why
     assert finding.remedy.startswith(
-        "If they are meant, set their link type to InfiniBand (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and"
-        " reboot."
+        (
+            "If the fabric is to use these HCAs, set their link type to InfiniBand on the node"
+            " (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and reboot the node."
+        )
     )

@@ -134,7 +134,10 @@ def test_no_subnet_manager_on_one_of_two_fabrics() -> None:
     ("lost", "measured"),
     [
         (LostManager(7, "sm-1 mlx5_0", True), "the subnet manager hangs: sm-1 mlx5_0 (LID 7)"),
-        (LostManager(7, "sm-1 mlx5_0", False), "no subnet manager: that of sm-1 mlx5_0 (LID 7) has ended"),
+        (
+            LostManager(7, "sm-1 mlx5_0", False),
+            "no subnet manager: the subnet manager of sm-1 mlx5_0 (LID 7) has ended",
+        ),
         (LostManager(7), "the subnet manager is unreachable: LID 7"),
         (None, "no subnet manager"),
     ],
@@ -184,11 +187,14 @@ def test_a_port_that_can_not_be_asked_is_not_known_and_names_the_layer(
     )
     findings = fabrics(subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": mute})
     hcas = one(findings, "fabric.hcas", "worker-2 compute")
-    assert (hcas.status, hcas.measured, hcas.expected) == ("unknown", "0 HCAs, and 6 not asked", "4 HCAs")
+    assert (hcas.status, hcas.measured, hcas.expected) == ("unknown", "0 HCAs; 6 could not be queried", "4 HCAs")
     assert layer in hcas.why and command in hcas.remedy
     findings = fabrics(subnets={"worker-1": mute, "worker-2": mute})
     membership = one(findings, "fabric.membership", "compute")
-    assert (membership.status, membership.measured) == ("unknown", "no port could be asked") and layer in membership.why
+    assert (membership.status, membership.measured) == (
+        "unknown",
+        "no port could be queried",
+    ) and layer in membership.why
     # one port of six, of an HCA of the other fabric: nothing is missing
     one_mute = world.subnets(mlx5_2=SeenSubnet("mlx5_2", 1, error="Failed to open", barrier=barrier))
     assert one(fabrics(subnets=both_of(one_mute)), "fabric.hcas", "worker-1 compute").status == "pass"
@@ -212,7 +218,7 @@ def test_of_a_node_without_an_answer_a_port_without_a_link_could_not_have_been_a
         subnets={"worker-1": ObservedSubnets(world.subnets())},
     )
     hcas = one(findings, "fabric.hcas", "worker-2 compute")
-    assert (hcas.status, hcas.measured) == ("unknown", "0 HCAs, and 5 not asked")
+    assert (hcas.status, hcas.measured) == ("unknown", "0 HCAs; 5 could not be queried")
     assert hcas.why.startswith("worker-2 did not answer subnet_manager_info")
 
 
@@ -286,7 +292,10 @@ def test_two_masters_that_only_different_ports_see() -> None:
         one(findings, "fabric.one_master").status == "fail"
         and rival.guid in one(findings, "fabric.one_master").measured
     )
-    assert "mlx5_5 port 1 sees the manager 0x00000000000000bb" in one(findings, "fabric.hcas", "worker-1 compute").why
+    assert (
+        "mlx5_5 port 1 sees the subnet manager 0x00000000000000bb"
+        in one(findings, "fabric.hcas", "worker-1 compute").why
+    )
 
 
 def test_a_manager_that_is_no_master() -> None:
@@ -399,7 +408,7 @@ def test_another_machine_of_a_nodes_name_fails_nothing_where_the_node_has_all_it
         "worker-2 0x00000000000000aa",
         "'worker-2 mlx5_0' in the topology",
     )
-    assert "All 4 HCAs of worker-2" in finding.why and "another machine has that name" in finding.why
+    assert "All 4 HCAs of worker-2" in finding.why and "a different machine has that name" in finding.why
     assert finding.remedy is not None and "ibnetdiscover, GUID 0x00000000000000aa" in finding.remedy
     # one of its own is not in the topology: it may be the one that is seen
     cut = world.topology(1, without=[plain_guid(2, 0, 1)], more=more)
@@ -723,7 +732,7 @@ def test_an_hca_that_is_down_shifts_no_rail_of_its_model() -> None:
 
 def test_where_no_rails_are_planned_no_cable_is_swapped() -> None:
     finding = one(of_another_model([], swapped=["worker-3"], rails="none"), "fabric.rails")
-    assert (finding.status, finding.measured) == ("pass", "not compared: the intent says rails: none")
+    assert (finding.status, finding.measured) == ("pass", "not compared: the intent has rails: none")
     assert one(of_another_model([], swapped=["worker-3"]), "fabric.rails").status == "fail"
 
 
@@ -751,7 +760,7 @@ def test_a_leaf_with_fewer_uplinks_than_those_beside_it() -> None:
         "1 links to other switches",
         "2 links",
     )
-    assert "It has fewer links than they have to spine-1 (0 of 1)." in finding.why
+    assert "This leaf has fewer links to spine-1 (0 of 1) than these leaves." in finding.why
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_infinity_is_no_limit_and_a_machine_config_has_no_drop_in() -> None:
 
 
 def test_check_mode_proves_nothing() -> None:
-    assert judged(None, check_mode=True).remedy == "Run without check mode."
+    assert judged(None, check_mode=True).remedy == "Run stage host without check mode."
 
 
 def test_no_limit_is_warned_of_and_must_be_none_in_the_pod() -> None:
@@ -244,7 +244,7 @@ PEERMEM = GpuDriver("535.104.05", False, True, ("nvidia-peermem",), "24.10-1.1.4
             OPEN,
             "6.8.0-45-generic",
             "pass",
-            "DMA-BUF: driver 570.86.15 (open kernel modules), kernel 6.8.0-45-generic, the kernel's own mlx5_core",
+            ("DMA-BUF: driver 570.86.15 (open kernel modules), kernel 6.8.0-45-generic, mlx5_core of the kernel"),
         ),
         (
             "auto",
@@ -448,9 +448,9 @@ def test_a_later_argument_of_the_same_name_may_undo_one_of_the_intent() -> None:
 @pytest.mark.parametrize(
     ("seen", "applied", "status", "measured", "why"),
     [
-        (node(*ARGUMENTS, "quiet"), (), "pass", "runs with all of them", ""),
-        (node("intel_iommu=off", *ARGUMENTS), (), "pass", "runs with all of them", ""),
-        (node(*ARGUMENTS, "intel_iommu=sm_on", "iommu=pt"), (), "pass", "runs with all of them", ""),
+        (node(*ARGUMENTS, "quiet"), (), "pass", "booted with all of them", ""),
+        (node("intel_iommu=off", *ARGUMENTS), (), "pass", "booted with all of them", ""),
+        (node(*ARGUMENTS, "intel_iommu=sm_on", "iommu=pt"), (), "pass", "booted with all of them", ""),
         (node(*ARGUMENTS, "intel_iommu=off"), (), "fail", "also intel_iommu=off", "takes the last"),
         (node("intel_iommu=on", "--", "iommu=pt"), (), "fail", "without iommu=pt", ""),
         (
@@ -464,7 +464,7 @@ def test_a_later_argument_of_the_same_name_may_undo_one_of_the_intent() -> None:
             node("iommu=pt"),
             (MACHINE_CONFIG,),
             "pass",
-            "MachineConfig 99-worker-linerate-kernel-arguments; see network.roll",
+            ("set by MachineConfig 99-worker-linerate-kernel-arguments (see the finding network.roll)"),
             "",
         ),
         (

@@ -62,13 +62,13 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
     ("image", "rules", "registries", "status", "measured", "remedy"),
     [
         # neither a rule nor a list: any cluster but OpenShift
-        (TAG, [], {}, "pass", "from quay.io itself: no rule names a mirror", ""),
+        (TAG, [], {}, "pass", "from quay.io itself, no mirror rule applies", ""),
         (
             "Site/RDMA tools",
             [],
             {},
             "fail",
-            "no name of an image",
+            "not a valid image name",
             "Write pods.image of fabric compute as registry/path",
         ),
         ("rdma-tools", [], {}, "pass", "from a registry that the node searches itself", ""),
@@ -78,7 +78,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             [rule("quay.io/sit"), rule("registry.redhat.io")],
             {},
             "pass",
-            "from quay.io itself: no rule names a mirror",
+            "from quay.io itself, no mirror rule applies",
             "",
         ),
         # a host, a namespace, a repository, a domain
@@ -128,7 +128,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             [rule("docker.io", form="tag")],
             {},
             "warn",
-            "no registry named",
+            "no registry in the name",
             "Write pods.image of fabric compute with the registry's host",
         ),
         (
@@ -163,7 +163,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             [rule("quay.io/site")],
             {},
             "warn",
-            "from quay.io itself, though it has mirrors",
+            "from quay.io itself, although mirrors exist",
             "Write pods.image of fabric compute with its digest: skopeo",
         ),
         (
@@ -179,7 +179,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             [rule("quay.io/site", never=True)],
             {},
             "fail",
-            "from nowhere: quay.io/site is blocked",
+            "no registry left, quay.io/site is blocked",
             "with its digest",
         ),
         (
@@ -237,7 +237,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             [MirrorRule("r", "digest", "quay.io", (), True)],
             {},
             "pass",
-            "from quay.io itself: no rule names a mirror",
+            "from quay.io itself, no mirror rule applies",
             "",
         ),
         (
@@ -245,7 +245,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             [rule("quay.io", "quay.io", never=True)],
             {},
             "pass",
-            "from quay.io itself: no rule names a mirror",
+            "from quay.io itself, no mirror rule applies",
             "",
         ),
         # lists of registries
@@ -299,7 +299,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             [rule("quay.io", "a.example", never=True)],
             {"blocked": ("*.example",)},
             "fail",
-            "from nowhere: quay.io is blocked",
+            "no registry left, quay.io is blocked",
             "that is not blocked",
         ),
     ],

@@ -86,7 +86,7 @@ def test_a_cluster_that_was_not_asked_is_unknown() -> None:
             "fail",
             "10.0.0.0/24 meets 10.0.0.0/8 (ServiceCIDR kubernetes",
         ),
-        (UsedNetwork("pods", "10.0.0.128/25", "pods of node worker-2"), "fail", "the pods' own network"),
+        (UsedNetwork("pods", "10.0.0.128/25", "pods of node worker-2"), "fail", "the pod network"),
         (UsedNetwork("pods", "10.0.0.9/32", "pod a/b"), "fail", "pod a/b"),
         (UsedNetwork("node", "10.0.0.7/32", "node worker-1"), "fail", "node worker-1"),
         (UsedNetwork("attachment", "10.0.0.0/24", "other/net", "host-local"), "warn", "other/net"),

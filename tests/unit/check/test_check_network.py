@@ -97,7 +97,7 @@ def test_all_in_place() -> None:
 def test_objects_that_nobody_has_linted_are_unknown() -> None:
     finding = found(dataclasses.replace(FACTS, lint=None), "network.lint_read")
     assert (finding.subject, finding.status, finding.measured) == ("cluster", "unknown", "not linted")
-    assert "was not looked at before they were applied" in finding.why and finding.remedy == "Run the stage again."
+    assert "was not looked at before they were applied" in finding.why and finding.remedy == "Run stage tuning again."
 
 
 def test_facts_survive_the_way_through_ansible() -> None:
@@ -316,12 +316,12 @@ STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "comp
     [
         (
             STALE,
-            "for fabric compute, which the intent does not have. It keeps its virtual functions.",
+            ("for fabric compute, which the intent does not have. The policy still reserves its virtual functions."),
             "sriovnetworknodepolicy linerate-compute -n ops.",
         ),
         (
             AppliedObject("MacvlanNetwork", "old", fabric="storage"),
-            "for which the intent asks for something else now.",
+            "for which the current intent requires a different object.",
             "macvlannetwork old.",
         ),
         (
@@ -354,7 +354,7 @@ def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: dic
 @pytest.mark.parametrize(
     ("seen", "measured"),
     [
-        (None, "not looked for"),
+        (None, "not searched"),
         (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kinds unread: list sriovnetworks"),
     ],
 )
@@ -603,7 +603,7 @@ def test_an_object_that_the_intent_asks_for_and_nobody_applied_fails(
         and said in found_one.why
         and "no such object was handed" in found_one.why
     )
-    assert found_one.remedy == "Run the stage again with this intent."
+    assert found_one.remedy == "Run stage network again with the current intent."
     namespace = "nvidia-network-operator" if kind == "IPPool" else ""
     assert of_object((*FACTS.applied, AppliedObject(kind, name or "any", namespace, action="created"))) == []
     held = of_object(FACTS.applied, lint=LintFacts(held={"storage": "so"}))

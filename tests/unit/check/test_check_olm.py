@@ -61,9 +61,9 @@ READY: dict[str, typing.Any] = {
         (
             {"phase": "waiting", "detail": "OLM unpacks", "remedy": "See it"},
             "fail",
-            "The time was over: OLM unpacks. See it",
+            "The time limit was reached: OLM unpacks. See it",
         ),
-        ({"phase": "planned", "detail": "it would be made"}, "unknown", "This is a dry run: it would be made."),
+        ({"phase": "planned", "detail": "it would be made"}, "unknown", "This run is a dry run: it would be made."),
         ({"installed": "nfd.v0"}, "unknown", "nfd.v0 is installed where nfd.v1 is asked for"),
         ({"installed": "", "wanted": ""}, "unknown", "nothing is installed"),
         ({"phase": "failed", "detail": ""}, "fail", "nothing was told of it"),

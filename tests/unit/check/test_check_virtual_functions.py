@@ -197,7 +197,7 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(
         ),
         (
             "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (0)",
-            "SR-IOV is off in the BIOS or",
+            "SR-IOV is IOMMU off in the BIOS or",
             "Switch SR-IOV on in both",
         ),
         (
@@ -467,7 +467,15 @@ def test_mtu_names_the_layer(functions: tuple[Hca, tuple[Hca, ...]], state: Node
         # the daemon raises an MTU at its next look, and never lowers one
         (9000, 9216, 9000, "wants 9216 of this function, and the kernel has 9000: it will change under the pods"),
         (1500, 9000, None, "wants 9000 of this function, and the kernel has 1500: it will change under the pods"),
-        (9000, 1500, 9000, "wants 1500 of this function, and the kernel has 9000: nobody sets it again after a boot"),
+        (
+            9000,
+            1500,
+            9000,
+            (
+                "wants 1500 of this function, and the kernel has 9000: the operator will not restore the"
+                " MTU after a boot"
+            ),
+        ),
         (9000, 0, 9000, "wants no MTU of this function"),
         (9000, 1500, None, ""),
     ],
@@ -621,7 +629,7 @@ def test_infiniband_vfs_that_agree() -> None:
         finding for finding in findings if finding.status != "pass"
     ]
     assert of_hca(given, "link_state").measured == "policy 2 Down, ports 2 DOWN"
-    assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all different"
+    assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all unique"
 
 
 def test_a_guid_as_a_real_report_writes_it() -> None:
@@ -651,25 +659,25 @@ GIVEN_BACK = VfAdministration(ONES, ONES, "Follow")
         (
             ib_vf(1, node_guid=ZERO, administration=NOTHING),
             {},
-            "1 of 2 without GUID",
+            "1 of 2 VFs without GUID",
             "Config daemon: it has given no GUID to mlx5_2",
         ),
         (
             ib_vf(1, node_guid=ZERO, administration=None),
             {},
-            "1 of 2 without GUID",
+            "1 of 2 VFs without GUID",
             "Config daemon: it has given no GUID to mlx5_2",
         ),
         (
             ib_vf(1, node_guid=ZERO),
             {},
-            "1 of 2 without GUID",
+            "1 of 2 VFs without GUID",
             "Kernel: the physical function has GUIDs for these, and their driver has not read them: mlx5_2",
         ),
         (
             ib_vf(1, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=ZERO),), administration=None),
             {},
-            "1 of 2 without GUID",
+            "1 of 2 VFs without GUID",
             "Config daemon",
         ),
         (
@@ -688,7 +696,7 @@ GIVEN_BACK = VfAdministration(ONES, ONES, "Follow")
         (
             ib_vf(1, node_guid=ONES, administration=GIVEN_BACK),
             {},
-            "1 of 2 without GUID",
+            "1 of 2 VFs without GUID",
             "CNI plugin: it has set the GUIDs of mlx5_2 to ones",
         ),
     ],
@@ -773,7 +781,7 @@ def unseen(index: int, state: typing.Optional[str]) -> Hca:
             None,
             (policy(0, "Down"), policy(1, "Up")),
             "fail",
-            "Intent: it names no network.link_state, so nothing brings up the links of these VFs: mlx5_1.",
+            ("Intent: it does not set network.link_state, so the links of these VFs stay down: mlx5_1."),
         ),
         (None, (policy(0, "Follow"), policy(1, "Up")), "pass", ""),
         (None, (unseen(0, "DOWN"), unseen(1, "ACTIVE")), "fail", "Intent"),
@@ -785,8 +793,8 @@ def unseen(index: int, state: typing.Optional[str]) -> Hca:
             (policy(0, "Down", in_pod=True), policy(1, "Down")),
             "fail",
             (
-                "CNI plugin: pods have these VFs, and it has not set their link state to enable, or somebody has"
-                " changed it since: mlx5_1."
+                "CNI plugin: it has not set the link state of these VFs in pods to enable, or the link"
+                " state was changed later: mlx5_1."
             ),
         ),
         ("auto", (policy(0, "Follow", in_pod=True), policy(1, "Down")), "pass", ""),
@@ -944,7 +952,7 @@ def test_a_node_whose_vfs_are_all_in_pods_is_as_good_as_an_idle_one() -> None:
         assert [(item.check, item.status, item.why) for item in check(intent, given) if item.status != "pass"] == [], (
             mode
         )
-        assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all different", mode
+        assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all unique", mode
 
 
 def test_ethernet_vfs_in_pods_are_seen_there() -> None:
@@ -1093,8 +1101,11 @@ def test_a_setting_that_nobody_shows_is_not_proven(administration: typing.Option
             "Insufficient openshift.io/igb",
         ),
         (held(error="unreachable: No route to host"), "No route to host"),
-        (held(pods=()), "no pod of ours has one that the node shows"),
-        (held(pods=(dataclasses.replace(POD, node="worker-2"),)), "no pod of ours has one that the node shows"),
+        (held(pods=()), "no pod of this collection has a VF that the node shows"),
+        (
+            held(pods=(dataclasses.replace(POD, node="worker-2"),)),
+            "no pod of this collection has a VF that the node shows",
+        ),
         (facts(), "was not asked"),
     ],
 )
@@ -1422,12 +1433,12 @@ def desired(given: Facts, group: typing.Mapping[str, typing.Any], **changes: typ
         ({"rdma": False}, {}, "isRdma of policy linerate-compute is false, not true"),
         ({"resource": "theirs"}, {}, "the resource of its VFs is theirs, not igb"),
         ({}, {"groups": ()}, "the resource of its VFs is no resource, not igb"),
-        ({"last": 0}, {}, "VFs 0-0 are of the resource igb, not 0-1"),
+        ({"last": 0}, {}, "VFs 0-0 belong to the resource igb, not 0-1"),
         ({"first": 1, "last": 2**40}, {}, f"VFs 1-{2**40} are of the resource igb, not 0-1"),
         ({"mtu": 2044}, {"mtu": 4092}, "mtu of policy linerate-compute is 2044, not 4092"),
         ({"mtu": 4092}, {"mtu": 4092, "link_type": "ETH"}, "linkType is ETH, not IB"),
         ({}, {"eswitch_mode": "switchdev"}, "eSwitchMode is switchdev, not legacy"),
-        ({}, {"external": True}, "externallyManaged is true, so it makes no VFs after a boot"),
+        ({}, {"external": True}, "externallyManaged is true, so the operator creates no VFs after a boot"),
     ],
 )
 def test_what_the_operator_wants_is_judged_before_its_next_sync(
@@ -1451,15 +1462,25 @@ def test_what_the_operator_wants_of_a_fabric_without_rdma() -> None:
 @pytest.mark.parametrize(
     ("asked", "desired_mode", "mode", "words"),
     [
-        ("exclusive", "shared", "shared", "the operator wants shared of the node, and the intent exclusive"),
-        ("exclusive", "", "exclusive", "the operator wants none of the node, and the intent exclusive"),
+        (
+            "exclusive",
+            "shared",
+            "shared",
+            "the operator requests shared for the node, but the intent requires exclusive",
+        ),
+        ("exclusive", "", "exclusive", "the operator requests none for the node, but the intent requires exclusive"),
         (
             "exclusive",
             "exclusive",
             "shared",
-            "the operator wants exclusive of the node, which has shared until it boots",
+            ("the operator requests exclusive for the node, but the node has shared until its next boot"),
         ),
-        ("", "exclusive", "shared", "the operator wants exclusive of the node, which has shared until it boots"),
+        (
+            "",
+            "exclusive",
+            "shared",
+            ("the operator requests exclusive for the node, but the node has shared until its next boot"),
+        ),
         ("", "shared", "", ""),
         ("", "", "shared", ""),
         ("exclusive", "exclusive", "exclusive", ""),

@@ -177,7 +177,10 @@ def test_a_figure_that_wrong_values_make_is_none() -> None:
 def test_the_intent_has_its_own_floor_with_a_reason() -> None:
     wanted = ExpectedBusbw("all_reduce", 240.0, "half of the rails are for storage")
     (finding,) = judge(row(8 * GIB, 241.0), wanted=wanted)
-    assert finding.status == PASS and finding.expected == "240.0 GB/s, by the intent: half of the rails are for storage"
+    assert (
+        finding.status == PASS
+        and finding.expected == "240.0 GB/s, set in the intent: half of the rails are for storage"
+    )
     assert judge(row(8 * GIB, 239.0), wanted=wanted)[0].status == FAIL
     assert judge(row(8 * GIB, 239.0), wanted=wanted, floor=None)[0].status == FAIL
 
@@ -195,7 +198,7 @@ def test_nodes_are_held_against_their_like() -> None:
     ]
     assert (
         findings[2].measured == "340.0 GB/s with 8 GiB"
-        and findings[2].expected == "344.6 GB/s (0.93 of the median of 4 nodes)"
+        and findings[2].expected == "344.6 GB/s (0.93 x the median of 4 nodes)"
     )
     assert "nvlink" in findings[2].remedy
     # two nodes are no measure for each other, unless the intent is
@@ -222,7 +225,7 @@ def test_the_public_case_is_not_green_and_names_what_was_not_measured() -> None:
     ) and bandwidth.why.startswith("50% of what the links")
     (cause,) = causes
     assert (
-        "from the hosts' memory" in cause.why
+        "rates from host memory" in cause.why
         and "ACS" in cause.why
         and "from the GPUs' memory" in cause.remedy
         and cause.why in bandwidth.why
@@ -292,14 +295,14 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
     "GPUDirect off": (
         dataclasses.replace(JOB, gpu_direct=False),
         SEEN,
-        "4 of 16 ranks without GDRDMA",
+        "4 of 16 ranks without GPUDirect RDMA",
         "host's memory",
         "nvidia-peermem",
     ),
     "GPUDirect by a wrong path": (
         dataclasses.replace(says("GPU Direct RDMA Disabled for GPU 8b000 / HCA 0 (distance 7 > 5)"), gpu_direct=False),
         SEEN,
-        "4 of 16 ranks without GDRDMA",
+        "4 of 16 ranks without GPUDirect RDMA",
         "mlx5_0: too far from a GPU: distance 7 > 5",
         "NCCL_NET_GDR_LEVEL",
     ),
@@ -371,7 +374,7 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
     "adaptive routing": (
         JOB,
         dataclasses.replace(SEEN, several_leaves=True, adaptive_routing=False),
-        "off in the switches",
+        "adaptive routing off in the switches",
         "two flows share a link",
         "adaptive routing of the subnet manager",
     ),
@@ -386,13 +389,13 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
         says("NCCL_PROTO set by environment to LL."),
         SEEN,
         "NCCL_PROTO=LL",
-        "way and algorithm",
+        "path and algorithm",
         "without these",
     ),
     "from host memory": (
         JOB,
         dataclasses.replace(SEEN, from_gpu_memory=False),
-        "from the hosts' memory",
+        "rates from host memory",
         "was not measured",
         "bandwidth.layers",
     ),
@@ -419,7 +422,7 @@ def test_a_way_by_the_gpu_of_another_rank() -> None:
     text = JOB.text().replace("via NET/IB/3/GDRDMA", "via NET/IB/3(4)/GDRDMA")
     (cause,) = find_causes("two nodes", nccl_log.parse_text(text), None, SEEN)
     assert (
-        cause.measured == "4 of 16 ranks by the GPU of another"
+        cause.measured == "4 of 16 ranks use the network through another GPU"
         and "PXN" in cause.why
         and "nvidia-smi topo -m" in cause.remedy
     )

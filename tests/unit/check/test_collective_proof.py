@@ -71,7 +71,7 @@ def test_figures_over_tcp_are_refused_by_name(name: str) -> None:
     assert proof.status == FAIL and count_rows(run, proof) == ()
     ways = named(proof, "way")
     assert [finding.measured for finding in ways] == ["channel 0-1: NET/Socket"] * 2
-    assert {finding.why for finding in ways} == {"Of these channels it goes over TCP (NET/Socket)."}
+    assert {finding.why for finding in ways} == {"Of these channels The data passes over TCP (NET/Socket)."}
     first, _second = named(proof, "transport")
     assert "fell back to TCP in silence" in first.why and "ibv_devinfo" in first.remedy
 
@@ -122,7 +122,7 @@ def test_figures_without_a_log_are_unknown(name: str) -> None:
     assert (
         proof.status == UNKNOWN
         and count_rows(run, proof) == ()
-        and named(proof, "log")[0].why == "NCCL is silent unless it is told otherwise."
+        and named(proof, "log")[0].why == "NCCL writes no log unless NCCL_DEBUG is set."
     )
 
 
@@ -230,7 +230,7 @@ def test_without_gpu_direct_it_fails_unless_nobody_asks_for_it() -> None:
 def test_an_hca_of_another_fabric_fails() -> None:
     proof = prove(dataclasses.replace(JOB, hcas=("mlx5_21", "mlx5_9")))
     assert {finding.why for finding in named(proof, "way")} == {
-        "Of these channels it uses mlx5_9, which is not on the fabric."
+        "Of these channels The rank uses mlx5_9, which is not on the fabric."
     }
     assert [(finding.subject, finding.status, finding.measured) for finding in named(proof, "rails")] == [
         ("job-worker-0", FAIL, "rail 0"),
@@ -249,7 +249,7 @@ def test_a_rail_that_is_not_known_is_unknown() -> None:
     hcas = {host: {"mlx5_21": 0, "mlx5_22": None} for host in TWO_NODES.hcas}
     proof = prove(JOB, dataclasses.replace(TWO_NODES, hcas=hcas))
     assert {(finding.status, finding.why) for finding in not_passed(proof)} == {
-        (UNKNOWN, "It is not known of which rail mlx5_22 is.")
+        (UNKNOWN, "The rail of mlx5_22 is unknown.")
     }
 
 
@@ -319,9 +319,9 @@ def test_a_test_of_each_to_each_is_proven_by_its_connections() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("1[1] -> 2[0] [send]", "1 connections to ranks of other nodes are in the log, and there are 2"),
-        ("1[1] -> 2[0] [receive]", "1 connections from ranks of other nodes are in the log, and there are 2"),
-        ("0[0] -> 1[1] via", "0 connections to ranks of its node are in the log, and there are 1"),
+        ("1[1] -> 2[0] [send]", "1 connections to ranks on other nodes are in the log, and there are 2"),
+        ("1[1] -> 2[0] [receive]", "1 connections from ranks on other nodes are in the log, and there are 2"),
+        ("0[0] -> 1[1] via", "0 connections to ranks on the same node are in the log, and there are 1"),
     ],
 )
 def test_a_connection_that_is_lost_leaves_a_test_of_each_to_each_unproven(line: str, said: str) -> None:

@@ -199,7 +199,7 @@ def test_rdma_and_tcp_between_pods_are_one_measure_and_each_says_what_it_is() ->
     seen = (FabricBandwidth("compute", 2, 370.0, 371.5, 373.0), FabricBandwidth("tcp", 2, 38.0, 40.0, 42.0, "TCP"))
     found = compare.check(intent(fabrics=(FABRIC, TCP)), compare.Facts(seen))
     said = {item.subject: item.measured for item in found if item.check == "compare.figures"}
-    assert said["tcp"] == "40 Gb/s over TCP in the middle of 2 measurements (38 to 42)"
+    assert said["tcp"] == "median 40 Gb/s over TCP in 2 measurements (38 to 42 Gb/s)"
     (choice,) = (item for item in found if item.check == "compare.choice")
     assert (choice.status, choice.measured.split(",")[0]) == ("pass", "compute")
     unmeasured = compare.check(intent(fabrics=(FABRIC, TCP)), compare.Facts(seen[:1]))
@@ -221,7 +221,7 @@ def test_bandwidths_of_the_fabrics_are_a_measure_of_their_own() -> None:
     found = judged(fabrics=(FABRIC, TCP))
     assert (
         found["compare.figures on compute"].measured
-        == "371.5 Gb/s over RDMA in the middle of 2 measurements (370 to 373)"
+        == "median 371.5 Gb/s over RDMA in 2 measurements (370 to 373 Gb/s)"
     )
     assert found["compare.choice on bandwidth of a pair of pods"].measured.startswith(
         "compute, of: compute 371.5 Gb/s on 2 nodes"
@@ -350,12 +350,12 @@ def rules(*figures: Figure, **changes: typing.Any) -> dict[str, str]:
 
 
 ENOUGH, HELD_BACK = (
-    {"vNIC": "A vNIC is enough for this job."},
-    {"virtual functions": "Give this job virtual functions (SR-IOV) instead of a vNIC."},
+    {"vNIC": "A vNIC is sufficient for this job."},
+    {"virtual functions": "Use virtual functions (SR-IOV) for this job instead of a vNIC."},
 )
 USE, PLAN = (
     {"RDMA": "Use RDMA for this job."},
-    {"RDMA": "Plan RDMA for larger models, although this one does not need it yet."},
+    {"RDMA": "Plan RDMA for larger models. This model does not need it yet."},
 )
 
 
@@ -374,7 +374,7 @@ USE, PLAN = (
         ((Figure("v", 2, 15.0, "vnic"),), ENOUGH),
         (
             (Figure("v", 2, 14.9, "vnic"),),
-            {"vNIC": "Measure this job on virtual functions (SR-IOV) as well: the vNIC holds it back."},
+            {"vNIC": "Measure this job on virtual functions (SR-IOV) as well: the vNIC limits the job."},
         ),
     ],
 )

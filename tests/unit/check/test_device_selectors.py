@@ -175,7 +175,7 @@ def test_request_against_the_devices_of_the_nodes(
 
 def test_finding_names_the_selector_and_the_attribute_that_lacks() -> None:
     (found,) = check_selectors("job rdma", claim(request(RDMA)), known(*slices([nic(rdma="absent")])))
-    assert found.measured == "0 of 1 devices on a node"
+    assert found.measured == "at most 0 of 1 devices on a node"
     assert (
         RDMA in found.why and "Devices lack dra.net/rdma" in found.why and '"NAME" in device.attributes' in found.remedy
     )
@@ -203,7 +203,7 @@ def test_claims_of_one_pod_are_on_one_node(first: DeviceRequest, second: DeviceR
     there = known(*slices([nic(), nic()], [nic(), nic()]))
     found = list(check_totals("job", [("a", claim(first)), ("b", claim(second))], there))
     assert [item.status for item in found] == (["fail"] if fails else [])
-    assert all("a/nic, b/nic" in item.why and item.measured == "2 devices on a node, of 3" for item in found)
+    assert all("a/nic, b/nic" in item.why and item.measured == "at most 2 of 3 devices on a node" for item in found)
 
 
 GPU = SliceDevice({ROOT: "a"})

@@ -193,7 +193,7 @@ def test_of_a_node_without_an_answer_an_hca_with_one_link_of_two_was_not_asked()
     finding = one(
         fabrics(nodes=nodes, subnets={"worker-1": ObservedSubnets(world.subnets())}), "fabric.hcas", "worker-2 compute"
     )
-    assert (finding.status, finding.measured) == ("unknown", "0 HCAs, and 6 not asked")
+    assert (finding.status, finding.measured) == ("unknown", "0 HCAs; 6 could not be queried")
 
 
 def test_a_topology_whose_links_end_at_no_node_of_it_is_not_whole() -> None:
@@ -208,7 +208,7 @@ def test_a_topology_whose_links_end_at_no_node_of_it_is_not_whole() -> None:
         assert (finding.status, finding.subject, finding.measured) == (
             "unknown",
             "compute links",
-            "1 ends of links without a node",
+            "1 link ports without a device",
         )
 
 
@@ -229,7 +229,7 @@ def test_a_topology_that_does_not_hang_together_is_no_walk() -> None:
     assert (finding.status, finding.subject, finding.measured) == (
         "unknown",
         "compute links",
-        "2 parts without a link between them",
+        "2 separate parts",
     )
     assert "leaf-9, other-1 mlx5_0" in finding.why
 

@@ -91,7 +91,7 @@ def test_layers_of_more_queue_pairs_are_measurements_where_they_were_asked_for(
     told = (
         "What loses is the pod"
         if more_than
-        else "It is of messages of 4194304 bytes, and 1048576 were asked for (pods.message_bytes)"
+        else "It is of messages of 4194304 bytes, and 1048576 were requested (pods.message_bytes)"
     )
     assert told in found.why and found.remedy
 
@@ -194,7 +194,7 @@ def test_the_slot_is_a_cause_on_the_host() -> None:
     seen = ground("ab", a=(400.0, PcieLink(16.0, 8, 32.0, 16, 32.0, 16, 128, 512)))
     found = judged(layers(*steps(SLOW, SLOW, SLOW)), seen=seen)
     assert (
-        "runs at 16 GT/s x8, and could at 32 GT/s x16" in found.why
+        "runs at 16 GT/s x8, but supports 32 GT/s x16" in found.why
         and "MaxPayload 128" in found.why
         and "lspci" in found.remedy
     )

@@ -90,11 +90,15 @@ def test_a_port_that_says_to_be_the_other_one_in_all_takes_it_from_neither() -> 
 def test_a_lid_that_no_node_tells_and_the_topology_shows_elsewhere() -> None:
     (finding,) = lids(SHOWN, lid=1)
     assert finding.why.startswith(
-        "By its node, worker-2 mlx5_0 port 1 has LID 1. The topology shows it at MF0;leaf00:MQM9700/U1 (GUID"
-        " 0x0000000000000100), LID 32"
+        (
+            "By its node, worker-2 mlx5_0 port 1 has LID 1. The topology shows this LID at"
+            " MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100), LID 32"
+        )
     )
     (unseen,) = lids(SHOWN, lid=1, guid="0x00000000000000ff")
-    assert "LID 1. The topology shows it at MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100). A LID" in unseen.why
+    assert (
+        "LID 1. The topology shows this LID at MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100). A LID"
+    ) in unseen.why
 
 
 def test_two_subnets_have_the_same_lids() -> None:
@@ -150,11 +154,13 @@ def test_who_answers_at_the_lid_of_another_port_proves_nothing(
     )
     by_subject = {finding.subject: finding for finding in findings}
     port = by_subject["compute rail 0 worker-2 mlx5_0 port 1"]
-    assert (port.status, port.measured) == ("fail", "LID 33 not proven")
+    assert (port.status, port.measured) == ("fail", "LID 33 not verified")
     assert port.why.endswith("So it is not proven that whoever pinged LID 33 has reached this port.")
     assert "worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1 have LID 33" in port.why
     assert "See the finding fabric.lids of LID 33" in port.remedy
     assert by_subject["compute rail 1 worker-2 mlx5_1 port 1"].status == proven
     pair = by_subject["compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0"]
     assert (pair.status, pair.measured) == ("unknown", "not measured")
-    assert "it is not proven that worker-2 mlx5_0 port 1 has LID 33, so what answered may be another port" in pair.why
+    assert (
+        "it is not verified that worker-2 mlx5_0 port 1 has LID 33, so a different port may have answered"
+    ) in pair.why

@@ -152,7 +152,7 @@ READY = (PolicyState("ClusterPolicy", "p", "ready"),)
 @pytest.mark.parametrize(
     ("operator", "changes", "more", "status", "says"),
     [
-        ("network-operator", None, {}, "fail", "no Deployment runs it"),
+        ("network-operator", None, {}, "fail", "no Deployment runs the operator"),
         ("network-operator", {"ready": 0}, {}, "fail", "0 of 1 pods ready"),
         ("network-operator", {"wanted": 2}, {}, "warn", "1 of 2 pods ready"),
         ("network-operator", {"wanted": 0, "ready": 0}, {}, "fail", "0 of 0 pods ready"),
@@ -217,7 +217,10 @@ LEAVE = ("network-operator", "node-feature-discovery")
     ("settings", "begins"),
     [
         ({}, "Set operators_install to true, or "),
-        ({"leave": LEAVE}, "Set operators_install to true and take node-feature-discovery out of operators_leave, or "),
+        (
+            {"leave": LEAVE},
+            ("Set operators_install to true and remove node-feature-discovery from operators_leave, or "),
+        ),
         ({"install": True, "leave": LEAVE}, "Take node-feature-discovery out of operators_leave, or "),
         ({"install": True}, "operators_install is set, and this run did not install it: correct what the other "),
     ],

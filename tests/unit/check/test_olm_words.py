@@ -294,7 +294,7 @@ def test_what_the_resolver_says(words: str, cause: str, remedy: str) -> None:
         ),
         (
             ServiceVersion("a.v1", "ops", "Failed", "InstallComponentFailed", "deployments.apps: conflict"),
-            "OLM could not make its objects",
+            "OLM could not create the objects of the operator",
             "kubectl -n ops get events",
         ),
         (

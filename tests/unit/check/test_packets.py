@@ -62,8 +62,8 @@ def judged(
 def test_packets_as_large_as_the_fabric_carries_pass() -> None:
     (found,) = judged()
     assert (found.status, found.subject) == (PASS, "compute")
-    assert found.measured == "packets of 4096 bytes of 2 measurements"
-    assert found.expected == "packets of 4096 bytes or more, RoCE v2"
+    assert found.measured == "packets of 4096 bytes in 2 measurements"
+    assert found.expected == "packets of at least 4096 bytes, RoCE v2"
 
 
 def test_smaller_packets_are_warned_of_with_the_pairs() -> None:
@@ -82,7 +82,7 @@ def test_gid_index_0_is_roce_v1_of_devices_that_have_it(vendor: str, status: str
 
 def test_rdma_cm_chooses_the_gid_itself() -> None:
     (found,) = judged(gid_index=0, wanted={**ROCE, "pods": {"connection": "rdma_cm"}})
-    assert (found.status, found.expected) == (PASS, "packets of 4096 bytes or more")
+    assert (found.status, found.expected) == (PASS, "packets of at least 4096 bytes")
 
 
 @pytest.mark.parametrize("changes", [{"packet_bytes": None}, {"gid_index": None}])

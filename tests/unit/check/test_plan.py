@@ -262,7 +262,9 @@ def test_only_pods_with_a_virtual_function_go_in_a_drain_and_all_before_a_reboot
 def test_a_budget_that_allows_nothing_stops_and_names_the_pod() -> None:
     found = judged(live(pods=(POD, OTHER), budgets=(HELD,)), MORE)[("network.drain", "kl-a")]
     assert found.status == "fail"
-    assert "pod train/job-0 is held by PodDisruptionBudget train/job, which allows no eviction now" in found.measured
+    assert (
+        "pod train/job-0 cannot be evicted because PodDisruptionBudget train/job currently allows no eviction"
+    ) in found.measured
 
 
 def test_budgets_and_pods_of_a_tenant_are_named_in_a_short_text() -> None:
@@ -273,7 +275,7 @@ def test_budgets_and_pods_of_a_tenant_are_named_in_a_short_text() -> None:
         "pod train/job-0 is held by PodDisruptionBudget train/000bbb" in found.measured
         and "and 996 more, which allows" in found.measured
     )
-    assert "46 more pods are held by PodDisruptionBudgets that allow no eviction now" in found.measured
+    assert "46 more pods are blocked by PodDisruptionBudgets that allow no eviction now" in found.measured
     assert len(found.measured) < 6000
 
 
@@ -292,7 +294,7 @@ def test_a_budget_that_is_not_in_the_way(budget: Budget) -> None:
 
 def test_a_pod_that_nothing_makes_again_is_a_warning() -> None:
     found = judged(live(pods=(dataclasses.replace(POD, owner=""),)), MORE)[("network.disruption", "kl-a")]
-    assert (found.status, found.why) == ("warn", "The drain deletes pods that no controller makes again: train/job-0.")
+    assert (found.status, found.why) == ("warn", "The drain deletes pods that no controller recreates: train/job-0.")
 
 
 def test_without_drains_nobody_waits_and_the_pods_are_named() -> None:
@@ -311,8 +313,8 @@ def test_without_drains_nobody_waits_and_the_pods_are_named() -> None:
     assert describe_plan(planned(world, MORE)) == (
         "kl-a is changed, without a drain: eth2 0000:01:00.0 virtual functions 4 -> 5 (1 pods)",
         (
-            "default pool: 1 nodes, all at once, in 1 wave; disableDrain is true: no node is cordoned or drained, and"
-            " none waits for another"
+            "default pool: 1 nodes, all at once, in 1 wave; disableDrain is true: the operator"
+            " cordons and drains no node, and nodes do not wait for each other"
         ),
     )
 
@@ -356,10 +358,10 @@ def test_the_refusal_names_the_key_and_the_value_that_allows_all_of_the_plan() -
     # what is not known is refused as well, and no value of the key allows it
     (line,) = list_refusals(
         ClusterIntent(disruption="reboot"),
-        DisruptionPlan((NodePlan("a", "unknown", ("the cluster has no such node",)),)),
+        DisruptionPlan((NodePlan("a", "unknown", ("the cluster has no node with this name",)),)),
         ("a",),
     )
-    assert "set rdma_cluster.disruption" not in line and "the cluster has no such node" in line
+    assert "set rdma_cluster.disruption" not in line and "the cluster has no node with this name" in line
 
 
 def test_what_users_read_first_names_the_key() -> None:
@@ -541,7 +543,7 @@ def test_what_is_there_already_rolls_nothing() -> None:
 
 def test_the_operator_s_own_drain_comes_after_the_roll() -> None:
     result, _found = of_fleet(rolling(), MORE)
-    assert "after that, by the SR-IOV operator: eth2 0000:01:00.0 virtual functions 4 -> 5" in result.nodes[0].reasons
+    assert "then, by the SR-IOV operator: eth2 0000:01:00.0 virtual functions 4 -> 5" in result.nodes[0].reasons
     assert [pool.machines for pool in result.pools] == [True, False]
 
 

@@ -99,16 +99,19 @@ def test_the_real_state_is_ready() -> None:
         ({}, "Device plugin: it does not offer this resource."),
         (
             {"nvidia.com/igbvf": 4},
-            "Intent: the cluster offers nvidia.com/igbvf, with another prefix than openshift.io.",
+            ("Intent: the cluster offers nvidia.com/igbvf, but the intent expects the prefix openshift.io."),
         ),
         (
             {"openshift.io/igbvf": 3},
             (
-                "Device plugin: the node has all 4 functions, and it offers 3: it does not see the others or finds them"
-                " unhealthy."
+                "Device plugin: the node has all 4 functions, and the device plugin offers 3. It does"
+                " not detect the other functions, or it reports them as unhealthy."
             ),
         ),
-        ({"openshift.io/igbvf": 5}, "Device plugin: its resource takes in functions that are not of this fabric."),
+        (
+            {"openshift.io/igbvf": 5},
+            "Device plugin: its resource includes functions that do not belong to this fabric.",
+        ),
     ],
 )
 def test_why_virtual_functions_are_not_offered_is_what_stage_virtual_functions_says(
@@ -142,20 +145,20 @@ def grouped(**changes: typing.Any) -> ClusterState:
     [
         # the lie: Succeeded of before the policy was seen
         (wanted(), "policy pol1 into the node's wanted state yet: 0000:01:00.0 is not in it", "not_seen"),
-        (wanted(dataclasses.replace(WANTED, vfs_count=2)), "numVfs is 2, the policy asks for 4", "not_seen"),
-        (wanted(dataclasses.replace(WANTED, vfs_count=6)), "numVfs is 6, the policy asks for 4", "not_seen"),
-        (wanted(dataclasses.replace(WANTED, mtu=9000)), "mtu is 9000, the policy asks for 0", "not_seen"),
-        (wanted(dataclasses.replace(WANTED, link_type="IB")), "linkType is IB, the policy asks for ", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, vfs_count=2)), "numVfs is 2, and the policy requires 4", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, vfs_count=6)), "numVfs is 6, and the policy requires 4", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, mtu=9000)), "mtu is 9000, and the policy requires 0", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, link_type="IB")), "linkType is IB, and the policy requires ", "not_seen"),
         (
             wanted(dataclasses.replace(WANTED, groups=(VfGroup("other", last=3),))),
-            "0000:01:00.0 is wanted by other instead",
+            "0000:01:00.0 is configured by other instead",
             "not_seen",
         ),
-        (grouped(rdma=True), "isRdma is True, the policy asks for False", "not_seen"),
-        (grouped(device_type="vfio-pci"), "deviceType is vfio-pci, the policy asks for netdevice", "not_seen"),
-        (grouped(resource="x"), "resourceName is x, the policy asks for igbvf", "not_seen"),
-        (grouped(mtu=9000), "mtu of the virtual functions is 9000, the policy asks for 0", "not_seen"),
-        (grouped(last=1), "vfRange is 0-1, the policy asks for 0-3", "not_seen"),
+        (grouped(rdma=True), "isRdma is True, and the policy requires False", "not_seen"),
+        (grouped(device_type="vfio-pci"), "deviceType is vfio-pci, and the policy requires netdevice", "not_seen"),
+        (grouped(resource="x"), "resourceName is x, and the policy requires igbvf", "not_seen"),
+        (grouped(mtu=9000), "mtu of the virtual functions is 9000, and the policy requires 0", "not_seen"),
+        (grouped(last=1), "vfRange is 0-1, and the policy requires 0-3", "not_seen"),
         (
             dataclasses.replace(READY, pools={"p": NodePool("p", rdma_mode="exclusive")}),
             "RDMA mode is not set, SriovNetworkPoolConfig p asks",
@@ -237,9 +240,9 @@ def test_no_interface_is_selected_names_the_nearest() -> None:
     found = look(world)
     assert found.suspect == "wrong_selection"
     assert (
-        "no interface of the node is selected by policy pol1: nearest is eth2 at 0000:01:00.0 (8086:10c9): deviceID is"
-        " 10c9, the policy asks for 1021" in found.node.detail
-    )
+        "policy pol1 selects no interface of the node: nearest is eth2 at 0000:01:00.0"
+        " (8086:10c9): deviceID is 10c9, the policy asks for 1021"
+    ) in found.node.detail
 
 
 def test_too_few_and_too_many_interfaces() -> None:
@@ -257,7 +260,7 @@ def test_nearest_match_prefers_the_one_that_differs_least() -> None:
         dataclasses.replace(STATE, interfaces=(far, STATE.interfaces[0])),
     )
     assert near.startswith("nearest is eth2")
-    assert "pfNames is eth2, the policy asks for eth9" in near
+    assert "pfNames is eth2, and the policy requires eth9" in near
 
 
 POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")
@@ -280,7 +283,7 @@ def drained(
         (drained(desired="Reboot_Required"), "the node is drained and rebooted first", "drain_blocked"),
         (
             drained(pods={"kl-a": (POD,)}, budgets={"shop/db": BUDGET}),
-            "pod shop/db-0 is held by PodDisruptionBudget shop/db, which allows no eviction now",
+            ("pod shop/db-0 cannot be evicted because PodDisruptionBudget shop/db currently allows no eviction"),
             "drain_held",
         ),
         (
@@ -295,7 +298,10 @@ def drained(
         ),
         (
             drained("Idle"),
-            "it waits for its turn: the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time",
+            (
+                "it waits for its turn: the default of the operator for nodes without a"
+                " SriovNetworkPoolConfig is 1 node at a time"
+            ),
             "",
         ),
         (
@@ -367,7 +373,7 @@ def test_a_node_that_reboots_is_given_the_time() -> None:
 @pytest.mark.parametrize(
     ("changes", "detail", "suspect"),
     [
-        ({"daemons": {}}, "the config daemon's pod is not ready: there is none on the node", "daemon_down"),
+        ({"daemons": {}}, "the config daemon's pod is not ready: it does not exist on the node", "daemon_down"),
         (
             {"daemons": {"kl-a": ("d", PodState("waiting", "CrashLoopBackOff: x", "container"))}},
             "CrashLoopBackOff",
@@ -441,8 +447,10 @@ def test_a_reboot_loop_is_counted_and_ends() -> None:
     found = look(twice).node
     assert found.phase == "failed"
     assert found.detail.startswith(
-        "the node booted 2 times since the operator last changed what it wants of it (generation 2) and got no further:"
-        " the config"
+        (
+            "the node booted 2 times since the operator last changed the desired state of the node"
+            " (generation 2) and got no further: the config"
+        )
     )
     # the MachineConfigPool reboots it as well
     assert (
@@ -528,7 +536,7 @@ def test_another_suspect_starts_its_own_grace() -> None:
 @pytest.mark.parametrize(
     ("world", "detail"),
     [
-        (READY, "policy pol1 is still there"),
+        (READY, "policy pol1 still exists"),
         (dataclasses.replace(READY, policies={}), "still wants virtual functions on 0000:01:00.0"),
         (dataclasses.replace(state(wanted=()), policies={}), "still there: 0000:01:00.0 has 4"),
         (dataclasses.replace(state(wanted=(), interfaces=(BARE,)), policies={}), "still offers 4 openshift.io/igbvf"),

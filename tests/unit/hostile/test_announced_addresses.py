@@ -81,8 +81,8 @@ def test_each_pod_of_an_address_names_the_others() -> None:
         RdmaPod("compute", "e", "p-e", "n"),
     ]
     assert find_announced_twice(pods) == {
-        "p-a": "it announces the address 10.80.0.1, and so does the pod p-b on b",
-        "p-b": "it announces the address 10.80.0.1, and so does the pod p-a on a",
+        "p-a": "the pod announces the address 10.80.0.1, which is also announced by the pod p-b on b",
+        "p-b": "the pod announces the address 10.80.0.1, which is also announced by the pod p-a on a",
     }
 
 

@@ -174,8 +174,8 @@ def test_a_pod_of_two_budgets_is_held_whatever_they_allow() -> None:
     twins = [budget(name, {"matchLabels": {"app": "twin"}}, 1) for name in ("a", "b")]
     (found,) = held([pod("p", {"app": "twin"}), pod("other", {})], twins)
     assert found == (
-        "pod tenant/p is held by more than one PodDisruptionBudget (tenant/a, tenant/b), and the API server evicts no"
-        " such pod"
+        "pod tenant/p cannot be evicted because more than one PodDisruptionBudget (tenant/a,"
+        " tenant/b) selects it, and the API server does not evict such a pod"
     )
     assert held([pod("p", {"app": "twin"})], twins[:1]) == ()
 

@@ -577,7 +577,7 @@ def test_the_room_of_one_node_is_not_that_of_the_cluster() -> None:
     assert [item.status for item in room(a=8, b=8)] == [FAIL]
     found = room(a=8, b=8, evil=100_000_000)
     assert {item.status for item in found} == {FAIL, WARN}
-    assert [item.measured for item in found if item.status == FAIL] == ["room for 2 pods on 2 nodes that are ready"]
+    assert [item.measured for item in found if item.status == FAIL] == ["room for 2 pods on 2 ready nodes"]
     assert [item.measured for item in found if item.status == WARN] == ["evil"]
 
 

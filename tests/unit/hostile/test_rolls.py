@@ -799,7 +799,7 @@ def test_a_single_node_goes_with_its_member_of_etcd_alone(label: str) -> None:
         one, [one], [], ""
     ) and "no Ready member on a" in explain_why_kept(one, [one], [EtcdMember("a", False)], "")
     assert describe_shape([one], ["a"]) == (
-        "single-node cluster: a is its only node. While it is reset there is no API server, and no pod runs.",
+        ("single-node cluster: a is its only node. While the node is reset, there is no API server, and no pod runs."),
     )
 
 

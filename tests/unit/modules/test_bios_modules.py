@@ -160,7 +160,7 @@ def test_answers_become_facts(controller: Controller, servers: tuple[BmcServer, 
         ({"address": f"https://root:{PASSWORD}@bmc"}, "worker-0: address: not the name or the IP address of a BMC"),
         ({"fingerprint": "12:34"}, "is no SHA-256"),
         ({"wanted": {"sr_iov": True}}, "'sr_iov' is no key of a BIOS"),
-        ({"wanted": {"sriov": None}}, "wanted.sriov: None is no value"),
+        ({"wanted": {"sriov": None}}, "wanted.sriov: None is not a valid value"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anybody_is(

@@ -183,7 +183,7 @@ def test_leaves_that_name_none_of_the_nodes_are_no_leaves() -> None:
     _facts, _lines, findings = run(NcclApi(), leaves={"su-1": ["node-a", "node-b"], "su-2": ["node-c", "node-d"]})
     (told,) = [item for item in findings if item.status == UNKNOWN]
     assert (told.check, told.subject) == ("collectives.steps", "compute leaves")
-    assert told.measured == "none of 4 nodes is in leaves" and "as the inventory does" in told.remedy
+    assert told.measured == "0 of 4 nodes assigned to a leaf" and "as the inventory does" in told.remedy
 
 
 @pytest.mark.parametrize("leaf_of_h", ["", "leaf-0"])
@@ -194,7 +194,7 @@ def test_a_node_whose_leaf_is_not_known_takes_the_steps_by_leaves_from_no_other_
     nodes = tuple("abcdefgh")
     leaves = {**{node: f"leaf-{place // 4}" for place, node in enumerate(nodes)}, "h": leaf_of_h}
     # a switch may have any name
-    leaves = {node: leaf.replace("leaf-1", "leaf of h not known") for node, leaf in leaves.items()}
+    leaves = {node: leaf.replace("leaf-1", "leaf of h unknown") for node, leaf in leaves.items()}
     seen = {
         (node, device): Place(node, device, rail, leaf)
         for node, leaf in leaves.items()
@@ -401,7 +401,11 @@ def test_a_floor_of_the_intent_that_no_group_is_compared_with_is_unknown(
     floor: dict[str, typing.Any] = {"test": "all_reduce", "gbs": 5000, "reason": "contract of delivery"}
     _facts, _lines, findings = run(NcclApi(nodes), expected_busbw=[{**floor, **({"nodes": of} if of else {})}])
     (found,) = [item for item in findings if item.status != PASS]
-    assert (found.check, found.status, found.measured) == ("collectives.bandwidth", UNKNOWN, "compared with no group")
+    assert (found.check, found.status, found.measured) == (
+        "collectives.bandwidth",
+        UNKNOWN,
+        "not compared with any group",
+    )
     assert "contract of delivery" in found.expected and "expected_busbw" in found.remedy
 
 
@@ -523,7 +527,7 @@ def test_alltoall_is_proven_by_its_connections_and_has_a_floor_of_its_own() -> N
     assert bad(findings) == set() and {ran.test for ran in facts.runs} == {"alltoall"}
     (found,) = [item for item in findings if item.subject == "alltoall, all: a, b, c, d" and "bandwidth" in item.check]
     # 98 GB/s x 7 / (2 x 6)
-    assert found.expected.startswith("48.6 GB/s (0.85 x 57.2 GB/s") and "point to point" in found.expected
+    assert found.expected.startswith("48.6 GB/s (0.85 x 57.2 GB/s") and "point-to-point connections" in found.expected
 
 
 def test_a_slow_port_is_named_by_alltoall() -> None:
@@ -943,8 +947,10 @@ def test_a_slow_group_is_repeated_with_one_thing_changed_and_its_card_says_what_
         (("a", "b"), "queue_pairs"),
     ]
     (card,) = [item for item in findings if item.check == "collectives.bandwidth" and item.status == FAIL]
-    assert "With NCCL_IB_QPS_PER_CONNECTION=4 it reaches 44.1 GB/s, +80%: One queue pair" in card.why
-    assert card.remedy == "Set NCCL_IB_QPS_PER_CONNECTION=4 in jobs."
+    assert "With NCCL_IB_QPS_PER_CONNECTION=4, the group reaches 44.1 GB/s, +80%. One queue pair" in card.why
+    assert card.remedy == (
+        "Set NCCL_IB_QPS_PER_CONNECTION=4 in the jobs and in the image, then run stage collectives again."
+    )
     assert any("7 to tell causes apart" in line for line in lines)
     assert any(line.startswith("all_reduce, two nodes: a, b, queue pairs: 44.1 GB/s, +80%, moved") for line in lines)
 
@@ -1079,7 +1085,7 @@ def test_errors_that_are_counted_during_a_soak_are_named_with_their_hca() -> Non
     said = {item.subject: item for item in findings if item.check == "collectives.soak"}
     assert said["all_reduce, all: a, b, c, d, soak: c mlx5_22"].measured == "link_downed +1, packet_seq_err +2"
     assert "packet_seq_err an hour" in said["all_reduce, all: a, b, c, d, soak: b mlx5_21"].why
-    assert said["all_reduce, all: a, b, c, d, soak"].measured == "no error counter of 4 of 8 HCAs grew"
+    assert said["all_reduce, all: a, b, c, d, soak"].measured == "no error counter of 4 of 8 HCAs increased"
     assert any("errors of 4 HCAs" in line for line in lines)
 
 
@@ -1110,7 +1116,7 @@ def test_a_soak_that_is_over_before_its_time_is_unknown() -> None:
     _facts, _lines, findings = run(api, soak_minutes=30)
     assert soaked(findings) == {"duration": UNKNOWN, "": PASS}
     (told,) = [item for item in findings if item.status == UNKNOWN]
-    assert told.expected == "30 minutes, by soak_minutes" and "larger soak_minutes" in told.remedy
+    assert told.expected == "30 minutes, set by soak_minutes" and "larger soak_minutes" in told.remedy
     api = NcclApi()
     facts, _lines, findings = run(api, soak_minutes=1)
     assert soaked(findings) == {"": PASS}

@@ -220,20 +220,19 @@ def test_errors_that_rise_name_the_port_before_one_that_waits() -> None:
     }
     found = world.suspect()
     assert (
-        "Errors were counted meanwhile: spine-1 port 2 (to leaf-1 port 8): SymbolErrorCounter +7, PortRcvErrors +2."
-        in found.why
-    )
+        "These error counters increased during the test: spine-1 port 2 (to leaf-1 port 8):"
+        " SymbolErrorCounter +7, PortRcvErrors +2."
+    ) in found.why
     assert "leaf-1 port 8 (to spine-1 port 2) +900" in found.why and "+50" not in found.why
-    assert (
-        found.remedy
-        == "Clean and seat the cable at spine-1 port 2 (to leaf-1 port 8) at both ends, then swap it; if the errors"
-        " stay, it is the port."
+    assert found.remedy == (
+        "Clean and reseat the cable at spine-1 port 2 (to leaf-1 port 8) at both ends, then swap"
+        " the cable. If the errors continue, the port is faulty."
     )
 
 
 def test_ports_that_count_nothing_are_told_and_the_usual_step_stays() -> None:
     found = between().suspect()
-    assert "No error counter of these ports rose, and none of them waited to send." in found.why
+    assert "No error counter of these ports increased, and none of the ports waited to send." in found.why
     assert found.remedy.startswith("Look at the uplinks of both leaves with iblinkinfo and ibqueryerrors")
 
 
@@ -298,10 +297,12 @@ def test_a_link_at_less_than_its_peers_or_than_it_could_is_named() -> None:
     )
     found = world.suspect()
     assert (
-        "Of the uplinks of leaf-1, which run at 400 Gb/s, these run at less: leaf-1 port 10 to spine-3 port 2 at 200"
-        " Gb/s." in found.why
-    )
-    assert "Below what both of its ends can: leaf-1 port 10 to spine-3 port 2, could be 4X." in found.why
+        "The uplinks of leaf-1 run at 400 Gb/s, but these uplinks run at a lower rate: leaf-1"
+        " port 10 to spine-3 port 2 at 200 Gb/s."
+    ) in found.why
+    assert (
+        "These links run below the rate that both of their ends support: leaf-1 port 10 to spine-3 port 2, could be 4X."
+    ) in found.why
     assert found.remedy.startswith("See with iblinkinfo why these links run at less")
 
 
@@ -366,8 +367,8 @@ def test_where_the_figures_name_the_link_two_good_tests_show_how_the_switches_ro
     (found,) = world.findings(measured, "routing")
     assert (found.status, found.measured, found.expected) == (
         "pass",
-        "2 tests took one uplink each",
-        "routing: static, as the intent says",
+        "2 tests used one uplink each",
+        "routing: static, as in the intent",
     )
 
 
@@ -433,7 +434,7 @@ def test_data_over_several_uplinks_is_not_the_static_routing_of_the_intent() -> 
     (found,) = routing(world, FAR)
     assert (found.check, found.status, found.subject) == ("bandwidth.routing", "fail", "compute")
     assert (
-        "The intent says routing: static" in found.why
+        "The intent sets routing: static" in found.why
         and "node-1 -> node-10 by leaf-0 port 7 (50%), leaf-0 port 8 (45%)" in found.why
     )
     world.takes = dict.fromkeys(range(SPINES), 1 / SPINES)
@@ -447,7 +448,9 @@ def test_data_over_another_uplink_than_the_tables_have_means_that_they_are_old()
     world = Counting({}, routing="static")
     world.takes = {4: 1.0}
     (found,) = routing(world, FAR)
-    assert found.measured == "another uplink in 2 of 2 tests" and "took other uplinks than the tables have" in found.why
+    assert (
+        found.measured == "different uplink in 2 of 2 tests" and "took other uplinks than the tables have" in found.why
+    )
 
 
 def test_data_over_one_uplink_alone_is_not_the_adaptive_routing_of_the_intent() -> None:
@@ -456,12 +459,12 @@ def test_data_over_one_uplink_alone_is_not_the_adaptive_routing_of_the_intent() 
     assert (found.status, found.measured) == (
         "warn",
         "one uplink in 2 tests",
-    ) and "The intent says routing: adaptive" in found.why
+    ) and "The intent sets routing: adaptive" in found.why
     # one test may have had one way by chance
     assert routing(world, FAR[:1]) == []
     world.takes = {0: 0.5, 1: 0.5}
     assert [(one.status, one.measured) for one in routing(world, FAR)] == [
-        ("pass", "2 of 2 tests took several uplinks")
+        ("pass", "2 of 2 tests used several uplinks")
     ]
     # where less arrived than was sent, nothing is proven
     world.takes = {0: 0.3, 1: 0.1}

@@ -137,7 +137,7 @@ def with_ranks(kept: KeptLog, times: int, channels: int = 64) -> KeptLog:
     ("nodes", "times", "channels", "measured", "expected"),
     [
         (1, 1, 64, "", ""),
-        (1, 2, 64, "16 ranks of job-worker-0", "8 ranks of a host at most"),
+        (1, 2, 64, "16 ranks of job-worker-0", "8 ranks per host at most"),
         (2, 1, 64, "ranks of 2 hosts", "1 hosts at most"),
         (1, 1, 10_000, "a rank with 10000 channels", "9999 channels at most"),
         (1, 1, 9_000, "parts", "50000 parts at most"),

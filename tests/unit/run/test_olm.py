@@ -309,7 +309,7 @@ def test_a_catalog_that_is_gone(served: Served) -> None:
     world = served()
     stand = failed(
         run(world, DesiredOperator("nfd", SPACE, source="gone", source_namespace=CATALOGS)),
-        "CatalogSource olm/gone is not there",
+        "CatalogSource olm/gone does not exist",
         "olm/lab",
     )
     assert "source" in stand.remedy and world.writes() == []
@@ -318,7 +318,7 @@ def test_a_catalog_that_is_gone(served: Served) -> None:
 def test_a_catalog_that_goes_while_it_is_waited_for(served: Served) -> None:
     world = served()
     world.subscribed = lambda item: world.lose(catalog())
-    failed(run(world), "CatalogSource olm/lab is not there")
+    failed(run(world), "CatalogSource olm/lab does not exist")
 
 
 def test_a_catalog_that_does_not_answer(served: Served) -> None:
@@ -329,7 +329,7 @@ def test_a_catalog_that_does_not_answer(served: Served) -> None:
     world.have(_pod("lab-x7", words, CATALOGS))
     stand = failed(
         run(world),
-        "catalog olm/lab does not answer: TRANSIENT_FAILURE",
+        "catalog olm/lab does not respond: TRANSIENT_FAILURE",
         "pod lab-x7: ImagePullBackOff",
         "no image of this name",
     )
@@ -342,7 +342,7 @@ def test_a_catalog_that_somebody_else_serves(served: Served) -> None:
     item = catalog("TRANSIENT_FAILURE")
     world.have({**item, "spec": {**item["spec"], "address": "192.0.2.1:50051"}})
     world.subscribed = lambda item: None
-    stand = failed(run(world), "catalog olm/lab does not answer: TRANSIENT_FAILURE")
+    stand = failed(run(world), "catalog olm/lab does not respond: TRANSIENT_FAILURE")
     assert "start the server at 192.0.2.1:50051" in stand.remedy and "get pods" not in stand.remedy
 
 
@@ -637,7 +637,8 @@ def test_a_webhook_without_endpoints(slices: typing.Sequence[Resource], served: 
     world.have(*slices)
     _approved_into(world, version("nfd.v1.0.0", spec=WEBHOOK))
     stand = failed(
-        run(world), "its webhook does not serve: Service ops/nfd-operator-service has no address that is ready"
+        run(world),
+        ("the webhook of the operator is not available: Service ops/nfd-operator-service has no ready address"),
     )
     assert "endpointslices" in stand.remedy
     # and it is proven once it does
@@ -721,7 +722,7 @@ def test_a_definition_of_an_older_version_in_the_way(said: str, words: str, reme
         ("NoOperatorGroup", "has no OperatorGroup"),
         ("InstallCheckFailed", "did not get ready in time"),
         ("ComponentUnhealthy", "not ready any more"),
-        ("APIServiceResourceIssue", "the API that it serves is not there"),
+        ("APIServiceResourceIssue", "the API of the operator is not available"),
         ("OwnerConflict", "another operator owns"),
         ("SomethingNew", "SomethingNew"),
     ],

@@ -515,7 +515,7 @@ def test_a_node_that_offers_nothing_gets_no_pod() -> None:
 
 def test_a_node_that_the_cluster_does_not_know() -> None:
     facts, _lines = run(Api(("a",)))
-    assert facts.pods[1].error == "the cluster knows no such node"
+    assert facts.pods[1].error == "the cluster has no node with this name"
 
 
 def test_a_refused_pod_keeps_the_server_s_words() -> None:
@@ -1685,7 +1685,7 @@ def test_the_plan_is_told_before_anything_is_started_and_kept() -> None:
 
     nodes = ("a", "b", "c", "d")
     facts, lines = run(Timed(nodes), nodes, bandwidth={"rounds": 2})
-    assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, 65 at most"
+    assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, at most 65"
     assert (
         lines[1]
         == "storage: a pair that is too slow is measured once more with more queue pairs, which takes about 15 s"

@@ -121,7 +121,7 @@ def test_a_sound_fabric_is_proven_by_the_cables_of_its_nodes() -> None:
         finding.status for name in ("rounds", "coverage", "suspect") for finding in world.findings(measured, name)
     ] == ["pass"] * 3
     (coverage,) = world.findings(measured, "coverage")
-    assert "100 % of 48 directions of links of the nodes' cables" in coverage.measured
+    assert "100 % of 48 link directions of the nodes' cables" in coverage.measured
     assert "the same UDP source port and the same way whenever it is measured" in coverage.measured
     assert plan.cover.tests == len(world.api.tests) < 3 * len(NAMES) and world.api.pods == {}
 
@@ -165,7 +165,7 @@ def test_a_slow_uplink_ends_at_the_two_leaves_and_nobody_else_is_accused() -> No
             if not pair.again and pair.average_gbps is not None and pair.average_gbps < 0.9 * LINE
         }
         assert (
-            {finding.subject for finding in found} == {"storage between leaf-0 and leaf-2, on the way there"}
+            {finding.subject for finding in found} == {"storage from leaf-0 to leaf-2, over an unknown link"}
         ) == bool(slow), spine
         for finding in found:
             assert f"{len(slow)} of {HOSTS} flows between them carry 50% of what is usual" in finding.measured
@@ -187,7 +187,7 @@ def test_at_least_one_of_the_uplinks_is_found() -> None:
 def test_where_all_uplinks_of_a_leaf_are_slow_each_flow_is() -> None:
     world = World({("leaf-0", f"spine-{spine}"): 0.5 for spine in range(SPINES)})
     found = world.findings(world.run(), "suspect")
-    assert [finding.subject for finding in found] == ["storage between leaf-0 and leaf-2, on the way there"]
+    assert [finding.subject for finding in found] == ["storage from leaf-0 to leaf-2, over an unknown link"]
     assert f"{HOSTS} of {HOSTS} flows" in found[0].measured and "Each flow between these leaves is slow" in found[0].why
     assert f"0 of {HOSTS} of these pairs carry what is usual, so other links there are no better" in found[0].why
 
@@ -206,11 +206,15 @@ def test_a_suspect_is_measured_again_over_the_way_that_it_took() -> None:
 @pytest.mark.parametrize(
     ("labels", "changes", "words"),
     [
-        (False, {}, "flows are not pinned, for perftest in the pods knows no --flow_label (23.10 and newer do)"),
+        (
+            False,
+            {},
+            ("flows are not pinned, for perftest in the pods does not support --flow_label (supported since 23.10)"),
+        ),
         (
             True,
             {"pods": {**PODS, "connection": "rdma_cm"}},
-            "flows are not pinned, for rdma_cm (pods.connection) takes no flow label",
+            "flows are not pinned, for rdma_cm (pods.connection) does not support flow labels",
         ),
     ],
 )

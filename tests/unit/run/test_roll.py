@@ -395,9 +395,9 @@ def test_a_drain_that_a_budget_blocks_names_pod_and_budget() -> None:
     (finding,) = machine_config.check_plan((rolled,), "")
     assert finding.status == "fail"
     assert (
-        "node n1 is not drained: pod prod/db-0 is held by PodDisruptionBudget prod/db, which allows no eviction now:"
-        " let it allow one" in finding.why
-    )
+        "node n1 is not drained: pod prod/db-0 cannot be evicted because PodDisruptionBudget"
+        " prod/db currently allows no eviction: let it allow one"
+    ) in finding.why
 
 
 def test_a_second_roll_is_counted_and_fails() -> None:
@@ -504,7 +504,7 @@ def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
     operator = Operator()
     assert judged(operator, check_mode=True) == (
         "unknown",
-        "not there, or with other settings Check mode: it would be applied.",
+        "does not exist, or has different settings Check mode: it would be applied.",
     )
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     status, said = judged(operator)
@@ -522,7 +522,7 @@ def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
     config["status"]["conditions"].append({"type": "Failure", "status": "False", "message": "Error: no template"})
     assert judged(operator)[0] == "fail" and judged(operator)[1].startswith("Failure: Error: no template")
     config["metadata"]["generation"] += 1
-    assert judged(operator)[0] == "unknown" and "no condition of its present generation" in judged(operator)[1]
+    assert judged(operator)[0] == "unknown" and "no condition for its current generation" in judged(operator)[1]
 
 
 def test_a_kubelet_config_without_a_pool_has_no_effect() -> None:
@@ -531,7 +531,7 @@ def test_a_kubelet_config_without_a_pool_has_no_effect() -> None:
     (finding,) = machine_config.check_kubelet(
         KubeletStatus((dataclasses.replace(config, there=True, refusal=""),)), False
     )
-    assert (finding.status, finding.measured) == ("fail", "accepted, without a pool")
+    assert (finding.status, finding.measured) == ("fail", "accepted, but no pool selected")
 
 
 def forbidden(kind: str, namespace: str, name: str) -> typing.Any:

@@ -263,7 +263,9 @@ def test_what_waits_can_t_be_read(serve: Serve, trust: Trust) -> None:
     server.faults[server.bios.settings] = Fault(status=500, method="GET")
     error = refused(server, trust)
     assert (
-        error.cause == "not_understood" and "what waits for a reset is not known" in str(error) and server.written == []
+        error.cause == "not_understood"
+        and "what takes effect at the next reset is not known" in str(error)
+        and server.written == []
     )
 
 

@@ -258,7 +258,9 @@ def test_a_blocked_drain_names_pod_and_budget_and_ends() -> None:
         grace={"drain_held": 60.0},
     )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (61.0, "failed")
-    assert "pod shop/db-0 is held by PodDisruptionBudget shop/db, which allows no eviction now" in facts.nodes[0].detail
+    assert (
+        "pod shop/db-0 cannot be evicted because PodDisruptionBudget shop/db currently allows no eviction"
+    ) in facts.nodes[0].detail
     assert "held by" in lines[-1]
 
 
@@ -313,8 +315,8 @@ def test_a_sync_that_fails_again_and_again_ends_with_the_daemon_s_words() -> Non
         *start(working), (0, KindUpdate("Pod", "replace", (DAEMON,))), limit=1800.0, error="cannot allocate memory"
     )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0, "failed")
-    assert (
-        facts.nodes[0].detail == "the config daemon works (syncStatus InProgress); its log says: cannot allocate memory"
+    assert facts.nodes[0].detail == (
+        "the config daemon is working (syncStatus InProgress); its log says: cannot allocate memory"
     )
 
 
@@ -346,7 +348,7 @@ def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure() -> None:
     )
     assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 20.0 + STEADY_SECONDS)
     assert [line.split(";")[-1].strip() for line in lines if "pod is not ready" in line] == [
-        "the config daemon's pod is not ready: there is none on the node"
+        "the config daemon's pod is not ready: it does not exist on the node"
     ]
 
 
@@ -644,7 +646,7 @@ POLICY_STATE = {"kind": "NicClusterPolicy", "metadata": {"name": "nic-cluster-po
             180.0,
             "failed",
         ),
-        ({NIC_LABEL: "true"}, (), "it gives no reason", 3600.0, "waiting"),
+        ({NIC_LABEL: "true"}, (), "no reason reported", 3600.0, "waiting"),
     ],
 )
 def test_why_a_nic_policy_is_not_ready_is_told_and_ends_the_wait_unless_a_driver_is_built(
