@@ -210,7 +210,7 @@ def _report_refused(stage: str, node: str, raised: str) -> Finding:
         " linerate.rdma."
     )
     return Finding(
-        f"{stage}.error", f"stage {stage}, {node}", FAIL, raised, "data without an exception in the check", why, remedy
+        f"{stage}.error", f"stage {stage}, {node}", FAIL, raised, "data that the check can process", why, remedy
     )
 
 
@@ -231,13 +231,7 @@ def _report_doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Fin
         " linerate.rdma."
     )
     return Finding(
-        f"{stage}.error",
-        f"stage {stage}, {every}",
-        UNKNOWN,
-        raised,
-        "data without an exception in the check",
-        why,
-        remedy,
+        f"{stage}.error", f"stage {stage}, {every}", UNKNOWN, raised, "data that the check can process", why, remedy
     )
 
 
@@ -251,6 +245,4 @@ def _report_undecided(stage: str, raised: str, number: int) -> Finding:
         "Report this as a defect of linerate.rdma, with the text under 'measured'. To check some of the nodes, run the"
         " stage with --limit."
     )
-    return Finding(
-        f"{stage}.error", f"stage {stage}", UNKNOWN, raised, "data without an exception in the check", why, remedy
-    )
+    return Finding(f"{stage}.error", f"stage {stage}", UNKNOWN, raised, "data that the check can process", why, remedy)

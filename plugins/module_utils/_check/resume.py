@@ -121,7 +121,7 @@ def check_run(
                 else "the folder has no readable record"
             )
             raise ResumeError(
-                f"run {start.run} has no record of stage {stage}, which is before {resume_from}: {there}", again
+                f"run {start.run} has no record of stage {stage}, which comes before {resume_from}: {there}", again
             )
         if record.gate != OPEN or record.check_mode:
             seen = (

@@ -105,9 +105,7 @@ def _check_objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> 
     if removed is None:
         why = "At least one task that deletes objects did not report its result, so the remaining objects are unknown."
         return [
-            Finding(
-                "teardown.object", "objects", UNKNOWN, "not known", "no object left", why, "Run the teardown again."
-            )
+            Finding("teardown.object", "objects", UNKNOWN, "unknown", "no object left", why, "Run the teardown again.")
         ]
     return [_check_object(item) for item in removed] or [
         ok("teardown.object", "objects", "no object existed", "no object left")
@@ -170,10 +168,10 @@ def _check_namespace(subject: str, item: AppliedObject) -> Finding:
             f" {item.refusal}."
         )
         remedy = (
-            "Give the user of the kubeconfig the right to list all resources in this namespace, and run the teardown"
+            "Grant the user of the kubeconfig the right to list all resources in this namespace, then run the teardown"
             f" again. {keep}"
         )
-        return Finding("teardown.object", subject, UNKNOWN, "not known", "gone", why, remedy)
+        return Finding("teardown.object", subject, UNKNOWN, "unknown", "gone", why, remedy)
     why = f"The namespace was not deleted, because {item.refusal}. Deleting the namespace would delete them as well."
     remedy = f"Move or delete these objects, then run the teardown again. {keep}"
     return Finding("teardown.object", subject, FAIL, "there", "gone", why, remedy)
@@ -208,9 +206,7 @@ def _check_releases(left: OperatorsSeen) -> list[Finding]:
             "Grant the user of the kubeconfig the rights of docs/rbac that the intent requires, then run the teardown"
             " again."
         )
-        return [
-            Finding("teardown.stays", "operators", UNKNOWN, "not known", "gone, or left intentionally", why, remedy)
-        ]
+        return [Finding("teardown.stays", "operators", UNKNOWN, "unknown", "gone, or left intentionally", why, remedy)]
     findings = []
     # what was installed last needs what was installed first
     for name in (name for name in reversed(tuple(OPERATORS)) if name in left.made):
@@ -278,7 +274,7 @@ def _drop_in(name: str, facts: Facts) -> Finding:
             seen.value,
             expected,
             why,
-            f"{by_hand}; or make the node reachable by ssh again, then run the teardown again.",
+            f"{by_hand}; or set up the inventory to reach the node by ssh again, then run the teardown again.",
         )
     if seen.value is not None and seen.error is None:
         return Finding("teardown.drop_in", name, FAIL, seen.value, expected, f"{DROP_IN} still exists.", f"{by_hand}.")
@@ -288,7 +284,7 @@ def _drop_in(name: str, facts: Facts) -> Finding:
             "Correct the error under 'why', so that the observer pod of the node responds, then run the teardown again."
             f" Or check on the node: ls {DROP_IN}"
         )
-        return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
+        return Finding("teardown.drop_in", name, UNKNOWN, "unknown", expected, why, remedy)
     why = f"It is unknown whether {DROP_IN} is gone and containerd runs without it: {seen.error}."
     # what it found it removes last, so that it is found again
     by_hand = f"rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
@@ -296,7 +292,7 @@ def _drop_in(name: str, facts: Facts) -> Finding:
         "Make the node reachable, then run the teardown again: it restarts containerd before it removes the file. Or"
         f" run on the node, as root: {by_hand}"
     )
-    return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
+    return Finding("teardown.drop_in", name, UNKNOWN, "unknown", expected, why, remedy)
 
 
 def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
@@ -304,7 +300,7 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
     check_id, expected = "teardown.kernel_arguments", "no kernel argument of this collection for the next boot"
     by_hand = (
         f"on the node, as root: rm /{GRUB_DROP_IN} && update-grub (Debian, Ubuntu); or "
-        f'grubby --update-kernel=ALL --remove-args="$(xargs < /{RECORD})" && rm /{RECORD} (RHEL and its kin)'
+        f'grubby --update-kernel=ALL --remove-args="$(xargs < /{RECORD})" && rm /{RECORD} (RHEL and derivatives)'
     )
     if seen is None or seen.value is None or seen.error is not None:
         error = "the node was not queried" if seen is None else seen.error or "empty answer"
@@ -314,12 +310,12 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
                 "Correct the error under 'why', so that the observer pod of the node responds, then run the teardown"
                 f" again. Or check on the node: ls /{GRUB_DROP_IN} /{RECORD}"
             )
-            return Finding(check_id, name, UNKNOWN, "not known", expected, why, remedy)
+            return Finding(check_id, name, UNKNOWN, "unknown", expected, why, remedy)
         return Finding(
             check_id,
             name,
             UNKNOWN,
-            "not known",
+            "unknown",
             expected,
             why,
             f"Make the node reachable, then run the teardown again; or {by_hand}.",
@@ -340,8 +336,8 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
                 expected,
                 why,
                 (
-                    f"{by_hand[0].upper()}{by_hand[1:]}; or make the node reachable by ssh again, then run the teardown"
-                    " again."
+                    f"{by_hand[0].upper()}{by_hand[1:]}; or set up the inventory to reach the node by ssh again, then"
+                    " run the teardown again."
                 ),
             )
         why = f"The module kernel_arguments added {left}, and these arguments are still set for the next boot."
@@ -361,7 +357,7 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
         "teardown.settings",
         name,
         UNKNOWN,
-        "not known",
+        "unknown",
         expected,
         f"It is unknown whether the files are gone: {error}.",
         remedy,
@@ -379,7 +375,7 @@ def _check_operator(operators: typing.Optional[OperatorFacts]) -> Finding:
             "teardown.operator",
             "SR-IOV network operator",
             UNKNOWN,
-            "not known",
+            "unknown",
             "gone",
             why,
             "Check the kubeconfig, then run the teardown again.",

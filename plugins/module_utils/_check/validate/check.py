@@ -263,7 +263,7 @@ def _report_misnamed(name: str) -> Finding:
         " lists them."
     )
     return Finding(
-        "validate.variables", name, WARN, "unknown variable", "a variable that the collection reads", why, remedy
+        "validate.variables", name, WARN, "unknown variable", "a variable that this collection reads", why, remedy
     )
 
 
@@ -299,7 +299,7 @@ def _check_measures(intent: Intent) -> list[Finding]:
             "validate.measures",
             "rdma_cluster.measures",
             f"{len(intent.cluster.measures)} measures",
-            "figures that can be compared",
+            "comparable figures",
         )
     ]
 

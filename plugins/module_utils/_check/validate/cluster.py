@@ -81,7 +81,7 @@ def _check_wait_seconds(cluster: ClusterIntent) -> typing.Iterator[Finding]:
             f"{cluster.wait_seconds} s",
             "at least 1 s",
             "With this limit, the run would not wait at all, but no object in the cluster is ready immediately.",
-            "Correct it.",
+            "Correct the value.",
         )
 
 
@@ -95,7 +95,7 @@ def _check_node_pool(cluster: ClusterIntent) -> typing.Iterator[Finding]:
             str(cluster.node_pool.max_unavailable),
             expected,
             why,
-            "Correct it.",
+            "Correct the value.",
         )
 
 

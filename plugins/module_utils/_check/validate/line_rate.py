@@ -39,7 +39,7 @@ def check_line_rate(fabric: Fabric, path: str) -> list[Finding]:
                 "an absolute floor with a reason",
             )
         ]
-    of = f"{rate.expected_gbps:g} Gb/s or PCIe" if rate.expected_gbps is not None else "link rate and PCIe rate"
+    of = f"{rate.expected_gbps:g} Gb/s and PCIe rate" if rate.expected_gbps is not None else "link rate and PCIe rate"
     because = f", because: {rate.reason}" if rate.reason else ""
     return [
         ok(

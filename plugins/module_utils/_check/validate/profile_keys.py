@@ -100,7 +100,7 @@ def _check_functions(fabric: Fabric) -> typing.Iterator[Mistake]:
         yield (
             "virtual_functions",
             str(fabric.virtual_functions),
-            "1 at least" if its.functions else f"none with {profile}",
+            "at least 1" if its.functions else f"none with {profile}",
             why,
         )
 
@@ -198,7 +198,7 @@ def _check_interface_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
         why = "In mode passthru, the interface belongs to one pod."
         yield "pods_per_node", str(fabric.pods_per_node or "unset"), "1 with passthru", why
     if fabric.pods_per_node is not None and fabric.pods_per_node < 1:
-        yield "pods_per_node", str(fabric.pods_per_node), "1 at least", "A network without pods cannot be tested."
+        yield "pods_per_node", str(fabric.pods_per_node), "at least 1", "A network without pods cannot be tested."
 
 
 def _list_rdma_wishes(fabric: Fabric) -> typing.Iterator[Mistake]:

@@ -73,7 +73,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     read: dict[str, NodeHcas] = {}
     for name, observed in facts.nodes.items():
         if observed.value is None or observed.error is not None:
-            why = f"Data collection (module node_info) failed on {name}: {observed.error or 'its answer is empty'}."
+            why = f"Data collection (module node_info) failed on this node: {observed.error or 'its answer is empty'}."
             findings.append(
                 Finding(
                     "virtual_functions.node",
@@ -156,7 +156,7 @@ def _report_unresolved(membership: Membership) -> Finding:
         "virtual_functions.members",
         membership.fabric,
         UNKNOWN,
-        "not known",
+        "unknown",
         "physical functions of each node",
         why,
         membership.remedy or "See the findings of stage fabric.",
@@ -284,7 +284,7 @@ def _report_offer(
             "virtual_functions.allocatable",
             subject,
             UNKNOWN,
-            "not known",
+            "unknown",
             expected,
             why,
             "Check the kubeconfig and the name of the node in the inventory.",

@@ -63,7 +63,7 @@ def check_mtu(layers: FunctionReports) -> Finding:
     """
     check, wanted, reported = "virtual_functions.mtu", layers.fabric.mtu, layers.reported
     own, others = _find_mtu(layers.hca), {vf.name: _find_mtu(vf) for vf in layers.vfs if vf.all_netdevs}
-    shown = folded(sorted({str(value) for value in others.values()}), 8) or "unknown"
+    shown = folded(sorted({str(value) for value in others.values()}), 8) or "not seen"
     measured = f"PF {own or 'not seen'}, VFs {shown}, report {reported.mtu if reported and reported.mtu else 'none'}"
     if own is None:
         why = (
@@ -338,7 +338,7 @@ def check_settings(
             "Read the events of the pod, and check whether other pods hold all virtual functions. Then run stage"
             " virtual_functions again."
         )
-        return Finding(check, subject, UNKNOWN, "unknown", expected, why, remedy)
+        return Finding(check, subject, UNKNOWN, "not seen", expected, why, remedy)
     shown = {vf.name: {name: getattr(vf.administration or VfAdministration(), name) for name in wanted} for vf in taken}
     measured = "; ".join(f"{name}: {_spell_settings(values)}" for name, values in shown.items())
     if all(values == wanted for values in shown.values()):
