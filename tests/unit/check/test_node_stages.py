@@ -263,7 +263,11 @@ def test_an_hca_that_a_pod_has_in_exclusive_mode_is_no_missing_one() -> None:
     [
         ("0000:3C:00.0", "pass", ""),
         ("0000:3c:00.1", "fail", "did you mean '0000:3c:00.0'"),
-        ("0000:01:00.0", "fail", "it does not match another selector of the fabric: vendor 15b3, it has 8086"),
+        (
+            "0000:01:00.0",
+            "fail",
+            ("it does not match another selector of the fabric: vendor 15b3, but the function has 8086"),
+        ),
         ("0000:9c:00.0", "fail", "its link layer does not match the profile sriov_infiniband: Ethernet"),
     ],
 )

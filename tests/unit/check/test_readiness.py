@@ -241,7 +241,7 @@ def test_no_interface_is_selected_names_the_nearest() -> None:
     assert found.suspect == "wrong_selection"
     assert (
         "policy pol1 selects no interface of the node: nearest is eth2 at 0000:01:00.0"
-        " (8086:10c9): deviceID is 10c9, the policy asks for 1021"
+        " (8086:10c9): deviceID is 10c9, and the policy requires 1021"
     ) in found.node.detail
 
 
@@ -447,10 +447,8 @@ def test_a_reboot_loop_is_counted_and_ends() -> None:
     found = look(twice).node
     assert found.phase == "failed"
     assert found.detail.startswith(
-        (
-            "the node booted 2 times since the operator last changed the desired state of the node"
-            " (generation 2) and got no further: the config"
-        )
+        "the node booted 2 times since the operator last changed the desired state of the node"
+        " (generation 2) and made no progress: the config"
     )
     # the MachineConfigPool reboots it as well
     assert (

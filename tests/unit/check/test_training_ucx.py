@@ -97,7 +97,7 @@ def test_one_endpoint_over_tcp_among_many_fails() -> None:
 def test_a_pod_of_the_job_that_wrote_no_line_is_missed() -> None:
     assert of_hosts(log(GOOD)) == {"job-worker-0": PASS, "job-worker-1": UNKNOWN}
     (found,) = [item for item in judged(log(GOOD)) if item.status == UNKNOWN]
-    assert found.measured == "no line of an endpoint" and "UCX_LOG_LEVEL=info" in found.remedy
+    assert found.measured == "no line about an endpoint" and "UCX_LOG_LEVEL=info" in found.remedy
     # a launcher without the network, and a pod of another job, need none; one whose networks are not known does
     apart = dataclasses.replace(pod(*ETHERNET[0]), name="other", host="other-0", job="another")
     launcher = dataclasses.replace(pod(*ETHERNET[0]), name="launcher", host="launcher", functions=())

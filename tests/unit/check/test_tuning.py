@@ -495,7 +495,7 @@ def test_a_row_of_roce_that_no_fabric_is_judged_by_is_refused() -> None:
     [
         ("max_read_request", "4096", ("mlx5_0",), "no reading of HCA mlx5_1, mlx5_2, mlx5_3"),
         ("gpu_persistence", "Enabled", ("0000:18:00.0",), "no reading of GPU 0000:2a:00.0"),
-        ("governor", "performance", ("0-127",), "no reading of 128 of 256 CPUs"),
+        ("governor", "performance", ("0-127",), "no value for 128 of 256 CPUs"),
     ],
 )
 def test_what_the_intent_expects_is_read_of_each_place(row: str, value: str, where: tuple[str, ...], says: str) -> None:

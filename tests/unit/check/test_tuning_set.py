@@ -89,7 +89,7 @@ def test_a_node_that_has_it_not(seen: NodeSetting, status: str) -> None:
 
 def test_a_dry_run_passes_with_what_it_would_set() -> None:
     found = findings(ROCE, set=TuningSet("tuned", dict.fromkeys(ROCE.names, NodeSetting("planned"))), check_mode=True)
-    assert {(item.status, item.measured) for item in found.values()} == {(PASS, "a dry run: it would be set")}
+    assert {(item.status, item.measured) for item in found.values()} == {(PASS, "dry run: would be applied")}
 
 
 def test_nodes_that_are_reached_by_observers_are_told_that_nothing_can_be_set() -> None:
