@@ -197,7 +197,7 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(
         ),
         (
             "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (0)",
-            "SR-IOV is IOMMU IOMMU off in the BIOS or",
+            "SR-IOV is off in the BIOS or",
             "Switch SR-IOV on in both",
         ),
         (
