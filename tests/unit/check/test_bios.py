@@ -88,7 +88,9 @@ def test_a_value_that_the_attribute_does_not_know() -> None:
     one = judged(["MaximumPerformance", "performance"], profile, workload, key="profile")
     assert (one.state, one.why) == ("wrong", "SysProfile: Custom is not MaximumPerformance or performance")
     neither = judged("Turbo", profile, workload, key="profile")
-    assert neither.state == "wrong" and "which it can't be: allowed are Custom, PerfOptimized" in neither.why
+    assert (
+        neither.state == "wrong" and "does not support that value; allowed values: Custom, PerfOptimized" in neither.why
+    )
     assert (
         judged("Performance", dataclasses.replace(profile, current="PerfOptimized"), workload, key="profile").state
         == "ok"

@@ -42,8 +42,8 @@ def test_each_node_is_judged_by_what_is_sure() -> None:
         (seen(3 * HOURS, took=70.0), "fail", "3.0 h to 3.0 h ahead of the controller"),
         (seen(synchronised=False), "warn", "within 0.8 s of the controller, not synchronized"),
         (seen(synchronised=None), "warn", "within 0.8 s of the controller"),
-        (ObservedClock(error="unreachable: no route"), "unknown", "no answer"),
-        (ObservedClock(), "unknown", "no answer"),
+        (ObservedClock(error="unreachable: no route"), "unknown", "no data"),
+        (ObservedClock(), "unknown", "no data"),
         (ObservedClock(NodeClock(ASKED)), "unknown", "not compared"),
         # set back by an hour between asking and answer
         (ObservedClock(NodeClock(ASKED, True, 0.01, ASKED, ASKED - HOURS)), "unknown", "not compared"),
@@ -157,6 +157,6 @@ def test_a_node_that_was_not_compared_has_no_say_on_the_others() -> None:
 def test_an_answer_beside_an_error_tells_no_time() -> None:
     clock = seen().value
     assert judged(ObservedClock(clock, "the module was killed"), ObservedClock(clock)) == {
-        "worker-1": ("unknown", "no answer"),
+        "worker-1": ("unknown", "no data"),
         "worker-2": ("pass", "within 0.8 s of the controller, synchronized"),
     }

@@ -63,7 +63,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
     nothing = {"library": "", "server": "", "rights": None}
     cases: typing.Sequence[tuple[dict[str, typing.Any], set[str], str]] = [
         (nothing, {"library"}, "/usr/bin/python3 -m pip install"),
-        ({"library": "24.1.9"}, {"library"}, "a release that lacks what they call"),
+        ({"library": "24.1.9"}, {"library"}, "the library of this Python is too old for these modules"),
         ({"library": "12.0.1"}, {"library"}, "kubernetes 12.0.1"),
         ({"library": "of another form"}, {"library"}, "kubernetes of another form"),
         (
@@ -92,7 +92,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         left = [finding for finding in alone if finding.status == "warn" and finding.subject != "teardown"]
         assert {finding.check.partition(".")[2] for finding in left} == bad
         assert all(
-            "No stage of this invocation needs it, so it is left out here. The stages operators, network,"
+            "No stage of this invocation requires this, so the finding is only a warning. The stages operators,"
             in finding.why
             for finding in left
         )

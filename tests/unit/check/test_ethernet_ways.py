@@ -160,13 +160,13 @@ def test_who_hears_many_switches_of_long_names_is_told_in_a_line() -> None:
     (finding,) = report_ports_without_lldp("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert (
         finding.status == "warn"
-        and "ens1 heard leaf-00-n" in finding.why
+        and "ens1 received LLDP from leaf-00-n" in finding.why
         and "leaf-03-n" in finding.why
         and "leaf-04-n" not in finding.why
     )
     assert (
         "n... (255 characters) port p" in finding.why
-        and "and 60 more: a bridge or a switch without LLDP is between" in finding.why
+        and "and 60 more: a bridge or a switch without LLDP is in between" in finding.why
     )
     assert len(finding.why) < 1500 and "tcpdump" in finding.remedy
 
@@ -188,7 +188,7 @@ def test_who_hears_all_their_switches_is_not_named() -> None:
 def test_a_bridge_that_passes_frames_on_shows_one_port_to_two() -> None:
     ways = of(without(world.fabric(2, 4), {"node-2": world.neighbours(world.leaf_port(0, 0))}))
     assert {end.node for end in ways.ends if ways.cables[end.guid].unheard} == {"node-1", "node-2"}
-    assert "2 ports heard leaf-0 port Ethernet1/1: a bridge" in ways.cables["node-1 ens1"].unheard
+    assert "2 ports received LLDP from leaf-0 port Ethernet1/1: a bridge" in ways.cables["node-1 ens1"].unheard
 
 
 def test_frames_of_one_port_that_differ_in_their_vlan_are_of_one_port() -> None:
@@ -213,18 +213,18 @@ def test_without_lldp_there_are_no_ways_and_the_words_say_how_to_get_them() -> N
     silent = seen._replace(neighbours={name: world.neighbours() for name in seen.neighbours})
     ways, why = made(silent)
     assert ways is None and why.startswith(
-        "LLDP shows the switch for 0 of 8 ports (ens1 received LLDP from no switch). Switch LLDP on"
+        "LLDP shows the switch for 0 of 8 ports (ens1 received LLDP from no switch). Enable LLDP on"
     )
     ways, why = made(seen._replace(neighbours={}))
     assert ways is None and why == "this run did not read which switches the ports are cabled to (LLDP)"
     ways, why = made(seen, fabric=parse_intent([{**ROCE, "rdma": False}]).fabrics[0])
-    assert ways is None and why.startswith("the switches of Ethernet choose ways by a hash of their own")
+    assert ways is None and why.startswith("Ethernet switches choose paths by their own hash")
 
 
 def test_where_fewer_than_half_of_the_ports_tell_their_switch_there_are_no_ways() -> None:
     seen = world.fabric(2, 4)
     ways, why = made(without(seen, {f"node-{number}": None for number in range(4, 9)}))
-    assert ways is None and why.startswith("3 of its 8 ports tell")
+    assert ways is None and why.startswith("LLDP shows the switch for 3 of 8 ports")
     assert made(without(seen, {f"node-{number}": None for number in range(5, 9)}))[0] is not None
 
 

@@ -427,7 +427,7 @@ def test_a_node_that_lacks_a_cable_counts_with_those_whose_cabling_it_has() -> N
     finding = one(cabled_as(3, {2: (1, 0, 2, 3), 3: (0, None, 2, 3)}), "fabric.rails")
     assert (
         (finding.status, finding.subject) == ("fail", "worker-2 compute")
-        and "2 nodes beside it" in finding.why
+        and "2 neighboring nodes" in finding.why
         and "worker-1, worker-3" in finding.why
     )
     # where it has both of them it tells nothing
@@ -488,7 +488,7 @@ def test_where_leaves_differ_the_most_links_are_usual() -> None:
     found = {
         finding.subject: finding.expected for finding in with_uplinks(uplinks) if finding.check == "fabric.uplinks"
     }
-    assert found["leaf-1"] == "3 links"
+    assert found["leaf-1"] == "3 links to other switches"
 
 
 def test_without_a_way_to_know_better_the_fastest_of_two_links_is_usual() -> None:

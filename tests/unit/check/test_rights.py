@@ -338,8 +338,8 @@ def test_what_is_denied_is_told_of_the_stage_that_needs_it() -> None:
         RightsFacts(40, (Denied("network", "patch a"), Denied("bandwidth", "create b"), Denied("network", "patch c")))
     )
     assert [(item.subject, item.status, item.measured) for item in found] == [
-        ("stage network", "fail", "may not: patch a; patch c"),
-        ("stage bandwidth", "fail", "may not: create b"),
+        ("stage network", "fail", "missing rights: patch a; patch c"),
+        ("stage bandwidth", "fail", "missing rights: create b"),
     ]
 
 

@@ -561,7 +561,7 @@ def test_more_devices_than_a_machine_has_do_not_count_and_are_named() -> None:
         found = judged_claim(count, *lies)
         assert {item.status for item in found} == {status, WARN}
         assert all("evil" in item.measured and "2176 devices" in item.measured for item in found if item.status == WARN)
-    assert all("a node has 8 at most" in item.measured for item in found if item.status == FAIL)
+    assert all("at most 8 on a node" in item.measured for item in found if item.status == FAIL)
 
 
 def room(**nodes: int) -> list[Finding]:

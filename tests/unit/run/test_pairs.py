@@ -417,7 +417,7 @@ def test_of_an_end_whose_pairs_stay_slow_two_are_measured_once_more() -> None:
     assert sum(pair.wider is not None and pair.wider.average_gbps == 219.0 for pair in found) == 4
     told = {pair.wider.why for pair in found if pair.wider is not None and pair.wider.average_gbps is None}
     assert told == {
-        f"2 other pairs with f as the {role} were measured so, and stayed too slow or failed"
+        f"2 other pairs with f as the {role} were measured with more queue pairs, and were still too slow or failed"
         for role in ("client", "server")
     }
 
@@ -442,7 +442,7 @@ def test_an_end_whose_second_measurement_fails_is_measured_no_more_than_one_that
     said = [pair.wider.why for pair in facts.pairs if pair.wider is not None]
     assert len(said) == 10 and sum("Couldn't allocate MR" in why for why in said) == 4
     assert {why for why in said if "MR" not in why} == {
-        f"2 other pairs with f as the {role} were measured so, and stayed too slow or failed"
+        f"2 other pairs with f as the {role} were measured with more queue pairs, and were still too slow or failed"
         for role in ("client", "server")
     }
 
@@ -515,7 +515,7 @@ def test_a_node_that_offers_nothing_gets_no_pod() -> None:
 
 def test_a_node_that_the_cluster_does_not_know() -> None:
     facts, _lines = run(Api(("a",)))
-    assert facts.pods[1].error == "the cluster has no node with this name"
+    assert facts.pods[1].error == "the cluster knows no such node"
 
 
 def test_a_refused_pod_keeps_the_server_s_words() -> None:
@@ -1685,7 +1685,7 @@ def test_the_plan_is_told_before_anything_is_started_and_kept() -> None:
 
     nodes = ("a", "b", "c", "d")
     facts, lines = run(Timed(nodes), nodes, bandwidth={"rounds": 2})
-    assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, at most 65"
+    assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, 65 at most"
     assert (
         lines[1]
         == "storage: a pair that is too slow is measured once more with more queue pairs, which takes about 15 s"

@@ -235,7 +235,7 @@ def test_gb200_names_no_registry_and_has_a_switch_for_each_root_port(serve: Serv
     )
     assert state(bios, acs=True) == "ok" and state(bios, acs=False) == "wrong"
     (missing,) = list_states(bios, find_wanted({"sriov": True}))
-    assert missing.state == "unknown" and missing.measured == "not found" and "Looked for: SR-?IOV" in missing.why
+    assert missing.state == "unknown" and missing.measured == "not found" and "Searched for: SR-?IOV" in missing.why
 
 
 def test_names_take_the_place_of_a_registry_on_each_vendor(serve: Serve, trust: Trust) -> None:

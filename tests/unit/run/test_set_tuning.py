@@ -264,9 +264,13 @@ def test_a_control_plane_that_works_keeps_its_profile(served: typing.Callable[..
         (
             lambda text: profile("worker-2", TUNED, TUNED, text, applied=False),
             "coming",
-            "TuneD has not applied it: not yet applied, or application failed.",
+            "TuneD has not applied the profile: not yet applied, or application failed.",
         ),
-        (lambda text: profile("worker-2", TUNED, TUNED, "[main]\n"), "stuck", "has not handed our lines to it yet"),
+        (
+            lambda text: profile("worker-2", TUNED, TUNED, "[main]\n"),
+            "stuck",
+            "has not yet copied the settings of this collection to the Profile of the node",
+        ),
     ],
 )
 def test_a_node_that_does_not_get_it_has_a_cause(
@@ -290,7 +294,8 @@ def test_a_node_without_the_label_is_not_waited_for(served: typing.Callable[...,
     found = run(world)[0]
     assert (
         found.nodes["worker-2"].state == "stuck"
-        and "it lacks the label feature.node.kubernetes.io/network-sriov.capable=true" in found.nodes["worker-2"].why
+        and "the node lacks the label feature.node.kubernetes.io/network-sriov.capable=true"
+        in found.nodes["worker-2"].why
     )
     assert world.now < 10
 
