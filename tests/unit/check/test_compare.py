@@ -97,10 +97,10 @@ def test_published_figures_give_their_efficiencies_and_their_alarm() -> None:
     found = judged(H100)
     told = {subject: finding.measured for subject, finding in found.items() if finding.check == "compare.scaling"}
     assert [text.rpartition(": ")[2] for text in told.values()] == [
-        "0.16 times one node, 8.1 % of linear",
-        "0.58 times one node, 28.8 % of linear",
-        "1.89 times one node, 94.6 % of linear",
-        "1.90 times one node, 95.1 % of linear",
+        "0.16 times the speed of one node, 8.1 % of linear scaling",
+        "0.58 times one node, 28.8 % of linear scaling",
+        "1.89 times one node, 94.6 % of linear scaling",
+        "1.90 times one node, 95.1 % of linear scaling",
     ]
     alarm = found["compare.scaling on fine-tuning on H100: pod network on 2 nodes"]
     assert alarm.status == "warn" and alarm.why.startswith("Negative scaling: 2 nodes are slower than one")
@@ -116,7 +116,7 @@ def test_advice_for_fast_gpus_says_the_figures_that_triggered_it() -> None:
     said = advice(H100)
     assert list(said) == ["pod network", "negative scaling", "virtual functions", "RDMA"]
     assert (
-        "pod network 3.46 samples/s on 2 nodes (8.1 % of linear) beside compute 40.58 samples/s on 2 nodes (95.1 % of"
+        "pod network 3.46 samples/s on 2 nodes (8.1 % of linear scaling) compared with compute 40.58 samples/s on 2 nodes (95.1 % of"
         " linear)" in said["pod network"]
     )
     assert (
@@ -131,11 +131,12 @@ def test_a_vnic_is_enough_for_mid_range_gpus() -> None:
     found = judged(L40S)
     assert [
         finding.measured.rpartition(", ")[2] for finding in found.values() if finding.check == "compare.scaling"
-    ] == [f"{value} % of linear" for value in ("71.3", "45.7", "33.5", "97.5", "87.7", "77.7")]
+    ] == [f"{value} % of linear scaling" for value in ("71.3", "45.7", "33.5", "97.5", "87.7", "77.7")]
     said = advice(L40S)
     assert list(said) == ["pod network", "vNIC"]
     assert (
-        said["vNIC"].startswith("A vNIC is enough") and "12.68 samples/s on 8 nodes (77.7 % of linear)" in said["vNIC"]
+        said["vNIC"].startswith("A vNIC is enough")
+        and "12.68 samples/s on 8 nodes (77.7 % of linear scaling)" in said["vNIC"]
     )
     assert "measure this job on virtual functions" in advice(dataclasses.replace(L40S, enough=0.9))["vNIC"].lower()
 
@@ -157,7 +158,7 @@ def test_negative_scaling_of_a_fabric_of_the_intent_fails() -> None:
     figures = (Figure("compute", 2, 18.0), Figure("compute", 4, 17.0))
     found = judged(Measure("job", "samples/s", figures, single_node=10.0))
     assert statuses(found, "scaling") == {"job: compute on 2 nodes": "pass", "job: compute on 4 nodes": "fail"}
-    assert "4 nodes are slower than 2" in found["compare.scaling on job: compute on 4 nodes"].why
+    assert "the job is slower on 4 nodes than on 2" in found["compare.scaling on job: compute on 4 nodes"].why
     assert found["compare.advice on job: negative scaling"].status == "warn"
     low = judged(Measure("job", "samples/s", (Figure("compute", 2, 12.0),), single_node=10.0))
     assert statuses(low, "scaling") == {"job: compute on 2 nodes": "warn"}
@@ -190,7 +191,10 @@ def test_what_is_missing_is_unknown() -> None:
     found = judged(Measure("job", "samples/s", (Figure("OVN", 2, 30.0, "pod_network"),)))
     assert found["compare.scaling on job"].status == "unknown"
     assert found["compare.figures on compute: job"].status == "unknown"
-    for facts, remedy in ((compare.Facts(), "--tags bandwidth,compare"), (compare.Facts(()), "See stage bandwidth")):
+    for facts, remedy in (
+        (compare.Facts(), "--tags bandwidth,compare"),
+        (compare.Facts(()), "findings of stage bandwidth report for this fabric"),
+    ):
         (missing,) = compare.check(intent(), facts)
         assert missing.status == "unknown" and remedy in missing.remedy
 

@@ -76,7 +76,7 @@ def test_the_topology_tells_whose_a_lid_is() -> None:
 
 def test_without_a_topology_neither_of_two_ports_has_it() -> None:
     (finding,) = lids(UNSHOWN, lid=OTHER)
-    assert finding.measured == "not proven of 2 ports"
+    assert finding.measured == "could not be verified for 2 ports"
     assert finding.why.startswith(
         "By their nodes, worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1 have LID 33. A LID leads to one port"
     )
@@ -84,7 +84,7 @@ def test_without_a_topology_neither_of_two_ports_has_it() -> None:
 
 def test_a_port_that_says_to_be_the_other_one_in_all_takes_it_from_neither() -> None:
     (finding,) = lids(SHOWN, lid=OTHER, guid=world.hca(2, 1).ports[0].guid)
-    assert finding.measured == "not proven of 2 ports"
+    assert finding.measured == "could not be verified for 2 ports"
 
 
 def test_a_lid_that_no_node_tells_and_the_topology_shows_elsewhere() -> None:

@@ -255,7 +255,7 @@ def test_each_text_fills_its_places() -> None:
         (
             "failed to populate resolver cache from source certified-operators/openshift-marketplace: failed to list"
             " bundles: rpc error: code = Unavailable",
-            "catalog certified-operators/openshift-marketplace does not answer",
+            "catalog certified-operators/openshift-marketplace does not respond",
             "oc patch operatorhub cluster",
         ),
         (
@@ -289,7 +289,7 @@ def test_what_the_resolver_says(words: str, cause: str, remedy: str) -> None:
     [
         (
             ServiceVersion("a.v1", "ops", "Failed", "InstallComponentFailed", "exceeded quota: compute, requested: 1"),
-            "quota compute of its namespace",
+            "quota compute of the namespace",
             "Raise the quota",
         ),
         (
@@ -308,7 +308,7 @@ def test_what_the_resolver_says(words: str, cause: str, remedy: str) -> None:
                     "ClusterServiceVersion a.v1: NotPresent, minKubeVersion (1.99.0) > server version (1.34.1)",
                 ),
             ),
-            "it needs Kubernetes 1.99.0 or newer",
+            "the operator requires Kubernetes 1.99.0 or later",
             "Upgrade the cluster",
         ),
     ],

@@ -49,19 +49,19 @@ def with_port(**changes: typing.Any) -> Hca:
         (now(HCA), "ens3 (0000:31:00.0)"),
         (now(NIC), "mlx5_0 (0000:17:00.0)"),
         (now(dataclasses.replace(HCA, rdma_device=None, ports=()), NIC), "the RDMA device of mlx5_0 (0000:17:00.0)"),
-        (now(with_port(state="INIT"), NIC), "mlx5_0 port 1, which was ACTIVE and is INIT"),
-        (now(with_port(state=None), NIC), "mlx5_0 port 1, which was ACTIVE and is not there"),
-        (now(dataclasses.replace(HCA, ports=()), NIC), "mlx5_0 port 1, which was ACTIVE and is not there"),
-        (now(with_port(rate_gbps=200.0), NIC), "mlx5_0 port 1, which had 400 Gb/s and has 200"),
-        (now(with_port(rate_gbps=None), NIC), "mlx5_0 port 1, which had 400 Gb/s and has unknown"),
+        (now(with_port(state="INIT"), NIC), "mlx5_0 port 1, which was ACTIVE and now is INIT"),
+        (now(with_port(state=None), NIC), "mlx5_0 port 1, which was ACTIVE and now is not there"),
+        (now(dataclasses.replace(HCA, ports=()), NIC), "mlx5_0 port 1, which was ACTIVE and now is not there"),
+        (now(with_port(rate_gbps=200.0), NIC), "mlx5_0 port 1, which had 400 Gb/s and now has 200"),
+        (now(with_port(rate_gbps=None), NIC), "mlx5_0 port 1, which had 400 Gb/s and now has unknown"),
         (now(HCA, dataclasses.replace(NIC, netdevs=())), "the interface ens3 of ens3 (0000:31:00.0)"),
         (
             now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", "", state="down"),))),
-            "ens3, which was up and is down",
+            "ens3, which was up and now is down",
         ),
         (
             now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", ""),))),
-            "ens3, which was up and is of an unknown state",
+            "ens3, which was up and now is of an unknown state",
         ),
     ],
 )
@@ -138,7 +138,7 @@ def test_node_that_shows_the_boot_of_before_its_reset_is_unknown() -> None:
     before, same = dataclasses.replace(BEFORE, boot="aa-1"), ObservedHcas(dataclasses.replace(BEFORE, boot="aa-1"))
     outcome = NodeOutcome("a", "done", did=("reset",))
     (found,) = check({"a": before}, {"a": same}, (outcome,))
-    assert found.status == "unknown" and "the boot that it had before its reset (aa-1)" in found.why
+    assert found.status == "unknown" and "the same boot as before its reset (aa-1)" in found.why
     other = ObservedHcas(dataclasses.replace(BEFORE, boot="bb-2"))
     assert [item.status for item in check({"a": before}, {"a": other}, (outcome,))] == ["pass"]
 
@@ -153,7 +153,7 @@ def test_machine_with_none_of_the_guids_and_addresses_of_before_is_another(own: 
     guid = card.node_guid and "0x946dae0300119999"
     other = NodeHcas((dataclasses.replace(card, netdevs=netdevs, node_guid=guid),))
     (found,) = check({"a": own}, {"a": ObservedHcas(other)})
-    assert (found.status, found.measured) == ("unknown", "another machine")
+    assert (found.status, found.measured) == ("unknown", "a different machine")
     assert "None of the node GUIDs and MAC addresses" in found.why and "ansible_host" in found.remedy
     assert [item.status for item in check({"a": own}, {"a": ObservedHcas(own)})] == ["pass"]
 

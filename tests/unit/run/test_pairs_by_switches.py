@@ -115,7 +115,7 @@ def test_a_sound_fabric_is_proven_by_the_cables_of_its_nodes() -> None:
     assert (
         plan.cover is not None
         and plan.cover.covered == plan.cover.directions == 2 * len(NAMES)
-        and "hash of their own" in plan.cover.spread
+        and "by their own hash" in plan.cover.spread
     )
     assert [
         finding.status for name in ("rounds", "coverage", "suspect") for finding in world.findings(measured, name)
@@ -209,12 +209,14 @@ def test_a_suspect_is_measured_again_over_the_way_that_it_took() -> None:
         (
             False,
             {},
-            ("flows are not pinned, for perftest in the pods does not support --flow_label (supported since 23.10)"),
+            (
+                "flows are not pinned to a path because perftest in the pods does not support --flow_label (supported since 23.10)"
+            ),
         ),
         (
             True,
             {"pods": {**PODS, "connection": "rdma_cm"}},
-            "flows are not pinned, for rdma_cm (pods.connection) does not support flow labels",
+            "flows are not pinned to a path because rdma_cm (pods.connection) does not support flow labels",
         ),
     ],
 )
@@ -239,7 +241,7 @@ def test_of_a_driver_that_is_not_known_nothing_is_claimed() -> None:
         world.facts, hcas={**world.facts.hcas, "node-3": roce_fabric.node(driver="bnxt_en")}
     )
     (coverage,) = world.findings(world.run(), "coverage")
-    assert "whether bnxt_en makes a UDP source port of it is not known" in coverage.measured
+    assert "it is unknown whether the driver bnxt_en derives the UDP source port from the label" in coverage.measured
 
 
 @pytest.mark.parametrize("deaf", [0, 1, 5, 12, 13, 24])
@@ -253,12 +255,12 @@ def test_ports_without_lldp_are_told_by_name_whether_few_or_all_and_nobody_is_ac
     assert [finding.status for finding in switches] == ["warn"] * bool(deaf)
     for finding in switches:
         assert (
-            finding.measured == f"not known of {deaf} of 24 ports"
+            finding.measured == f"unknown for {deaf} of 24 ports"
             and f"{NAMES[-deaf]} rail 0: ens1 heard no switch" in finding.why
         )
         assert (
             finding.remedy is not None
-            and "Switch LLDP on" in finding.remedy
+            and "Enable LLDP on" in finding.remedy
             and "tcpdump -nn -i ens1 ether proto 0x88cc" in finding.remedy
         )
         assert ("rounds of pairs were measured" in finding.why) == (measured.plans[0].cover is None)
@@ -279,7 +281,7 @@ def test_without_lldp_there_are_rounds_of_pairs_and_the_plan_says_why() -> None:
     world.facts = dataclasses.replace(world.facts, neighbours={name: roce_fabric.neighbours() for name in NAMES})
     measured = world.run()
     (plan,) = measured.plans
-    assert plan.cover is None and plan.rounds == 23 and "Switch LLDP on" in plan.why
+    assert plan.cover is None and plan.rounds == 23 and "Enable LLDP on" in plan.why
     assert not any(label is not None for _one, _other, label in world.api.tests)
 
 

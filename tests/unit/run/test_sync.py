@@ -172,7 +172,7 @@ def test_the_course_of_a_real_rollout() -> None:
     assert (facts.finished, facts.waited_seconds, facts.nodes[0].phase) == (True, 22.0 + STEADY_SECONDS, "ready")
     assert [line.split()[0] for line in lines] == ["0", "3", "6", "14", "22"]
     assert "older than the policy" in lines[1]
-    assert "offers 0 openshift.io/igbvf of 4" in lines[3]
+    assert "offers 0 openshift.io/igbvf instead of 4" in lines[3]
 
 
 def offering(amount: str) -> KindUpdate:
@@ -185,7 +185,7 @@ def test_an_offer_of_a_device_plugin_that_is_gone_is_not_taken() -> None:
     done = (20, KindUpdate("SriovNetworkNodeState", "put", (STATE,)))
     facts, lines = run(*start(working), done, (26, offering("0")), (36, offering("4")))
     assert [line.partition("  ")[0] for line in lines] == ["0 s", "20 s", "26 s", "36 s"]
-    assert "ready" in lines[1] and "offers 0 openshift.io/igbvf of 4" in lines[2] and "ready" in lines[3]
+    assert "ready" in lines[1] and "offers 0 openshift.io/igbvf instead of 4" in lines[2] and "ready" in lines[3]
     assert (facts.finished, facts.waited_seconds, facts.nodes[0].phase) == (True, 36.0 + STEADY_SECONDS, "ready")
 
 
@@ -216,7 +216,7 @@ def test_a_failed_sync_that_heals_is_no_failure() -> None:
 def test_time_out_returns_the_last_state() -> None:
     facts, _lines = run(*start(BARE), limit=30.0)
     assert (facts.finished, facts.timed_out, facts.waited_seconds) == (False, True, 30.0)
-    assert "has not put policy pol1" in facts.nodes[0].detail
+    assert "has not written policy pol1" in facts.nodes[0].detail
 
 
 def test_an_api_server_that_never_answers() -> None:
@@ -261,7 +261,7 @@ def test_a_blocked_drain_names_pod_and_budget_and_ends() -> None:
     assert (
         "pod shop/db-0 cannot be evicted because PodDisruptionBudget shop/db currently allows no eviction"
     ) in facts.nodes[0].detail
-    assert "held by" in lines[-1]
+    assert "cannot be evicted because" in lines[-1]
 
 
 def test_a_drain_that_is_let_go_goes_on() -> None:
@@ -316,7 +316,7 @@ def test_a_sync_that_fails_again_and_again_ends_with_the_daemon_s_words() -> Non
     )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0, "failed")
     assert facts.nodes[0].detail == (
-        "the config daemon is working (syncStatus InProgress); its log says: cannot allocate memory"
+        "the config daemon is working (syncStatus InProgress); the log of the config daemon contains: cannot allocate memory"
     )
 
 
