@@ -129,7 +129,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             {},
             "warn",
             "no registry in the name",
-            "Write pods.image of fabric compute with the registry's host",
+            "Write pods.image of fabric compute with the host of the registry",
         ),
         (
             "docker.io/debian:12",
@@ -164,7 +164,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             {},
             "warn",
             "from quay.io itself, although mirrors exist",
-            "Write pods.image of fabric compute with its digest: skopeo",
+            "Write pods.image of fabric compute with its digest. To get the digest, run skopeo",
         ),
         (
             DIGEST,
@@ -172,7 +172,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             {},
             "warn",
             "from quay.io itself, though",
-            "write mirrors for quay.io/site/rdma-tools to an ImageDigestMirrorSet",
+            "add mirrors for quay.io/site/rdma-tools to an ImageDigestMirrorSet",
         ),
         (
             TAG,
@@ -265,7 +265,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             {"allowed": ("registry.redhat.io", "mirror.example:5000")},
             "fail",
             "not allowed: quay.io",
-            "Name an image of one of these",
+            "to an image of one of these registries",
         ),
         (
             DIGEST,
@@ -292,7 +292,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             {"blocked": ("a.example",)},
             "warn",
             "from quay.io itself",
-            "that is not blocked",
+            "These mirrors must not be blocked",
         ),
         (
             DIGEST,
@@ -300,7 +300,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             {"blocked": ("*.example",)},
             "fail",
             "no registry left, quay.io is blocked",
-            "that is not blocked",
+            "These mirrors must not be blocked",
         ),
     ],
 )

@@ -69,15 +69,15 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         (
             {"server": "", "rights": None, "named": False, "where": "kubeconfig config in /root/.kube"},
             {"api_server"},
-            "no kubeconfig config in /root/.kube",
+            "kubeconfig config in /root/.kube does not exist",
         ),
         (
             {"server": "", "rights": None, "error": "kubeconfig k in /: refused", "remedy": "Check it"},
             {"api_server"},
-            "kubeconfig k in /: refused. The user's",
+            "kubeconfig k in /: refused. Therefore the rights of the user",
         ),
         ({"rights": None, "rights_error": "POST: forbidden"}, {"rights"}, "POST: forbidden"),
-        ({"rights": RightsFacts(0)}, {"rights"}, "was not asked"),
+        ({"rights": RightsFacts(0)}, {"rights"}, "not queried"),
         ({"rights": NO_RIGHTS}, {"rights"}, "patch x in y"),
         ({"helm": HelmFacts("helm", error="there is no such program")}, {"helm"}, "there is no such program"),
         ({"helm": HelmFacts("helm", "3.7.2")}, {"helm"}, "Helm 3.7.2"),

@@ -137,20 +137,41 @@ def judged(
         # all that the ports can
         ((100.0, 100.0), (100.0, 100.0), {}, "pass", "pass", ""),
         # both ends offer more: one link, and both
-        ((100.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "can do 100"),
-        ((25.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "can do 100"),
+        ((100.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "but supports 100 Gb/s"),
+        ((25.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "but supports 100 Gb/s"),
         # the switch offers less than the card can
         ((100.0, 200.0, 100.0), (100.0, 200.0, 100.0), {}, "pass", "pass", ""),
         # nothing is negotiated: the other port of its kind can do more; where none does nobody knows it but the intent
         ((200.0, 200.0), (50.0, 200.0), {}, "fail", "fail", "other ports of its kind"),
         ((100.0, 200.0), (50.0, 200.0), {}, "fail", "unknown", "other ports of its kind"),
-        ((100.0, 200.0), (100.0, 200.0), {}, "unknown", "unknown", "is not known"),
+        ((100.0, 200.0), (100.0, 200.0), {}, "unknown", "unknown", "could not be determined"),
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 100}, "pass", "pass", ""),
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 200}, "fail", "fail", "line_rate.expected_gbps"),
         # the intent expects less than the links run at: only with a reason
-        ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 10}, "unknown", "pass", "no reason is given"),
-        ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 320}, "unknown", "fail", "no reason is given"),
-        ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 395}, "unknown", "fail", "no reason is given"),
+        (
+            (400.0, 400.0, 400.0),
+            (400.0, 400.0, 400.0),
+            {"expected_gbps": 10},
+            "unknown",
+            "pass",
+            "the intent gives no reason",
+        ),
+        (
+            (400.0, 400.0, 400.0),
+            (400.0, 400.0, 400.0),
+            {"expected_gbps": 320},
+            "unknown",
+            "fail",
+            "the intent gives no reason",
+        ),
+        (
+            (400.0, 400.0, 400.0),
+            (400.0, 400.0, 400.0),
+            {"expected_gbps": 395},
+            "unknown",
+            "fail",
+            "the intent gives no reason",
+        ),
         (
             (400.0, 400.0, 400.0),
             (400.0, 400.0, 400.0),
@@ -161,10 +182,10 @@ def judged(
         ),
         # a driver that says nothing
         ((100.0,), (25.0,), {}, "fail", "unknown", "other ports of its kind"),
-        ((25.0,), (25.0,), {}, "unknown", "unknown", "does not tell"),
-        ((25.0,), (25.0,), {"floor_gbps": 20, "reason": "agreed"}, "warn", "pass", "does not tell"),
+        ((25.0,), (25.0,), {}, "unknown", "unknown", "does not report"),
+        ((25.0,), (25.0,), {"floor_gbps": 20, "reason": "agreed"}, "warn", "pass", "does not report"),
         # an older kernel does not know the mode in which the port runs; and the card can't carry it
-        ((400.0, 100.0), (400.0, 100.0), {}, "warn", "fail", "By sysfs the card itself can do"),
+        ((400.0, 100.0), (400.0, 100.0), {}, "warn", "fail", "as the maximum of the card"),
     ],
 )
 def test_ethernet_with_two_nodes(
@@ -199,7 +220,7 @@ def test_a_port_that_is_down_has_no_rate_whatever_its_driver_makes_up() -> None:
 def test_a_link_whose_rate_nobody_saw_is_not_known() -> None:
     found = judged({name: nic(None, 100.0, 100.0, state="DOWN") for name in "ab"})
     finding = found["link", "storage b mlx5_0"]
-    assert (finding.status, "The rate of the link is not known" in finding.why) == ("unknown", True)
+    assert (finding.status, "The rate of the link is unknown" in finding.why) == ("unknown", True)
 
 
 def test_an_interface_that_pods_share_is_the_function_itself() -> None:

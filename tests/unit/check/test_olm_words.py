@@ -262,13 +262,13 @@ def test_each_text_fills_its_places() -> None:
             "constraints not satisfiable: bundle gpu.v25 requires an operator providing an API with group:"
             " nfd.openshift.io, version: v1, kind: NodeFeatureDiscovery",
             "gpu.v25 requires another operator",
-            "Add the catalog",
+            "Add a catalog",
         ),
         (
             "constraints not satisfiable: @existing/ops//sriov.v4 and redhat/openshift-marketplace/stable/sriov.v5"
             " originate from package sriov",
             "two operators of one namespace",
-            "a namespace of its own",
+            "its own namespace",
         ),
         (
             "constraints not satisfiable: no operators found in channel 9.9 of package sriov in the catalog",

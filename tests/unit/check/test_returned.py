@@ -74,7 +74,7 @@ def test_what_is_missing_is_named(after: NodeHcas, words: str) -> None:
 
 def test_as_it_was() -> None:
     (finding,) = check({"a": BEFORE}, {"a": ObservedHcas(BEFORE)})
-    assert (finding.status, finding.measured) == ("pass", "2 HCAs and their links are there again")
+    assert (finding.status, finding.measured) == ("pass", "2 HCAs and their links are present again")
 
 
 def test_buses_may_be_numbered_anew_and_devices_named_anew() -> None:
@@ -128,10 +128,8 @@ def test_a_node_that_was_reset_and_of_which_nothing_was_kept_is_unknown(outcome:
 
 def test_of_a_node_of_which_nothing_was_kept_nobody_can_say_that_all_is_back() -> None:
     (finding,) = check({"worker-1": NodeHcas(())}, {"worker-1": ObservedHcas(BEFORE)})
-    assert (finding.subject, finding.status, finding.measured) == ("worker-1", "unknown", "not known")
-    assert (
-        "Of what it had before its reset nothing is known" in finding.why and "-e rdma_from=discover" in finding.remedy
-    )
+    assert (finding.subject, finding.status, finding.measured) == ("worker-1", "unknown", "unknown")
+    assert "The data from before the reset contains no HCA" in finding.why and "-e rdma_from=discover" in finding.remedy
 
 
 def test_node_that_shows_the_boot_of_before_its_reset_is_unknown() -> None:
@@ -154,7 +152,7 @@ def test_machine_with_none_of_the_guids_and_addresses_of_before_is_another(own: 
     other = NodeHcas((dataclasses.replace(card, netdevs=netdevs, node_guid=guid),))
     (found,) = check({"a": own}, {"a": ObservedHcas(other)})
     assert (found.status, found.measured) == ("unknown", "a different machine")
-    assert "None of the node GUIDs and MAC addresses" in found.why and "ansible_host" in found.remedy
+    assert "none of the node GUIDs and MAC addresses" in found.why and "ansible_host" in found.remedy
     assert [item.status for item in check({"a": own}, {"a": ObservedHcas(own)})] == ["pass"]
 
 

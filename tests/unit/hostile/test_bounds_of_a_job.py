@@ -65,7 +65,7 @@ def env(name: str, value: str) -> Data:
 def test_a_list_that_is_longer_than_any_is_refused_by_name(job: Data, seen: str) -> None:
     (finding,) = lint([job])
     assert (finding.check, finding.subject, finding.status) == ("job.read", "Pod a", "unknown")
-    assert finding.why == f"It can't be read: {seen}." and finding.remedy == (
+    assert finding.why == f"The job could not be read: {seen}." and finding.remedy == (
         "Correct the object. Run kubectl apply --dry-run=server -f FILE for the error of the API server."
     )
 
@@ -120,7 +120,7 @@ def test_no_node_repeats_a_list_of_hcas() -> None:
         0
     ]
     assert short.why.startswith(
-        "The node has no such HCA: q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11 and 8 more. NCCL passes over it"
+        "The node has no HCA of this name: q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11 and 8 more. NCCL ignores such a name"
     )
 
 
@@ -137,7 +137,7 @@ def test_the_nearest_node_is_looked_for_for_the_first_few_lines() -> None:
         False
     ] * (10_000 - MOST_HINTS)
     assert (
-        found[-1].measured == "no such node"
+        found[-1].measured == "node does not exist"
         and found[-1].remedy == "Correct the name of the node in the map, or remove the line."
     )
 

@@ -122,8 +122,10 @@ def test_the_budget_is_that_of_resets() -> None:
     two = dataclasses.replace(INTENT, node_pool=DrainPool(2))
     assert ask(SRIOV, stand=stand, intent=two) == ""
     three = dataclasses.replace(WORKER, at_once=3)
-    assert "lets 3 nodes go at once" in ask(three, intent=two, most="3")
-    assert "lets all of its nodes go at once" in ask(dataclasses.replace(SRIOV, at_once=None), intent=two)
+    assert "allows 3 nodes to go down at the same time" in ask(three, intent=two, most="3")
+    assert "allows all of its nodes to go down at the same time" in ask(
+        dataclasses.replace(SRIOV, at_once=None), intent=two
+    )
 
 
 def test_a_health_check_keeps_what_reboots_and_is_paused_for_machine_config_pools_alone() -> None:
@@ -139,10 +141,10 @@ def test_a_health_check_keeps_what_reboots_and_is_paused_for_machine_config_pool
     assert (
         "NodeHealthCheck all would remediate the node" in kept
         and "rdma_cluster.pause_health_checks" not in kept
-        and "Pause it yourself" in kept
+        and "Pause the health check manually" in kept
     )
     assert ask(SRIOV, stand=stand, drained=("w0", "w1")) == "", "a drained node stays Ready"
-    assert "whether a health check would remediate it" in ask(
+    assert "whether a health check would remediate the node while it is down" in ask(
         WORKER, stand=dataclasses.replace(WHOLE, unread={"NodeHealthCheck": "Forbidden"})
     )
 
