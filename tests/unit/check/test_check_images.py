@@ -171,7 +171,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             [rule("quay.io/site", form="tag")],
             {},
             "warn",
-            "from quay.io itself, though",
+            "from quay.io itself, although mirrors exist",
             "add mirrors for quay.io/site/rdma-tools to an ImageDigestMirrorSet",
         ),
         (
@@ -187,7 +187,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             [rule("quay.io/site", form="tag", never=True)],
             {},
             "fail",
-            "from nowhere",
+            "no registry left, quay.io/site is blocked",
             "to an ImageDigestMirrorSet",
         ),
         (
