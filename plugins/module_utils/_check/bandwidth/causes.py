@@ -54,7 +54,7 @@ CAUSES: dict[str, Cause] = {
         "Check on the node whether the physical function has a carrier: ip link show <PF>.",
     ),
     "no_lid": Cause(
-        "The port of the RDMA device has no LID: no subnet manager has configured the port.",
+        "The port of the RDMA device has no LID because the port is not configured.",
         "Read the LID in the pod: cat /sys/class/infiniband/*/ports/1/lid.",
         "See the findings of stages fabric and virtual_functions on the subnet manager, and check that it supports"
         " virtual functions (OpenSM: virt_enabled 2).",

@@ -300,7 +300,7 @@ def _with_more(ground: PairLimits, pair: PairResult) -> tuple[str, str]:
         wide = _describe_amount(found.queue_pairs, found.message_bytes)
         return f"With {wide} the pair is too slow as well, so the number of queue pairs is not the cause.", ""
     untold = (
-        f" There is no figure with {found.queue_pairs} queue pairs: {ground.doubt_wider(pair).rstrip('.')}."
+        f" There is no valid figure with {found.queue_pairs} queue pairs: {ground.doubt_wider(pair).rstrip('.')}."
         if found is not None
         else ""
     )
@@ -318,7 +318,7 @@ def _with_more(ground: PairLimits, pair: PairResult) -> tuple[str, str]:
         why,
         (
             f"Before you replace anything, set pods.queue_pairs of the fabric to {_ENOUGH} and run stage bandwidth"
-            " again. If the pair is still too slow: "
+            " again. If the pair is still too slow, continue as follows. "
         ),
     )
 

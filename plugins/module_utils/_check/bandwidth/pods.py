@@ -115,7 +115,13 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
                 else "See the findings of stages network and virtual_functions for this node."
             )
         return Finding(
-            "bandwidth.pod", subject, status, pod.name or "no pod", expected, f"{why} {pod.error}".strip(), remedy
+            "bandwidth.pod",
+            subject,
+            status,
+            pod.name or "no pod",
+            expected,
+            f"{why} Details: {pod.error}" if why else pod.error,
+            remedy,
         )
     if pod.device is None and carries_rdma(fabric):
         why, remedy = explain_cause("no_device", fabric)

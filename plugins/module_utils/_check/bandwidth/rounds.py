@@ -54,7 +54,8 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
         return [ok("bandwidth.rounds", fabric.name, measured, expected)]
     why = (
         "All rounds would take longer than the time that is planned for the stage. Each node was measured with"
-        f" {plan.rounds} other nodes, which are spread evenly over all nodes. This reveals a slow node as well."
+        f" {plan.rounds} other node{'s' if plan.rounds != 1 else ''}. These pairs are spread evenly over all nodes,"
+        " so a slow node is found as well."
     )
     if plan.why:
         why += f" Rounds that use each link could not be planned because the paths are unknown: {plan.why}."
