@@ -97,15 +97,15 @@ def unreferenced(**changes: typing.Any) -> OperatorStatus:
 def test_a_subscription_on_another_catalog_is_there_and_does_not_take_the_operator_over() -> None:
     stand = unreferenced()
     assert stand.detail.startswith(
-        f"ClusterServiceVersion {CSV} (Succeeded) was installed by an earlier Subscription, from another catalog"
+        f"An earlier Subscription installed ClusterServiceVersion {CSV} (Succeeded), from a different catalog"
     )
     assert (
-        f"Subscription {SRIOV_SPACE}/sriov-network-operator on catalog openshift-marketplace/redhat-operator-index"
-        " is new" in stand.detail
+        f"The new Subscription {SRIOV_SPACE}/sriov-network-operator on catalog"
+        " openshift-marketplace/redhat-operator-index does not take it over" in stand.detail
     )
-    assert "gone" not in stand.detail
+    assert "no longer exists" not in stand.detail
     assert (
-        f"kubectl -n {SRIOV_SPACE} delete clusterserviceversions.operators.coreos.com {CSV} (its definitions"
+        f"kubectl -n {SRIOV_SPACE} delete clusterserviceversions.operators.coreos.com {CSV} (the CRDs and"
         in stand.remedy
     )
     assert "kubectl get packagemanifests -l catalog=redhat-operator-index" in stand.remedy

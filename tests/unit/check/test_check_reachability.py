@@ -175,7 +175,8 @@ def test_limited_members_of_a_partition_are_told_and_no_cable_is_accused() -> No
     assert suspect.subject == "compute partition keys" and "Cables and HCAs are not the cause" in suspect.why
     ports = [finding for finding in findings if finding.check == "reachability.port" and finding.status == "fail"]
     assert len(ports) == 8 and all(
-        "Partition keys keep it from 1 partners; its own are 0x7fff" in finding.why for finding in ports
+        "Partition keys separate this port from 1 partners. The keys of this port are 0x7fff" in finding.why
+        for finding in ports
     )
 
 
@@ -330,7 +331,7 @@ def test_servers_that_gave_an_empty_answer_are_the_cause() -> None:
         dataclasses.replace(what, servers={**what.servers, "worker-2": ObservedServers()}),
         "compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0",
     )
-    assert (pair.status, "its node gave an empty answer" in pair.why) == ("fail", True)
+    assert (pair.status, "the node returned an empty result" in pair.why) == ("fail", True)
 
 
 def test_as_many_pairs_as_can_be_read_are_all_listed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -425,7 +426,7 @@ def test_each_fault_is_named_with_the_next_step(lost: Lost, subject: str, said: 
 
 
 def test_a_partial_loss_of_all_pairs_leads_to_the_time_that_an_answer_has() -> None:
-    """Busy nodes answer late, and a late answer counts as lost; Cables and HCAs are not the cause explains that all pairs lose some."""
+    """Busy nodes answer late, and a late answer counts as lost; no cable explains that all pairs lose some."""
     findings = checked(facts(lambda *_pair: 7))
     of_all = [item for item in findings if item.check == "reachability.pair"]
     assert len(of_all) > 20 and len({(item.status, item.why, item.remedy) for item in of_all}) == 1
@@ -668,9 +669,9 @@ def test_a_server_that_ended_before_its_time_proves_nothing_and_accuses_nobody()
     findings = checked(gone)
     pairs = [item for item in findings if item.check == "reachability.pair" and item.status != "pass"]
     assert {item.status for item in pairs} == {"unknown"} and {
-        "had ended by itself when the pings were over" in item.why for item in pairs
+        "had stopped before the pings were finished" in item.why for item in pairs
     } == {True}
-    assert {item.remedy[:19] for item in pairs} == {"Run the stage again"}
+    assert {item.remedy[:28] for item in pairs} == {"Run stage reachability again"}
     assert not [item for item in findings if item.check == "reachability.suspect" and item.status == "fail"]
     # what came through came through
     assert {item.status for item in checked(dataclasses.replace(facts(lambda *_any: 0), stopped=gone.stopped))} == {

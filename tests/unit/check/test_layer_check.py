@@ -159,17 +159,17 @@ def test_a_figure_above_the_link_is_none() -> None:
 def test_the_rate_limit_of_a_vf_is_the_cause_where_the_figure_comes_near_to_it() -> None:
     found = judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=95000)))
     assert (
-        "send 95 Gb/s at most (max_tx_rate 95000)" in found.why.partition("explains it")[2]
+        "to 95 Gb/s (max_tx_rate 95000)" in found.why.partition("explains the loss")[2]
         and "max_tx_rate 0" in found.remedy
     )
     for rate in (0, None, 400000):
-        assert "explains it" not in judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=rate))).why
+        assert "explains the loss" not in judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=rate))).why
     # a limit of 300 does not make 90 of 375
-    assert "explains it" not in judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=300000))).why
+    assert "explains the loss" not in judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=300000))).why
 
 
 def test_the_limit_of_who_receives_explains_nothing() -> None:
-    assert "explains it" not in judged(layers(*steps(GOOD, SLOW, SLOW, server_max_tx_rate=95000))).why
+    assert "explains the loss" not in judged(layers(*steps(GOOD, SLOW, SLOW, server_max_tx_rate=95000))).why
 
 
 def test_what_the_intent_lets_pods_send_is_no_loss() -> None:

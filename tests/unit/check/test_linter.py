@@ -166,7 +166,7 @@ def test_a_good_policy_has_nothing_against_it(policy: Policy) -> None:
         ),
         # the webhook knows only two vendors; the daemon says the rest
         (changed(BROADCOM, vfs_count=9), "functions", "node", "NumVfs (9) is larger than TotalVfs (8)"),
-        (changed(COMPUTE, vfs_count=16), "functions", "nowhere", "16 on InfiniBand"),
+        (changed(COMPUTE, vfs_count=16), "functions", "nowhere", "16 virtual functions on InfiniBand"),
         (
             changed(STORAGE, external=True),
             "functions",
@@ -175,8 +175,8 @@ def test_a_good_policy_has_nothing_against_it(policy: Policy) -> None:
         ),
         (changed(COMPUTE, link_type="ETH"), "link", "node", "port with link layer IB, profile for link layer ETH"),
         (changed(STORAGE, link_type="IB"), "link", "node", "port with link layer ETH, profile for link layer IB"),
-        (changed(STORAGE, mtu=9217), "link", "node", "mtu 9217"),
-        (changed(COMPUTE, mtu=4092), "link", "nowhere", "mtu 4092"),
+        (changed(STORAGE, mtu=9217), "link", "node", "MTU 9217 bytes"),
+        (changed(COMPUTE, mtu=4092), "link", "nowhere", "MTU 4092 bytes"),
         (changed(STORAGE, rdma=True), "rdma", "node", "driver igb"),
     ],
 )
@@ -204,7 +204,7 @@ def test_a_policy_that_selects_nothing_in_particular() -> None:
 
 def test_the_id_of_a_virtual_function_leads_to_the_physical_one() -> None:
     found = find_objections(changed(STORAGE, device="10ca"), WORLD)[0]
-    assert "10ca is the id of virtual functions" in found.why
+    assert "10ca is the device ID of virtual functions" in found.why
     assert "10c9" in found.remedy
 
 
@@ -247,13 +247,13 @@ def test_the_id_of_a_virtual_function_leads_to_the_physical_one() -> None:
             STORAGE,
             changed(STORAGE, name="old", resource_name="old", pf_names=("eth1",), vendor=""),
             "node",
-            "functions 0 to 3 here, 0 to 3 in policy old",
+            "virtual functions 0 to 3 in this policy, 0 to 3 in policy old",
         ),
         (
             changed(STORAGE, pf_names=("eth1",)),
             changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#2-3",)),
             "node",
-            "0 to 3 here, 2 to 3 in policy old",
+            "0 to 3 in this policy, 2 to 3 in policy old",
         ),
     ],
 )
@@ -383,7 +383,7 @@ def test_why_the_operator_does_not_report_an_hca(hca: Hca, why: str) -> None:
             "fail",
             "eth1 at 0000:01:00.0, eth4 at 0000:05:00.0",
         ),
-        (changed(STORAGE, node_selector={"rdma": "no"}), ("w1",), "fail", "no policy"),
+        (changed(STORAGE, node_selector={"rdma": "no"}), ("w1",), "fail", "none, no policy selects the node"),
         (STORAGE, ("w2",), "unknown", "no such node"),
     ],
 )

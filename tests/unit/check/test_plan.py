@@ -135,7 +135,7 @@ def test_functions_where_there_are_none_disturb_nobody() -> None:
         ({"mtu": 9000}, "MTU 1500 -> 9000"),
         ({"device_type": "vfio-pci"}, "driver of virtual function 0 igbvf -> vfio-pci"),
         ({"eswitch_mode": "switchdev"}, "eSwitch mode legacy -> switchdev"),
-        ({"device": "1021", "pf_names": ()}, "no policy takes it any more: virtual functions 4 -> 0"),
+        ({"device": "1021", "pf_names": ()}, "no policy selects it any longer, virtual functions 4 -> 0"),
     ],
 )
 def test_a_change_of_what_is_there_drains_and_says_why(changes: dict[str, typing.Any], reason: str) -> None:
@@ -275,10 +275,10 @@ def test_budgets_and_pods_of_a_tenant_are_named_in_a_short_text() -> None:
     budgets = tuple(dataclasses.replace(HELD, name=f"{number:03}" + "b" * 240) for number in range(1000))
     found = judged(live(pods=(*pods, OTHER), budgets=budgets), MORE)[("network.drain", "kl-a")]
     assert (
-        "pod train/job-0 cannot be evicted because PodDisruptionBudget train/000bbb" in found.measured
-        and "and 996 more, which allows" in found.measured
+        "pod train/job-0 cannot be evicted because PodDisruptionBudgets train/000bbb" in found.measured
+        and "and 996 more currently allow no eviction" in found.measured
     )
-    assert "46 more pods are blocked by PodDisruptionBudgets that allow no eviction now" in found.measured
+    assert "46 more pods are blocked by PodDisruptionBudgets that currently allow no eviction" in found.measured
     assert len(found.measured) < 6000
 
 

@@ -121,8 +121,8 @@ def test_a_sound_fabric_is_proven_by_the_cables_of_its_nodes() -> None:
         finding.status for name in ("rounds", "coverage", "suspect") for finding in world.findings(measured, name)
     ] == ["pass"] * 3
     (coverage,) = world.findings(measured, "coverage")
-    assert "100 % of 48 link directions of the nodes' cables" in coverage.measured
-    assert "the same UDP source port and the same way whenever it is measured" in coverage.measured
+    assert "100 % of 48 link directions on the cables of the nodes" in coverage.measured
+    assert "the same UDP source port and the same path in each measurement" in coverage.measured
     assert plan.cover.tests == len(world.api.tests) < 3 * len(NAMES) and world.api.pods == {}
 
 
@@ -168,12 +168,15 @@ def test_a_slow_uplink_ends_at_the_two_leaves_and_nobody_else_is_accused() -> No
             {finding.subject for finding in found} == {"storage from leaf-0 to leaf-2, over an unknown link"}
         ) == bool(slow), spine
         for finding in found:
-            assert f"{len(slow)} of {HOSTS} flows between them carry 50% of what is usual" in finding.measured
-            assert "It is one of the links between these leaves" in finding.why and "UDP source port" in finding.why
-            assert re.search(
-                r"As other flows, by another flow label, [0-9] of [0-9] of these pairs carry what is usual", finding.why
+            assert f"{len(slow)} of {HOSTS} flows between these leaves carry 50% of the usual rate" in finding.measured
+            assert (
+                "One or several of the links between these leaves are slow" in finding.why
+                and "UDP source port" in finding.why
             )
-            assert "Look at the ports between leaf-0 and leaf-2" in finding.remedy and "ib" not in re.findall(
+            assert re.search(
+                r"With a different flow label, [0-9] of [0-9] of these pairs reach the usual rate", finding.why
+            )
+            assert "Check the ports between leaf-0 and leaf-2" in finding.remedy and "ib" not in re.findall(
                 r"\bib\w*", finding.remedy
             )
 
@@ -189,7 +192,10 @@ def test_where_all_uplinks_of_a_leaf_are_slow_each_flow_is() -> None:
     found = world.findings(world.run(), "suspect")
     assert [finding.subject for finding in found] == ["storage from leaf-0 to leaf-2, over an unknown link"]
     assert f"{HOSTS} of {HOSTS} flows" in found[0].measured and "Each flow between these leaves is slow" in found[0].why
-    assert f"0 of {HOSTS} of these pairs carry what is usual, so other links there are no better" in found[0].why
+    assert (
+        f"0 of {HOSTS} of these pairs reach the usual rate, so the other links between these leaves are no better"
+        in found[0].why
+    )
 
 
 def test_a_suspect_is_measured_again_over_the_way_that_it_took() -> None:
@@ -210,7 +216,8 @@ def test_a_suspect_is_measured_again_over_the_way_that_it_took() -> None:
             False,
             {},
             (
-                "flows are not pinned to a path because perftest in the pods does not support --flow_label (supported since 23.10)"
+                "flows are not pinned to a path because perftest in the pods does not support --flow_label"
+                " (supported since 23.10)"
             ),
         ),
         (
@@ -229,7 +236,7 @@ def test_where_flows_can_not_be_pinned_the_finding_says_so(
         pair.flow_label for pair in measured.pairs
     )
     (coverage,) = world.findings(measured, "coverage")
-    assert words in coverage.measured and "a slow one between leaves may be missed" in coverage.measured
+    assert words in coverage.measured and "may miss a slow link between leaves" in coverage.measured
     assert [finding.subject for finding in world.findings(measured, "suspect")] == [
         "storage node-8 rail 0 <-> leaf-1 port Ethernet1/2"
     ]
@@ -256,14 +263,14 @@ def test_ports_without_lldp_are_told_by_name_whether_few_or_all_and_nobody_is_ac
     for finding in switches:
         assert (
             finding.measured == f"unknown for {deaf} of 24 ports"
-            and f"{NAMES[-deaf]} rail 0: ens1 heard no switch" in finding.why
+            and f"{NAMES[-deaf]} rail 0: ens1 received LLDP from no switch" in finding.why
         )
         assert (
             finding.remedy is not None
             and "Enable LLDP on" in finding.remedy
             and "tcpdump -nn -i ens1 ether proto 0x88cc" in finding.remedy
         )
-        assert ("rounds of pairs were measured" in finding.why) == (measured.plans[0].cover is None)
+        assert ("rounds were therefore planned by pairs of nodes" in finding.why) == (measured.plans[0].cover is None)
     assert {finding.status for finding in world.findings(measured, "coverage")} <= {"pass", "warn"}
     assert {pair.client for pair in measured.pairs} <= set(NAMES) and {
         finding.status for finding in world.findings(measured, "suspect")

@@ -316,7 +316,8 @@ def test_a_sync_that_fails_again_and_again_ends_with_the_daemon_s_words() -> Non
     )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0, "failed")
     assert facts.nodes[0].detail == (
-        "the config daemon is working (syncStatus InProgress); the log of the config daemon contains: cannot allocate memory"
+        "the config daemon is working (syncStatus InProgress); the log of the config daemon contains: cannot"
+        " allocate memory"
     )
 
 
@@ -329,7 +330,7 @@ def test_the_log_of_a_failed_sync_is_read_before_the_wait_ends() -> None:
     facts, _lines = run(*start(failed), (0, KindUpdate("Pod", "replace", (DAEMON,))), limit=1800.0, error=log)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (20.0, "failed")
     assert (
-        f"its log says: {log}. The function has no interrupt vectors" in facts.nodes[0].detail
+        f"the log of the config daemon contains: {log}. The function has no interrupt vectors" in facts.nodes[0].detail
         and "msix_vec_per_pf_max" in facts.nodes[0].remedy
     )
 
@@ -347,8 +348,8 @@ def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure() -> None:
         (20, KindUpdate("SriovNetworkNodeState", "put", (STATE,))),
     )
     assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 20.0 + STEADY_SECONDS)
-    assert [line.split(";")[-1].strip() for line in lines if "pod is not ready" in line] == [
-        "the config daemon's pod is not ready: it does not exist on the node"
+    assert [line.split(";")[-1].strip() for line in lines if "pod of the config daemon is not ready" in line] == [
+        "the pod of the config daemon is not ready: it does not exist on the node"
     ]
 
 
@@ -642,7 +643,7 @@ POLICY_STATE = {"kind": "NicClusterPolicy", "metadata": {"name": "nic-cluster-po
         (
             {NIC_LABEL: "true"},
             (("ds-1", PodState("waiting", "ErrImagePull: no such host", "image")),),
-            "ds-1 on the node: ErrImagePull: no such host",
+            "pod ds-1 of the operator on the node: ErrImagePull: no such host",
             180.0,
             "failed",
         ),
