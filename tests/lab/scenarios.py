@@ -351,7 +351,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "VT-d is off in the BIOS",
                 "platform.iommu",
                 "worker-2",
-                ("off in the BIOS", "By its BMC: IntelVTforDirectedI_O_VT_d__1E32 Disable"),
+                ("off in the BIOS", "The BMC reports: IntelVTforDirectedI_O_VT_d__1E32 Disable"),
                 "linerate.rdma.bios",
                 status="warn",
             ),

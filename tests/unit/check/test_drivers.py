@@ -139,7 +139,7 @@ def test_routes_that_were_not_read_are_no_better() -> None:
     assert (finding.status, finding.measured) == (
         "warn",
         "routes unknown on worker-1",
-    ) and "ip -6 route show default on worker-1" in (finding.remedy or "")
+    ) and "On worker-1, run ip route show default and ip -6 route show default" in (finding.remedy or "")
 
 
 def test_nothing_is_said_of_routes_that_stay() -> None:
