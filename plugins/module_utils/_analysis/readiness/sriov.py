@@ -235,11 +235,12 @@ def _judge_offer(
     wanted = policy.vfs_count * len(matched)
     offered = node.allocatable.get(target.resource)
     if offered != wanted:
-        seen = offered if offered is not None else "no"
-        detail = (
-            f"the virtual functions exist, but the node offers {seen} {target.resource} instead of"
-            f" {wanted}{_describe_node_readiness(node)}"
+        seen = (
+            f"offers {offered} {target.resource} instead of {wanted}"
+            if offered is not None
+            else f"does not offer {target.resource} (expected: {wanted})"
         )
+        detail = f"the virtual functions exist, but the node {seen}{_describe_node_readiness(node)}"
         if not node.ready:
             return _make_waiting_judgement(target, node.name, detail, "node_lost", matched, offered)
         why, remedy = why_not_offered(node, target.resource, wanted)
