@@ -272,8 +272,8 @@ def test_what_an_observer_sees_it_can_not_take_back() -> None:
     assert (first.status, second.status, third.status, fourth.status) == ("fail", "unknown", "pass", "unknown")
     path = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
     assert (
-        f"On the node, as root: rm {path} && systemctl daemon-reload && systemctl restart containerd; or set up the inventory"
-        " to reach the node by ssh again" in first.remedy
+        f"On the node, as root: rm {path} && systemctl daemon-reload && systemctl restart containerd;"
+        " or set up the inventory to reach the node by ssh again" in first.remedy
     )
     assert (
         "changes nothing on the node" in first.why
