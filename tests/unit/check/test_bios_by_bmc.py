@@ -358,7 +358,7 @@ def test_the_iommu_s_own_check_names_the_setting() -> None:
         finding for finding in about(platforms(bioses=observed, **none), "worker-1 BMC") if finding.status != "pass"
     ], "it is told once"
     waits = {"worker-1": ObservedBios(bios((JOB,), iommu={**OFF, "pending": "Enabled"}))}
-    assert "see the job JID_7" in one(platforms(bioses=waits, **none), "platform.iommu").remedy
+    assert "check job JID_7" in one(platforms(bioses=waits, **none), "platform.iommu").remedy
 
 
 def test_wishes_are_the_keys_of_the_model() -> None:
