@@ -141,9 +141,9 @@ def test_a_job_for_which_the_queue_has_no_room_is_named_by_the_linter(lab: Lab) 
     judged = lab.playbook(play(lab.folder, job_lint={"kind": "PyTorchJob", "name": "waits", "namespace": "training"}))
     assert judged.code != 0
     words = " ".join(judged.output.split())
-    assert "stack.queue" in words and "The job asks for more than the queue ever has: it stays suspended." in words, (
-        judged.end
-    )
+    assert (
+        "stack.queue" in words and "The job requests more than the quota of the queue, so it stays suspended." in words
+    ), judged.end
 
 
 SYSFS = "{{ rdma_sysfs | default(['/sys']) }}"

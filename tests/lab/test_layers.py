@@ -59,7 +59,7 @@ def figures(run: Run) -> dict[str, typing.Any]:
     [
         (("slow-pf", "slow-vf"), "the cable, the fabric or the HCA itself", LAYERS),
         (("slow-vf",), "SR-IOV or its rate limits", LAYERS[1:]),
-        ((), "the pod: what is set for its VF, its place and its CPUs", LAYERS[2:]),
+        ((), "the pod: the settings of its VF, its NUMA node or its CPUs", LAYERS[2:]),
     ],
 )
 def test_the_layer_that_loses_is_named(lab: Lab, faults: tuple[str, ...], loses: str, slow: tuple[str, ...]) -> None:
@@ -71,7 +71,7 @@ def test_the_layer_that_loses_is_named(lab: Lab, faults: tuple[str, ...], loses:
         run.end,
     )
     finding = run.finding("bandwidth", "bandwidth.layer", PAIR)
-    assert finding["status"] == "fail" and f"What loses is {loses}." in finding["why"], finding
+    assert finding["status"] == "fail" and f"The cause is {loses}." in finding["why"], finding
     assert finding["remedy"]
 
 
@@ -81,9 +81,11 @@ def test_without_rdma_on_the_host_the_layers_are_not_told_apart(lab: Lab) -> Non
         with lab.fault("slow-direction", worker=SLOW):
             run = playbook.wait()
     finding = run.finding("bandwidth", "bandwidth.layer", PAIR)
-    assert finding["status"] == "unknown" and "not told apart" in finding["why"] and "RDMA device" in finding["why"], (
-        finding
-    )
+    assert (
+        finding["status"] == "unknown"
+        and "cannot distinguish these causes" in finding["why"]
+        and "RDMA device" in finding["why"]
+    ), finding
 
 
 def test_a_pod_without_enough_cpu_is_seen_to_be_held_back(lab: Lab) -> None:

@@ -198,15 +198,15 @@ def test_what_keeps_a_pool_from_its_roll_is_told_before_anything_is_applied(lab:
             assert run.code != 0 and finding["status"] == "fail", run.end
             assert (
                 "pod default/held is held by PodDisruptionBudget default/held" in finding["measured"]
-                and "one replica more" in finding["remedy"]
+                and "one more replica" in finding["remedy"]
             )
         lab.apply({**free, "spec": {**free["spec"], "paused": True}})
         run = lab.playbook(NETWORK, variables=rolling(wait_seconds=60))
         finding = run.finding("network", "network.drain", "MachineConfigPool worker")
         assert run.code != 0 and finding["status"] == "fail", run.end
-        assert "paused by somebody else" in finding["measured"] and "let who paused it go on" in finding["remedy"], (
-            finding
-        )
+        assert (
+            "is paused, and not by this collection" in finding["measured"] and "have it unpaused" in finding["remedy"]
+        ), finding
         assert ours(lab) == [] and courses(log.read_text()) == []
 
 
@@ -232,4 +232,4 @@ def test_a_node_that_does_not_come_back_is_named(lab: Lab) -> None:
         (worker,) = lost
         finding = run.finding("network", "network.roll", "MachineConfigPool worker")
         assert run.code != 0 and finding["status"] == "fail", run.end
-        assert f"node {worker} is NotReady and does not come back" in f"{finding['measured']} {finding['why']}", finding
+        assert f"node {worker} is NotReady and does not recover" in f"{finding['measured']} {finding['why']}", finding

@@ -147,7 +147,7 @@ def test_two_exchanged_bmcs_are_refused_and_nobody_is_reset(lab: Lab) -> None:
         assert done.code != 0 and {name: node_of(lab, name) for name in names} == before, done.end
         for name in names:
             found = done.finding("platform", "platform.bmc_identity", f"{name} BMC")
-            assert found["status"] == "fail" and "another machine" in found["why"]
+            assert found["status"] == "fail" and "a different machine" in found["why"]
             assert done.finding("platform", "platform.roll", name)["status"] == "unknown"
         # the BIOS is as it was: with the right addresses it still differs
         shown = lab.playbook(PLATFORM, "--check", variables=asked("reboot", "sriov"))

@@ -91,7 +91,7 @@ def collect_findings(stage: str, judge: Judge, facts: typing.Any) -> tuple[Findi
     verdict = _find_blamed_nodes(trial)
     if verdict is None:
         raised = trial.raised(trial.names)
-        why = f"not judged: the check raised an exception, and it is not known over whose answers ({raised})"
+        why = f"not checked: the check raised an exception, and the node whose data caused it is unknown ({raised})"
         return (
             *judge(_exclude_nodes(facts, dict.fromkeys(trial.names, why))),
             _report_undecided(stage, raised, len(trial.names)),
@@ -102,7 +102,7 @@ def collect_findings(stage: str, judge: Judge, facts: typing.Any) -> tuple[Findi
         errors.update(
             dict.fromkeys(
                 together,
-                f"not judged: the check raised an exception over what {_join_names(together)} answered, taken together",
+                f"not checked: the check raised an exception on the combined data of {_join_names(together)}",
             )
         )
     refused = [_report_refused(stage, name, verdict.guilty[name]) for name in sorted(verdict.guilty)]
@@ -193,7 +193,7 @@ def _exclude_nodes(facts: typing.Any, errors: typing.Mapping[str, str]) -> typin
 
 
 def _describe_exception(error: Exception) -> str:
-    return str(wrap_unforeseen(error, "what it answered"))
+    return str(wrap_unforeseen(error, "the data of the node"))
 
 
 def _join_names(names: typing.Sequence[str]) -> str:
@@ -202,15 +202,15 @@ def _join_names(names: typing.Sequence[str]) -> str:
 
 def _report_refused(stage: str, node: str, raised: str) -> Finding:
     why = (
-        f"The check raised an exception over what {node} answered. It judged the other nodes, and this one as a node"
-        " that gives no answer."
+        f"The check raised an exception on the data of {node}. It checked the other nodes, and treated {node} as a node"
+        " without data."
     )
     remedy = (
-        f"Look at the facts of {node} in the folder of the report. If they are in order, report this as a defect of"
+        f"Check the facts of {node} in the folder of the report. If they are correct, report this as a defect of"
         " linerate.rdma."
     )
     return Finding(
-        f"{stage}.error", f"stage {stage}, {node}", FAIL, raised, "an answer that can be judged", why, remedy
+        f"{stage}.error", f"stage {stage}, {node}", FAIL, raised, "data that the check can process", why, remedy
     )
 
 
@@ -222,27 +222,27 @@ def _report_doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Fin
     """
     every = _join_names(nodes)
     why = (
-        f"The check raised an exception over what {every} answered, taken together, and over none of them without the"
-        " others. Which of them is at fault "
+        f"The check raised an exception on the combined data of {every}. Without one of these nodes it raises no"
+        " exception, so the node that causes it "
     )
-    why += "is not known. It judged the other nodes, and these as nodes that give no answer."
+    why += "is unknown. The check covered the other nodes, and treated these nodes as nodes without data."
     remedy = (
-        f"Compare the facts of {every} in the folder of the report. If they are in order, report this as a defect of"
+        f"Compare the facts of {every} in the folder of the report. If they are correct, report this as a defect of"
         " linerate.rdma."
     )
     return Finding(
-        f"{stage}.error", f"stage {stage}, {every}", UNKNOWN, raised, "answers that can be judged", why, remedy
+        f"{stage}.error", f"stage {stage}, {every}", UNKNOWN, raised, "data that the check can process", why, remedy
     )
 
 
 def _report_undecided(stage: str, raised: str, number: int) -> Finding:
     why = (
-        f"The check raised an exception over what nodes answered. Over which of {number} is not known, so that it"
-        " judged none of them. "
+        f"The check raised an exception on the data of the nodes. Which of the {number} nodes causes it is unknown, so"
+        " the check covered none of them. "
     )
-    why += "It may be a mistake in the check."
+    why += "The cause may be a defect in the check."
     remedy = (
-        "Report this as a defect of linerate.rdma, with the text beside 'measured'. To have a part of the nodes judged,"
-        " run the stage with --limit."
+        "Report this as a defect of linerate.rdma, with the text under 'measured'. To check some of the nodes, run the"
+        " stage with --limit."
     )
-    return Finding(f"{stage}.error", f"stage {stage}", UNKNOWN, raised, "answers that can be judged", why, remedy)
+    return Finding(f"{stage}.error", f"stage {stage}", UNKNOWN, raised, "data that the check can process", why, remedy)

@@ -12,92 +12,94 @@ from .._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "stage.error": Explanation(
         means=(
-            "A task of the stage failed, so nothing after it was looked at. No waiver covers it: the stage has proven"
-            " nothing."
+            "A task of the stage failed, so the rest of the stage was not checked. A waiver cannot cover this finding,"
+            " because the stage has verified nothing."
         ),
-        measured="The task and its message are beside `measured`.",
+        measured="The failed task and its error, which the finding shows under `measured`.",
         causes=(
-            "The API server, a node or a tool refused or did not answer: its own words are there.",
-            "In check mode: the task needs what an earlier stage would make.",
+            "The API server, a node or a tool reported an error or did not respond. The finding contains its message.",
+            "In check mode, the task requires changes that an earlier stage would make.",
             (
-                "The check raised an exception over what a node answered: the finding names the node, or the nodes of"
-                " which it is not known which one is at fault."
+                "The check raised an exception on the data of a node. The finding lists this node, or all nodes that"
+                " may be the cause."
             ),
-            "A mistake in the collection, where the text says so.",
+            "This collection has a defect. In this case the finding says so.",
         ),
         look=("ansible-playbook linerate.rdma.site -vv",),
         remedy=(
-            "Correct the cause that the text names, and run the stage again. Report it where the text says that it is a"
-            " mistake in the collection."
+            "Correct the cause in the finding, then run the stage again. If the finding reports a defect in this"
+            " collection, report the defect."
         ),
     ),
     "stage.intent": Explanation(
-        means="The intent is wrong, so the stage did not start. Nothing was touched.",
-        measured="The variables against the schema and against each other, as stage `validate` does it.",
-        causes=("See the finding: a key, a type or a contradiction, with its path.",),
+        means="The intent is invalid, so the stage did not start. The stage changed nothing.",
+        measured="The variables, compared with the schema and with each other, as in stage `validate`.",
+        causes=("A key, a type or a contradiction. The finding contains the path.",),
         look=("ansible-playbook linerate.rdma.validate",),
-        remedy="Correct the key that is named, and run again.",
+        remedy="Correct the key in the subject of the finding, then run the stage again.",
     ),
     "stage.run": Explanation(
         means=(
-            "The stage did not run, since an earlier gate is closed. What could not be proven there is what this stage"
-            " builds on."
+            "The stage did not run, because an earlier gate is closed. This stage depends on results that the earlier"
+            " stage could not verify."
         ),
-        measured="The gates of the stages before it in this run.",
-        causes=("The earlier stage found something: its findings come first.",),
+        measured="The gates of the earlier stages in this run.",
+        causes=("The earlier stage has findings that close its gate. The report lists these findings first.",),
         look=("ansible-playbook linerate.rdma.site",),
         remedy=(
-            "Correct what the earlier stage found, or waive it with a reason; then run again, or go on from there with"
-            " `-e rdma_from=STAGE`."
+            "Correct the findings of the earlier stage, or waive them with a reason. Then start a new run, or resume"
+            " the run at that stage with `-e rdma_from=STAGE`."
         ),
     ),
     "teardown.drop_in": Explanation(
         means=(
-            "The drop-in of containerd's unit is still on a node, or it is not known whether containerd runs"
-            " without it."
+            "The drop-in for the containerd unit is still on a node, or it is unknown whether containerd runs without"
+            " it."
         ),
         measured=(
-            "The file on the node after the teardown. It is emptied, containerd is restarted, and then it is removed:"
-            " one that is gone is not in use."
+            "The file on the node after the teardown. The teardown empties the file, restarts containerd, and then"
+            " removes the file. Therefore a file that is gone is no longer in use."
         ),
         causes=(
-            "The node is reached by an observer now, which changes nothing.",
-            (
-                "The node did not answer, when the file was to be removed or when containerd was to be restarted"
-                " (unknown)."
-            ),
+            "The run now reaches the node by an observer pod, which changes nothing on the node.",
+            "The node did not respond when the teardown removed the file or restarted containerd (unknown).",
         ),
         look=("systemctl cat containerd",),
-        remedy="Bring the node back, run the command of the finding on it, and run the teardown again.",
+        remedy="Make the node reachable, run the command in the finding on it, then run the teardown again.",
     ),
     "teardown.kernel_arguments": Explanation(
         means=(
-            "Kernel arguments of the collection are still set for the next boot of a node, or it is not known whether"
-            " they are."
+            "Kernel arguments of this collection are still set for the next boot of a node, or it is unknown whether"
+            " they are set."
         ),
-        measured="What the module kernel_arguments has added and not taken back, by its own files on the node.",
+        measured=(
+            "The kernel arguments that the module kernel_arguments added and did not remove, read from its own files on"
+            " the node."
+        ),
         causes=(
-            "The node is reached by an observer now, which changes nothing.",
-            "The node did not answer (unknown).",
-            "The tool of the boot loader failed (unknown): its own words are in the finding.",
+            "The run now reaches the node by an observer pod, which changes nothing on the node.",
+            "The node did not respond (unknown).",
+            "The tool of the boot loader failed (unknown). The finding contains its error.",
         ),
         look=(f"cat /{DROP_IN} /{RECORD}", "cat /proc/cmdline"),
         remedy=(
-            "Bring the node back and run the teardown again, or take them back by the command of the finding. They go"
-            " with the next boot."
+            "Make the node reachable and run the teardown again, or remove the arguments with the command in the"
+            " finding. The next boot is then without them."
         ),
     ),
     "teardown.object": Explanation(
-        means="An object of the collection still exists.",
-        measured="Each object with the label of the collection, and its finalizers. Of a namespace, all objects in it.",
+        means="An object of this collection still exists.",
+        measured=(
+            "Each object with the label of this collection, and its finalizers. For a namespace, all objects in it."
+        ),
         causes=(
-            "A finalizer whose owner is gone.",
+            "The object has a finalizer whose controller no longer exists.",
             (
-                "A namespace of the collection has objects that the collection did not make. They would go with it, so"
-                " it was not deleted."
+                "A namespace of this collection contains objects that this collection did not create. Deleting the"
+                " namespace would delete these objects, so the teardown did not delete it."
             ),
-            "The user may not list all that a namespace has (unknown), or may not delete the object.",
-            "A task that takes objects back has not said what became of them (unknown).",
+            "The user may not list all objects in a namespace (unknown), or may not delete the object.",
+            "A task that deletes objects did not report its result (unknown).",
         ),
         look=(
             (
@@ -108,70 +110,80 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl api-resources --verbs=list --namespaced -o name",
         ),
         remedy=(
-            "See who holds it: the finalizer that is named, or objects of others, which are moved or deleted first."
-            " Then run the teardown again."
+            "Check what prevents the deletion: the finalizer in the finding, or objects of other users. Move or delete"
+            " these objects first, then run the teardown again."
         ),
     ),
     "teardown.operator": Explanation(
         means="A Deployment still runs the SR-IOV network operator.",
-        measured="Deployments in all namespaces that run it.",
-        causes=("It was installed by another hand: Helm takes back only the release that it made.",),
+        measured="The Deployments in all namespaces that run the operator.",
+        causes=("The operator was not installed by this collection. Helm removes only the release that it installed.",),
         look=(
             "helm list -A",
             "kubectl get deployments -A",
         ),
-        remedy="Remove it the way it was installed.",
+        remedy="Remove the operator with the tool that installed it, then run the teardown again.",
     ),
     "teardown.roll": Explanation(
-        means="A MachineConfigPool that lost an object of the collection is not through its roll.",
-        measured="The pool's machines on its wanted configuration.",
+        means=(
+            "A MachineConfigPool has not finished its rollout after the teardown deleted an object of this collection."
+        ),
+        measured="The machines of the pool that have the desired configuration.",
         causes=(
-            "A node hangs in its drain, or does not come back.",
-            "Something else changed MachineConfigs at the same time.",
+            "The drain of a node does not finish, or a node does not return after its reboot.",
+            "Another user or controller changed MachineConfigs at the same time.",
         ),
         look=(
             "oc get machineconfigpools",
             "oc logs -n openshift-machine-config-operator -l k8s-app=machine-config-daemon",
         ),
-        remedy="See the machine-config-daemon's log on the node that hangs, then run the teardown again.",
+        remedy=(
+            "Read the log of the machine-config-daemon on the affected node, correct the error, then run the teardown"
+            " again."
+        ),
     ),
     "teardown.settings": Explanation(
         means=(
-            "It is not known whether the files by which the module kernel_settings sets a node at each boot are gone."
+            "It is unknown whether the files of the module kernel_settings, which set a node at each boot, are gone."
         ),
-        measured="What the module kernel_settings reported of the node.",
-        causes=("The node did not answer.", "The user may not write on the node."),
+        measured="The result of the module kernel_settings on the node.",
+        causes=("The node did not respond.", "The user has no permission to write on the node."),
         look=("ls /etc/sysctl.d/90-linerate-rdma.conf /etc/tmpfiles.d/linerate-rdma.conf",),
-        remedy="Bring the node back, and run the teardown again; or remove the two files.",
+        remedy="Make the node reachable and run the teardown again, or remove the two files on the node as root.",
     ),
     "teardown.stays": Explanation(
-        means="An operator, a definition or a Subscription stays, on purpose: others may use it.",
-        measured="Helm releases and OLM's objects of the collection, and objects of the definitions.",
+        means="An operator, a CRD or a Subscription was intentionally not removed, because other users may use it.",
+        measured="The Helm releases and the OLM objects of this collection, and the objects of the CRDs.",
         causes=(
             "`teardown_operator` is not set.",
-            "Objects of others are left, or other operators need it.",
+            "Objects of other users remain, or other operators require it.",
         ),
         look=(
             "helm list -A",
             "kubectl get crd",
         ),
         remedy=(
-            "Where nobody needs it, set `teardown_operator: true`, or remove it by the commands of the finding, in"
-            " their order."
+            "If it is no longer needed, set `teardown_operator: true` and run the teardown again. Or run the commands"
+            " in the finding, in their order."
         ),
     ),
     "teardown.virtual_functions": Explanation(
-        means="Virtual functions or their resource are left on a node, or nobody looked.",
-        measured="SriovNetworkNodeState and allocatable of the node after the policies are gone.",
+        means="Virtual functions or their resource remain on a node, or the run did not check this.",
+        measured=(
+            "The SriovNetworkNodeState and the allocatable resources of the node after the removal of the policies."
+        ),
         causes=(
-            "A pod still holds one.",
-            "The config daemon failed, or the node waits for its turn.",
-            "Another policy makes them.",
+            "A pod still holds a virtual function.",
+            "The config daemon failed, or the node waits until other nodes have finished.",
+            "Another policy creates the virtual functions.",
         ),
         look=(
             "kubectl describe node NODE",
             "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon",
         ),
-        remedy="See the config daemon's log on the node, end pods that hold functions, and run the teardown again.",
+        remedy=(
+            "Read the log of the config daemon on the node, end the pods that hold virtual functions, then run the"
+            " teardown again."
+        ),
     ),
 }

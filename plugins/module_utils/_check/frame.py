@@ -137,13 +137,13 @@ def judge_stage(
         if context.stage == "validate":
             findings = validate.sort_findings(findings, raw.variables(), loaded.origins)
     except LoadError as error:
-        why = f"The role of the stage gathered facts that its check can't read: {error}."
+        why = f"The check of the stage cannot read the facts that its role collected: {error}."
         findings = (
             _report_error(
                 context.stage,
                 str(error),
                 why,
-                "This is a mistake in the collection, not in your cluster: please report it with this text.",
+                "This is a defect in this collection, not in your cluster. Report it with this text.",
             ),
         )
     return make_record(context, findings, intent.waivers, changes, tuple(counts), to_data(intent))
@@ -190,10 +190,10 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
 
     :param error: name of the failed task and its message, as one text
     """
-    why = "A task of the stage failed, so nothing after it was looked at."
+    why = "A task of the stage failed, so the rest of the stage was not checked."
     if context.waits_for():
-        why += " In check mode it may have missed what an earlier stage would make."
-    remedy = "Read the text beside 'measured', correct its cause, and run the stage again."
+        why += " In check mode, the task may have required changes that an earlier stage would make."
+    remedy = "Correct the cause of the error under 'measured', then run the stage again."
     cause = explain(error)
     if cause is not None:
         # Helm, say, passes on what the API server said
@@ -209,7 +209,10 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
 
 
 def _make_skipped_record(context: StageContext, closed_by: str) -> Record:
-    why = f"The gate of stage {closed_by} is closed: what it could not prove is what this stage builds on."
+    why = (
+        f"The gate of stage {closed_by} is closed. This stage depends on the results of stage {closed_by}, which could"
+        " not be verified."
+    )
     finding = Finding(
         f"{context.stage}.run",
         f"stage {context.stage}",
@@ -217,7 +220,7 @@ def _make_skipped_record(context: StageContext, closed_by: str) -> Record:
         "not run",
         "run",
         why,
-        f"Correct what stage {closed_by} found, then run again.",
+        f"Correct the findings of stage {closed_by}, then run stage {closed_by} and this stage again.",
     )
     # no waiver may cover it: a stage that did not run has proven nothing
     return dataclasses.replace(make_record(context, (finding,), ()), closed_by=closed_by)
@@ -258,7 +261,7 @@ def make_record(
 
 
 def _report_error(stage: str, measured: str, why: str, remedy: str) -> Finding:
-    return Finding(f"{stage}.error", f"stage {stage}", FAIL, measured, "no task fails", why, remedy)
+    return Finding(f"{stage}.error", f"stage {stage}", FAIL, measured, "no failed task", why, remedy)
 
 
 def _is_before(stage: str, other: str) -> bool:

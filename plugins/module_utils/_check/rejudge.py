@@ -108,7 +108,10 @@ def _rejudge_stage(
         return judge_error(
             context,
             wishes,
-            f"Read the facts of the run: {lost} of the cluster is not in the folder any more; the run was judged by it",
+            (
+                f"Read the facts of the run: {lost} of the cluster no longer exists in the folder, but the run was"
+                " judged with it"
+            ),
         )
     # what a run has made is there; it would not be made again
     changes = old.changes if old.check_mode or not context.check_mode else ()
@@ -141,13 +144,21 @@ def _make_unapplied_record(context: StageContext, start: RunStart, wishes: RawIn
     refused = may_start(context, wishes, collect_validate_facts(start))
     if refused is not None:
         return refused
-    why = "The intent was not applied when the run looked, so what this stage saw says nothing about it."
-    remedy = "Apply the intent: ansible-playbook linerate.rdma.site; with --check it says before what it would make."
+    why = (
+        "The intent was not applied when the run collected its data, so the results of this stage do not apply to the"
+        " intent."
+    )
+    remedy = "Apply the intent: ansible-playbook linerate.rdma.site. To list the changes first, add --check."
     finding = Finding(
-        f"{context.stage}.run", f"stage {context.stage}", SKIPPED, "not judged", "the intent applied", why, remedy
+        f"{context.stage}.run", f"stage {context.stage}", SKIPPED, "not checked", "applied intent", why, remedy
     )
     changes = (
-        ("all that stage network makes of the intent; ansible-playbook linerate.rdma.site --check lists it",)
+        (
+            (
+                "all objects that stage network creates from the intent; ansible-playbook linerate.rdma.site"
+                " --check lists them"
+            ),
+        )
         if context.stage == MAKES
         else ()
     )
@@ -156,8 +167,11 @@ def _make_unapplied_record(context: StageContext, start: RunStart, wishes: RawIn
 
 def _not_run(context: StageContext, old: Record) -> Record:
     by = f"the gate of stage {old.closed_by}" if old.closed_by else "the intent"
-    why = f"In the run, {by} kept this stage from starting. Judged now, nothing does, but nothing was looked at either."
-    remedy = "Run again with the waivers and the intent that it was judged by now."
+    why = (
+        f"In the run, {by} prevented this stage from starting. With the current intent and waivers the stage could"
+        " start, but the run collected no data for it."
+    )
+    remedy = "Run the stage again with the current intent and the current waivers."
     finding = Finding(f"{context.stage}.run", f"stage {context.stage}", SKIPPED, "not run", "run", why, remedy)
     # no waiver may cover it: a stage that did not run has proven nothing
     return make_record(context, (finding,))
@@ -189,6 +203,6 @@ def _describe_missing_facts(
         if (count.kind in counts or count.kind in known) and (
             left.seen < count.seen or left.seen + left.missing < count.seen + count.missing
         ):
-            had = f"the run was judged by {count.seen} and {count.missing} that could not be read"
-            found.append(f"of {count.kind} {left.seen} are in the folder and can be read; {had}")
+            had = f"the run was judged with {count.seen} readable and {count.missing} unreadable facts"
+            found.append(f"the folder has {left.seen} readable facts of kind {count.kind}, but {had}")
     return found

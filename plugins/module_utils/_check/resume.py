@@ -41,15 +41,15 @@ def check_stage(resume_from: str, stage: str, check_mode: bool) -> None:
     if resume_from not in STAGES:
         hint = nearest(resume_from, STAGES)
         raise ResumeError(
-            f"rdma_from is '{resume_from}', which is no stage; expected one of: {', '.join(STAGES)}{hint}"
+            f"rdma_from is '{resume_from}', which is not a stage; expected one of: {', '.join(STAGES)}{hint}"
         )
     if STAGES.index(stage) > STAGES.index(resume_from):
-        seen = f"rdma_from is {resume_from}, and the first stage of this invocation is {stage}, which comes after it"
-        raise ResumeError(seen, f"Run linerate.rdma.site, or give rdma_from={stage}")
+        seen = f"rdma_from is {resume_from}, but the first stage of this invocation is {stage}, which comes later"
+        raise ResumeError(seen, f"Run linerate.rdma.site, or set rdma_from={stage}")
     if check_mode:
         raise ResumeError(
-            "rdma_from and --check are both given; a run goes on for real, since its stages were run for real",
-            "Leave one of them out",
+            "rdma_from and --check are both set; a run cannot resume in check mode",
+            "Remove one of them",
         )
 
 
@@ -97,32 +97,40 @@ def check_run(
     ]
     if changed:
         seen = (
-            f"{' and '.join(changed)} differ{'s' if len(changed) == 1 else ''} from what run {start.run} began with, by"
-            " run.json"
+            f"{' and '.join(changed)} differ{'s' if len(changed) == 1 else ''} from the start of run {start.run}"
+            " (run.json)"
         )
-        raise ResumeError(seen, f"{again}, or put back what it began with")
+        raise ResumeError(seen, f"{again}, or restore the values from the start of the run")
     begun = start.versions.get(COLLECTION, "of an unknown version")
     if begun != invocation.version:
         seen = (
-            f"run {start.run} was begun by {COLLECTION} {begun}, and this is {invocation.version}: its stages were"
-            " judged by other rules"
+            f"run {start.run} was started with {COLLECTION} {begun}, and the current version is {invocation.version},"
+            " which judges stages by different rules"
         )
         raise ResumeError(seen, again)
     if start.check_mode:
-        raise ResumeError(f"run {start.run} was in check mode, so its stages made nothing to go on with", again)
+        raise ResumeError(
+            f"run {start.run} was in check mode, so its stages made no changes and the run cannot resume", again
+        )
     for stage in before(resume_from):
         record = records.get(stage)
         if record is None or record.run != start.run:
-            there = f"there is only one of run {record.run}" if record else "there is none that can be read"
+            there = (
+                (f"the record in the folder belongs to run {record.run}")
+                if record
+                else "the folder has no readable record"
+            )
             raise ResumeError(
-                f"run {start.run} has no record of stage {stage}, which is before {resume_from}: {there}", again
+                f"run {start.run} has no record of stage {stage}, which comes before {resume_from}: {there}", again
             )
         if record.gate != OPEN or record.check_mode:
             seen = (
-                f"the gate of stage {stage}, which is before {resume_from}, is"
-                f" {record.gate}{' (check mode)' if record.check_mode else ''} in run {start.run}"
+                f"in run {start.run}, the gate of stage {stage}, which comes before {resume_from}, is"
+                f" {record.gate}{' (check mode)' if record.check_mode else ''}"
             )
-            raise ResumeError(seen, f"Correct what it found, then go on with rdma_from={stage}, or run all stages")
+            raise ResumeError(
+                seen, f"Correct the findings of stage {stage}, then resume with rdma_from={stage}, or run all stages"
+            )
 
 
 def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int, now: str) -> None:
@@ -135,7 +143,7 @@ def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int,
     :raises ResumeError: a stage is too old, or its time is in the future or invalid
     """
     for record in (records[stage] for stage in before(resume_from) if stage != "validate"):
-        _check_age(f"what stage {record.stage} saw", record.started, most, now)
+        _check_age(f"the data of stage {record.stage}", record.started, most, now)
 
 
 def check_facts(facts: typing.Iterable[Fact], most: int, now: str) -> None:
@@ -153,9 +161,11 @@ def _check_age(what: str, moment: str, most: int, now: str) -> None:
     try:
         age = (datetime.datetime.fromisoformat(now) - datetime.datetime.fromisoformat(moment)).total_seconds()
     except (TypeError, ValueError) as error:
-        raise ResumeError(f"{what} is of '{moment}', which is no time", "Run all stages, without rdma_from") from error
+        raise ResumeError(
+            f"{what} has the time '{moment}', which is not a valid time", "Run all stages, without rdma_from"
+        ) from error
     if not -_CLOCK_SECONDS <= age <= most:
-        seen = f"{what} is {age:.0f} s old (of {moment}); expected {most} s at most, by rdma_facts_max_age"
+        seen = f"the age of {what} is {age:.0f} s (time: {moment}); expected at most {most} s (rdma_facts_max_age)"
         raise ResumeError(seen, "Run all stages, without rdma_from, or raise rdma_facts_max_age")
 
 

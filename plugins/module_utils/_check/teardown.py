@@ -84,7 +84,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         )
     findings = _check_objects(facts.removed)
     findings += [_report_stays(item) for item in facts.stays]
-    findings += _check_releases(facts.left or OperatorsSeen(errors=("nobody looked",)))
+    findings += _check_releases(facts.left or OperatorsSeen(errors=("the operators were not queried",)))
     # where nobody is named, nobody was looked at
     nodes = facts.nodes or ("inventory",)
     for fabric in (fabric for fabric in intent.fabrics if find_traits(fabric).functions):
@@ -103,12 +103,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 def _check_objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> list[Finding]:
     if removed is None:
-        why = "Not each of the tasks that take objects back has said what became of them, so what is left is not known."
+        why = "At least one task that deletes objects did not report its result, so the remaining objects are unknown."
         return [
-            Finding("teardown.object", "objects", UNKNOWN, "not known", "none is left", why, "Run the teardown again.")
+            Finding("teardown.object", "objects", UNKNOWN, "unknown", "no object left", why, "Run the teardown again.")
         ]
     return [_check_object(item) for item in removed] or [
-        ok("teardown.object", "objects", "none was there", "none is left")
+        ok("teardown.object", "objects", "no object existed", "no object left")
     ]
 
 
@@ -118,11 +118,14 @@ def _check_rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
     """
     if facts.rolls is None and any(machine_objects(intent)):
         why, expected = (
-            "The nodes had MachineConfigs or a KubeletConfig by the intent, and nobody saw them come back from that.",
-            "all machines without them",
+            (
+                "The intent creates MachineConfigs or a KubeletConfig, and the run did not check whether the nodes"
+                " returned after their removal."
+            ),
+            "all machines without these objects",
         )
         yield Finding(
-            "teardown.roll", "MachineConfigPools", UNKNOWN, "not looked at", expected, why, "Run the teardown again."
+            "teardown.roll", "MachineConfigPools", UNKNOWN, "not checked", expected, why, "Run the teardown again."
         )
     yield from machine_config.check_plan(facts.rolls or (), facts.roll_error, "teardown.roll")
 
@@ -130,7 +133,7 @@ def _check_rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
 def _check_object(item: AppliedObject) -> Finding:
     subject = f"{item.kind} {item.namespace + '/' if item.namespace else ''}{item.name}"
     if item.action in ("deleted", "absent", "released"):
-        said = "our fields taken back, the rest is others'" if item.action == "released" else item.action
+        said = "fields of this collection removed, other fields kept" if item.action == "released" else item.action
         return ok("teardown.object", subject, said, "gone")
     if item.reason in (FOREIGN, UNREAD):
         return _check_namespace(subject, item)
@@ -139,7 +142,7 @@ def _check_object(item: AppliedObject) -> Finding:
         return Finding(
             "teardown.object", subject, FAIL, f"{item.action}: {item.refusal}", "gone", cause.why, cause.remedy
         )
-    why = f"It could not be taken back: {item.refusal or item.action}."
+    why = f"The object could not be deleted: {item.refusal or item.action}."
     return Finding(
         "teardown.object",
         subject,
@@ -147,7 +150,10 @@ def _check_object(item: AppliedObject) -> Finding:
         item.action,
         "gone",
         why,
-        "See who still holds it: pods of others in the namespace, or a finalizer whose owner is gone.",
+        (
+            "Find out what still uses the object: other pods in the namespace, or a finalizer whose controller no"
+            " longer exists. Then run the teardown again."
+        ),
     )
 
 
@@ -157,14 +163,17 @@ def _check_namespace(subject: str, item: AppliedObject) -> Finding:
     """
     keep = f"To keep the namespace: kubectl label namespace {item.name} {LABEL}-"
     if item.reason == UNREAD:
-        why = f"Whether others have objects in it is not known, so it was not deleted: {item.refusal}."
+        why = (
+            "The namespace was not deleted, because it is unknown whether it contains objects of other users:"
+            f" {item.refusal}."
+        )
         remedy = (
-            "Give the user of the kubeconfig the right to list all resources in this namespace, and run the teardown"
+            "Grant the user of the kubeconfig the right to list all resources in this namespace, then run the teardown"
             f" again. {keep}"
         )
-        return Finding("teardown.object", subject, UNKNOWN, "not known", "gone", why, remedy)
-    why = f"It was not deleted, because {item.refusal}. They would go with it."
-    remedy = f"Move or delete them, and run the teardown again. {keep}"
+        return Finding("teardown.object", subject, UNKNOWN, "unknown", "gone", why, remedy)
+    why = f"The namespace was not deleted, because {item.refusal}. Deleting the namespace would delete them as well."
+    remedy = f"Move or delete these objects, then run the teardown again. {keep}"
     return Finding("teardown.object", subject, FAIL, "there", "gone", why, remedy)
 
 
@@ -173,7 +182,7 @@ def _report_stays(item: RetainedObject) -> Finding:
     it.
     """
     by_hand = (
-        "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is"
+        "Set teardown_operator: true to remove the operator. Delete a CRD manually only if none of its objects is"
         " needed: kubectl delete crd NAME"
     )
     return Finding(
@@ -181,8 +190,8 @@ def _report_stays(item: RetainedObject) -> Finding:
         item.subject,
         WARN,
         "there",
-        "gone, or left on purpose",
-        f"It stays: {item.why}.",
+        "gone, or left intentionally",
+        f"The object was not deleted: {item.why}.",
         item.remedy or by_hand,
     )
 
@@ -192,11 +201,12 @@ def _check_releases(left: OperatorsSeen) -> list[Finding]:
     on them by now, so a teardown does not remove them.
     """
     if left.errors:
-        why = f"Which operators are left is not known: {'; '.join(left.errors[:3])}."
+        why = f"The remaining operators are unknown: {'; '.join(left.errors[:3])}."
         remedy = (
-            "Give the user of the kubeconfig the rights of docs/rbac that the intent needs, and run the teardown again."
+            "Grant the user of the kubeconfig the rights of docs/rbac that the intent requires, then run the teardown"
+            " again."
         )
-        return [Finding("teardown.stays", "operators", UNKNOWN, "not known", "gone, or left on purpose", why, remedy)]
+        return [Finding("teardown.stays", "operators", UNKNOWN, "unknown", "gone, or left intentionally", why, remedy)]
     findings = []
     # what was installed last needs what was installed first
     for name in (name for name in reversed(tuple(OPERATORS)) if name in left.made):
@@ -206,12 +216,15 @@ def _check_releases(left: OperatorsSeen) -> list[Finding]:
         release = found.release if found else ""
         subject = f"Helm release {namespace}/{release}" if release else f"namespace of operator {name}"
         why = (
-            "A run of the collection installed it, and others may use it by now: it stays."
+            (
+                "A run of this collection installed the operator. The teardown did not remove it, because other users"
+                " may use it."
+            )
             if release
-            else "The operator in it is gone: its namespace stays."
+            else "The operator in this namespace is gone, but the namespace still exists."
         )
-        remedy = f"Where nobody needs it: {describe_helm_removal(operator, release, namespace)}."
-        findings.append(Finding("teardown.stays", subject, WARN, "there", "gone, or left on purpose", why, remedy))
+        remedy = f"If it is no longer needed: {describe_helm_removal(operator, release, namespace)}."
+        findings.append(Finding("teardown.stays", subject, WARN, "there", "gone, or left intentionally", why, remedy))
     return findings
 
 
@@ -223,9 +236,9 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
             "teardown.virtual_functions",
             subject,
             UNKNOWN,
-            "not looked at",
+            "not checked",
             expected,
-            "The wait for their end did not run.",
+            "The run did not wait for the removal of the virtual functions, so their state is unknown.",
             "Run the teardown again.",
         )
     if seen.phase == "ready":
@@ -237,22 +250,22 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
         seen.detail,
         expected,
         f"{seen.detail}.",
-        seen.remedy or "See the config daemon's log on the node.",
+        seen.remedy or "Read the log of the config daemon on the node, then run the teardown again.",
     )
 
 
 def _drop_in(name: str, facts: Facts) -> Finding:
     seen, expected = (
-        facts.drop_ins.get(name, ObservedText(error="was not asked")),
-        "no drop-in of ours for containerd's unit",
+        facts.drop_ins.get(name, ObservedText(error="the node was not queried")),
+        "no drop-in of this collection for the containerd unit",
     )
     if seen.value == "absent" and seen.error is None:
         return ok("teardown.drop_in", name, "none", expected)
     by_hand = f"On the node, as root: rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     if seen.value is not None and seen.error is None and name in facts.by_pods:
         why = (
-            f"{DROP_IN} is there, from when the node was reached by ssh. It is reached by its observer now, which"
-            " changes nothing on it."
+            f"{DROP_IN} exists: it was created when the run reached the node by ssh. The run now reaches the node by an"
+            " observer pod, which changes nothing on the node."
         )
         return Finding(
             "teardown.drop_in",
@@ -261,59 +274,60 @@ def _drop_in(name: str, facts: Facts) -> Finding:
             seen.value,
             expected,
             why,
-            f"{by_hand}; or reach it by ssh again, and run the teardown.",
+            f"{by_hand}; or set up the inventory to reach the node by ssh again, then run the teardown again.",
         )
     if seen.value is not None and seen.error is None:
-        return Finding(
-            "teardown.drop_in", name, FAIL, seen.value, expected, f"{DROP_IN} is still there.", f"{by_hand}."
-        )
-    why = f"Whether {DROP_IN} is there is not known: {seen.error}."
+        return Finding("teardown.drop_in", name, FAIL, seen.value, expected, f"{DROP_IN} still exists.", f"{by_hand}.")
+    why = f"It is unknown whether {DROP_IN} exists: {seen.error}."
     if name in facts.by_pods:
         remedy = (
-            "Correct what the text names, so that its observer answers, and run the teardown again; or look on the"
-            f" node: ls {DROP_IN}"
+            "Correct the error under 'why', so that the observer pod of the node responds, then run the teardown again."
+            f" Or check on the node: ls {DROP_IN}"
         )
-        return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
-    why = f"Whether {DROP_IN} is gone, and containerd runs without it, is not known: {seen.error}."
+        return Finding("teardown.drop_in", name, UNKNOWN, "unknown", expected, why, remedy)
+    why = f"It is unknown whether {DROP_IN} is gone and containerd runs without it: {seen.error}."
     # what it found it removes last, so that it is found again
     by_hand = f"rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     remedy = (
-        "Bring the node back and run the teardown again, which restarts containerd before it removes the file; or on"
-        f" the node, as root: {by_hand}"
+        "Make the node reachable, then run the teardown again: it restarts containerd before it removes the file. Or"
+        f" run on the node, as root: {by_hand}"
     )
-    return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
+    return Finding("teardown.drop_in", name, UNKNOWN, "unknown", expected, why, remedy)
 
 
 def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
     seen, by_pod = facts.kernel_arguments.get(name), name in facts.by_pods
-    check_id, expected = "teardown.kernel_arguments", "no argument of ours for the next boot"
+    check_id, expected = "teardown.kernel_arguments", "no kernel argument of this collection for the next boot"
     by_hand = (
         f"on the node, as root: rm /{GRUB_DROP_IN} && update-grub (Debian, Ubuntu); or "
-        f'grubby --update-kernel=ALL --remove-args="$(xargs < /{RECORD})" && rm /{RECORD} (RHEL and its kin)'
+        f'grubby --update-kernel=ALL --remove-args="$(xargs < /{RECORD})" && rm /{RECORD} (RHEL and derivatives)'
     )
     if seen is None or seen.value is None or seen.error is not None:
-        error = "was not asked" if seen is None else seen.error or "empty answer"
-        why = f"Whether the next boot still gets kernel arguments of the collection is not known: {error}."
+        error = "the node was not queried" if seen is None else seen.error or "empty answer"
+        why = f"It is unknown whether kernel arguments of this collection are still set for the next boot: {error}."
         if by_pod:
             remedy = (
-                "Correct what the text names, so that its observer answers, and run the teardown again; or look on the"
-                f" node: ls /{GRUB_DROP_IN} /{RECORD}"
+                "Correct the error under 'why', so that the observer pod of the node responds, then run the teardown"
+                f" again. Or check on the node: ls /{GRUB_DROP_IN} /{RECORD}"
             )
-            return Finding(check_id, name, UNKNOWN, "not known", expected, why, remedy)
+            return Finding(check_id, name, UNKNOWN, "unknown", expected, why, remedy)
         return Finding(
             check_id,
             name,
             UNKNOWN,
-            "not known",
+            "unknown",
             expected,
             why,
-            f"Bring the node back and run the teardown again; or {by_hand}.",
+            f"Make the node reachable, then run the teardown again; or {by_hand}.",
         )
     if seen.value:
         left = cut(" ".join(seen.value), _MOST_SHOWN)
         if by_pod:
-            how = "when the node was reached by ssh. It is reached by its observer now, which changes nothing on it"
-            why = f"The module kernel_arguments has added {left}, {how}."
+            how = (
+                "when the run reached the node by ssh. The run now reaches the node by an observer pod, which changes"
+                " nothing on the node"
+            )
+            why = f"The module kernel_arguments added {left} {how}."
             return Finding(
                 check_id,
                 name,
@@ -321,26 +335,31 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
                 left,
                 expected,
                 why,
-                f"{by_hand[0].upper()}{by_hand[1:]}; or reach it by ssh again, and run the teardown.",
+                (
+                    f"{by_hand[0].upper()}{by_hand[1:]}; or set up the inventory to reach the node by ssh again, then"
+                    " run the teardown again."
+                ),
             )
-        why = f"The module kernel_arguments has added {left}, and they are still set for the next boot."
-        return Finding(check_id, name, FAIL, left, expected, why, f"Run the teardown again; if they stay, {by_hand}.")
+        why = f"The module kernel_arguments added {left}, and these arguments are still set for the next boot."
+        return Finding(
+            check_id, name, FAIL, left, expected, why, f"Run the teardown again; if the arguments remain, {by_hand}."
+        )
     return ok(check_id, name, "none", expected)
 
 
 def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:
-    expected = "neither of the files that the module kernel_settings writes"
+    expected = "none of the files that the module kernel_settings writes"
     if seen is not None and seen.value is not None and "changes" in seen.value and seen.error is None:
-        return ok("teardown.settings", name, "taken back" if seen.value["changes"] else "none", expected)
-    error = "was not asked" if seen is None else seen.error or "empty answer"
-    remedy = "Bring the node back and run the teardown again."
+        return ok("teardown.settings", name, "removed" if seen.value["changes"] else "none", expected)
+    error = "the node was not queried" if seen is None else seen.error or "empty answer"
+    remedy = "Make the node reachable, then run the teardown again."
     return Finding(
         "teardown.settings",
         name,
         UNKNOWN,
-        "not known",
+        "unknown",
         expected,
-        f"Whether they are gone is not known: {error}.",
+        f"It is unknown whether the files are gone: {error}.",
         remedy,
     )
 
@@ -348,23 +367,25 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
 def _check_operator(operators: typing.Optional[OperatorFacts]) -> Finding:
     if operators is None or operators.errors:
         why = (
-            "The API server was not asked."
+            "The API server was not queried."
             if operators is None
-            else f"Not everything could be read: {'; '.join(operators.errors[:3])}."
+            else f"Some objects could not be read: {'; '.join(operators.errors[:3])}."
         )
         return Finding(
             "teardown.operator",
             "SR-IOV network operator",
             UNKNOWN,
-            "not known",
+            "unknown",
             "gone",
             why,
-            "Check the kubeconfig, and run the teardown again.",
+            "Check the kubeconfig, then run the teardown again.",
         )
     left = [f"{item.deployment.namespace}/{item.deployment.name}" for item in operators.installations]
     if not left:
         return ok("teardown.operator", "SR-IOV network operator", "gone", "gone")
-    why = f"These Deployments still run it: {', '.join(left)}. Helm takes back only the release that it made."
+    why = (
+        f"These Deployments still run the operator: {', '.join(left)}. Helm removes only the release that it installed."
+    )
     return Finding(
         "teardown.operator",
         "SR-IOV network operator",
@@ -372,5 +393,5 @@ def _check_operator(operators: typing.Optional[OperatorFacts]) -> Finding:
         ", ".join(left),
         "gone",
         why,
-        "Remove it the way it was installed.",
+        "Remove the operator with the tool that installed it, then run the teardown again.",
     )

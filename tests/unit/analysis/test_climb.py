@@ -103,7 +103,7 @@ def test_leaves_of_a_fabric_optimised_for_rails() -> None:
     assert group_by_leaves({"x": {0: "a", 1: "a"}, "y": {0: "a", 1: "a"}}) == {"a": ("x", "y")}
     describe_mistakes: tuple[dict[str, dict[int, str]], ...] = ({"x": {}}, {"x": {0: ""}})
     for wrong in describe_mistakes:
-        with pytest.raises(ValueError, match="leaf of x is not known"):
+        with pytest.raises(ValueError, match="leaf of x is unknown"):
             group_by_leaves(wrong)
 
 
@@ -113,9 +113,9 @@ def test_groups_that_share_a_node_run_one_after_the_other() -> None:
 
 
 def test_a_node_of_two_leaves_and_no_rail_are_refused() -> None:
-    with pytest.raises(ValueError, match="one leaf alone"):
+    with pytest.raises(ValueError, match="a node must belong to exactly one leaf"):
         plan_steps({"a": ["x"], "b": ["x"]})
-    with pytest.raises(ValueError, match="needs a rail"):
+    with pytest.raises(ValueError, match="needs at least one rail"):
         CollectiveTests({"a": ["x", "y"]}, [])
 
 

@@ -67,7 +67,7 @@ def test_a_fleet_takes_a_few_rounds_and_not_one_for_each_host() -> None:
     assert use_of(ways, found).missing == use_of(ways, found).unused == ()
     # each host sends and receives inside of its leaf and out of it; all pairs would be 63 rounds
     assert len(found.rounds) <= 4 and found.tests <= 4 * len(ways.ends)
-    assert found.rounds[0].why == "inside of each leaf"
+    assert found.rounds[0].why == "inside each leaf"
     assert all(ways.leaf(source) == ways.leaf(target) for source, target in found.rounds[0].tests)
 
 
@@ -104,7 +104,7 @@ def test_where_switches_choose_the_way_links_between_leaves_are_not_told_apart(t
     if not tables:
         known._tables.clear()
     way = known.way(0, 2) or ()
-    assert [known.name(link) for link in way][1] == "between leaf-0 and leaf-1, on the way there"
+    assert [known.name(link) for link in way][1] == "from leaf-0 to leaf-1, over an unknown link"
     assert len(way) == 3 and len(known.way(0, 1) or ()) == 2
 
 
@@ -115,7 +115,7 @@ def test_ends_of_different_rails_are_paired_only_where_that_is_allowed(across: b
     ways = tree([4, 4], 4, rails=2, across=across)
     found = cover(ways)
     assert_fair(ways, found)
-    assert [item.why for item in found.rounds][1:] == ["links that no round before has used"] * across
+    assert [item.why for item in found.rounds][1:] == ["links that no earlier round used"] * across
     assert bool(crossing(ways, found)) == across
     assert bool(use_of(ways, found).unused) == (not across) and not use_of(ways, found).missing
 

@@ -166,9 +166,9 @@ def test_a_rail_of_nodes_that_are_alone_at_their_leaves_is_not_passed_over() -> 
 
 def test_what_cannot_be_halved() -> None:
     for leaves, rails in (({"a": ["x"]}, [0]), ({"a": ["x", "y"]}, []), ({"a": ["x", "y"], "b": ["x"]}, [0])):
-        with pytest.raises(ValueError, match="halving needs two nodes"):
+        with pytest.raises(ValueError, match="halving needs at least two nodes"):
             Halving(leaves, rails)
-    with pytest.raises(ValueError, match="halving needs two nodes"):
+    with pytest.raises(ValueError, match="halving needs at least two nodes"):
         Halving({"a": ["x", "y"]}, [0], ["x", "z"])
 
 

@@ -405,10 +405,10 @@ def test_all_that_is_there_is_ready() -> None:
             dataclasses.replace(
                 reports("NicClusterPolicy", state="notReady"), parts={"a": (("ds-1", PodState("ready", "Ready")),)}
             ),
-            "is not ready: it gives no reason",
+            "is not ready: no reason reported",
             "part",
         ),
-        (reports("MacvlanNetwork", state="notReady"), "MacvlanNetwork net is not ready: it gives no reason", ""),
+        (reports("MacvlanNetwork", state="notReady"), "MacvlanNetwork net is not ready: no reason reported", ""),
         (
             reports("NicClusterPolicy", state="ignore", reason="unsupported instance name"),
             "ignores NicClusterPolicy nic-cluster-policy: unsupported",
@@ -419,13 +419,13 @@ def test_all_that_is_there_is_ready() -> None:
             "in state error: namespace not found",
             "state_error",
         ),
-        (reports("MacvlanNetwork", state="error"), "it gives no reason", "state_error"),
+        (reports("MacvlanNetwork", state="error"), "no reason reported", "state_error"),
         (
             dataclasses.replace(READY, blind={"MacvlanNetwork": "HTTP 403"}),
-            "MacvlanNetwork can't be read: HTTP 403",
+            "MacvlanNetwork could not be read: HTTP 403",
             "unread",
         ),
-        (attached(), "there is no NetworkAttachmentDefinition training/net", "no_attachment"),
+        (attached(), "NetworkAttachmentDefinition training/net does not exist", "no_attachment"),
         (attached(Attachment("net", fault="spec.config is no JSON")), "multus can't read", "bad_attachment"),
         (attached(Attachment("net", {"master": "ens2"})), "master is 'ens2' instead of 'ens1'", "bad_attachment"),
         (reports("IPPool.nv-ipam.nvidia.com"), "there is no IPPool", "no_share"),
@@ -696,7 +696,7 @@ def test_a_network_without_rdma_is_measured_by_tcp_and_only_far_below_its_best_i
     }
     said = {finding.subject: finding.measured for finding in found if finding.check != "bandwidth.fleet"}
     assert said["macvlan a"] == "net1 10.0.0.1, no RDMA device: TCP is measured"
-    assert said["macvlan b -> a"] == "5.50 Gb/s average, TCP, 4 streams at once"
+    assert said["macvlan b -> a"] == "5.50 Gb/s average, TCP, 4 parallel streams"
     assert ("bandwidth.fleet", "fail") in judged(judge(intent, 0.5))
     floored = intent_of(made("macvlan", line_rate={"floor_gbps": 6.0, "reason": "a 10 Gb/s link"}))
     assert ("bandwidth.floor", "fail") in judged(judge(floored, 5.5))

@@ -88,7 +88,9 @@ def test_a_value_that_the_attribute_does_not_know() -> None:
     one = judged(["MaximumPerformance", "performance"], profile, workload, key="profile")
     assert (one.state, one.why) == ("wrong", "SysProfile: Custom is not MaximumPerformance or performance")
     neither = judged("Turbo", profile, workload, key="profile")
-    assert neither.state == "wrong" and "which it can't be: allowed are Custom, PerfOptimized" in neither.why
+    assert (
+        neither.state == "wrong" and "does not support that value; allowed values: Custom, PerfOptimized" in neither.why
+    )
     assert (
         judged("Performance", dataclasses.replace(profile, current="PerfOptimized"), workload, key="profile").state
         == "ok"
@@ -96,10 +98,10 @@ def test_a_value_that_the_attribute_does_not_know() -> None:
 
 
 def test_nothing_found_says_what_was_looked_for() -> None:
-    assert judged(True).why == "No such attribute in the registry /registry. Looked for: SR-?IOV."
+    assert judged(True).why == "No such attribute in the registry /registry. Searched for: SR-?IOV."
     assert "registry is missing (404)" in judged(True, registry="", registry_error="404").why
     (one,) = list_states(BIOS, find_wanted({"smt": True}))
-    assert one.state == "unknown" and "was not asked for" in one.why
+    assert one.state == "unknown" and "was not requested" in one.why
 
 
 def test_what_waits_was_not_read() -> None:

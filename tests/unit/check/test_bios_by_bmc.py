@@ -109,28 +109,28 @@ def test_a_bmc_that_says_all_is_on() -> None:
             "fail",
             "SriovGlobalEnable Disabled",
             "BIOS: SriovGlobalEnable: Disabled is not on",
-            "Set sriov on by the module linerate.rdma.bios",
+            "Set sriov on with the module linerate.rdma.bios",
         ),
         (bios(above_4g=OFF), "fail", "MmioAbove4Gb Disabled", "MmioAbove4Gb: Disabled is not on", "Set above_4g on"),
         (
             bios((JOB,), sriov={**OFF, "pending": "Enabled"}),
             "fail",
             "SriovGlobalEnable Disabled (Enabled after a reset)",
-            "Enabled waits for a reset by the job JID_7 (Scheduled)",
-            "Drain the node and reset it. If it still waits after that, see the job JID_7",
+            "Enabled takes effect at the next reset by the job JID_7 (Scheduled)",
+            "Drain the node and reset it. If the setting is still not in effect after the reset, check job JID_7",
         ),
         (
             bios(None, sriov={**OFF, "pending": "Enabled"}),
             "fail",
             "Disabled (Enabled after",
-            "waits for a reset.",
-            "see the log of the BMC",
+            "takes effect at the next reset.",
+            "check the log of the BMC",
         ),
         (
             bios((), sriov={**OFF, "pending": "Enabled"}),
             "fail",
             "Disabled",
-            "no job is there that would apply it",
+            "no job exists that applies it",
             "Run the module linerate.rdma.bios",
         ),
         (
@@ -145,20 +145,20 @@ def test_a_bmc_that_says_all_is_on() -> None:
             "fail",
             "Disabled",
             "is not on; lockdown",
-            "Switch off the lockdown mode",
+            "Disable the lockdown mode",
         ),
         (
             bios(sriov={**OFF, "read_only": "dependency: x is y"}),
             "fail",
             "Disabled",
             "dependency: x is y",
-            "Set first what it depends on",
+            "Set the settings first on which this setting depends",
         ),
         (
             bios(sriov={"pending": "Disabled"}),
             "fail",
             "Enabled (Disabled after a reset)",
-            "Disabled waits for a reset, and is not on",
+            "Disabled takes effect at the next reset, and is not on",
             "Set sriov on",
         ),
         (
@@ -166,29 +166,35 @@ def test_a_bmc_that_says_all_is_on() -> None:
             "fail",
             "Disabled",
             "the job JID_7 ended",
-            "on the setup screen",
+            "on the BIOS setup screen",
         ),
         (
             bios(sriov={"current": "Auto"}),
             "unknown",
-            "not proven",
-            "Nor does its BMC tell: SriovGlobalEnable: Auto does not say",
+            "not verified",
+            "The BMC does not determine it either: SriovGlobalEnable: Auto does not show",
             "lspci",
         ),
-        (bios(sriov=None), "unknown", "not proven", "Nor does its BMC tell: No such attribute", "lspci"),
+        (
+            bios(sriov=None),
+            "unknown",
+            "not verified",
+            "The BMC does not determine it either: No such attribute",
+            "lspci",
+        ),
         (
             "failed: the BMC of worker-1 (x:443): user or password is wrong. Correct that",
             "unknown",
-            "not proven",
+            "not verified",
             "password is wrong",
-            "Have the BMC answer.",
+            "Make the BMC respond.",
         ),
         (
             "failed: the BMC of worker-1 (x:443): its certificate has expired",
             "unknown",
-            "not proven",
+            "not verified",
             "has expired",
-            "Have the BMC answer.",
+            "Make the BMC respond.",
         ),
     ],
 )
@@ -215,15 +221,18 @@ def test_what_a_node_fails_for_its_bmc_names() -> None:
     assert (
         finding.status == "fail"
         and "did not fit" in finding.why
-        and finding.why.endswith("By its BMC: SriovGlobalEnable Enabled, MmioAbove4Gb Disabled.")
+        and finding.why.endswith("The BMC reports: SriovGlobalEnable Enabled, MmioAbove4Gb Disabled.")
     )
-    assert finding.remedy.startswith("Set above_4g on by the module") and "PCI resource padding" in finding.remedy
+    assert finding.remedy.startswith("Set above_4g on with the module") and "PCI resource padding" in finding.remedy
     # with all of it on, the BMC still is evidence
     on = one(told(bios(), **no_memory), "platform.bios", "mlx5_0")
-    assert "By its BMC: SriovGlobalEnable Enabled, MmioAbove4Gb Enabled." in on.why and on.remedy.startswith(
-        "Switch on SR-IOV and Above 4G"
+    assert "The BMC reports: SriovGlobalEnable Enabled, MmioAbove4Gb Enabled." in on.why and on.remedy.startswith(
+        "Enable SR-IOV and Above 4G"
     )
-    assert "Its BMC says nothing: dead." in one(told("dead", **no_memory), "platform.bios", "mlx5_0").why
+    assert (
+        "The BMC of the node reports no settings: dead."
+        in one(told("dead", **no_memory), "platform.bios", "mlx5_0").why
+    )
     assert [finding.subject for finding in about(told(bios(above_4g=OFF), **no_memory), "worker-1 BMC")] == [
         "worker-1 BMC"
     ], "it is told once"
@@ -243,7 +252,7 @@ def test_a_wish_for_what_vfs_need_is_known_by_the_node_or_by_its_bmc(
     answer: typing.Optional[str], proof: typing.Any, status: str
 ) -> None:
     (said,) = about(told(answer, BiosIntent(sriov=True), **proof), "worker-1 BMC")
-    assert (said.status, said.measured) == (status, "no answer" if answer else "no BMC")
+    assert (said.status, said.measured) == (status, "no response" if answer else "no BMC")
     assert ("rdma_bmc_address" in said.remedy) == (answer is None)
 
 
@@ -251,7 +260,9 @@ def test_a_bmc_without_an_answer_warns_where_the_node_proves_it() -> None:
     findings = told("failed: the BMC of worker-1 (x:443): nothing answers within 10 s. See its power.")
     (said,) = about(findings, "worker-1 BMC")
     assert (
-        (said.status, said.measured) == ("warn", "no answer") and "nothing answers" in said.why and judge(findings).open
+        (said.status, said.measured) == ("warn", "no response")
+        and "nothing answers" in said.why
+        and judge(findings).open
     )
     assert one(findings, "platform.bios", "mlx5_0").status == "pass"
 
@@ -288,7 +299,7 @@ def test_what_the_intent_asks_for(
 
 def test_a_wish_that_no_attribute_of_the_bios_shows_is_proven_by_the_node() -> None:
     (said,) = about(told(bios(sriov=None), BiosIntent(sriov=True)), "worker-1 BMC")
-    assert said.measured.endswith("ProcVirtualization Enabled, sriov shown by the node (not found in its BIOS)")
+    assert said.measured.endswith("ProcVirtualization Enabled, sriov verified on the node (not found in its BIOS)")
     assert {
         finding.status
         for finding in told(bios(sriov=None), BiosIntent(sriov=True), sriov_current=8, memory=None, **ALL_OPEN)
@@ -318,7 +329,7 @@ def test_what_the_node_does_not_show_stays_unknown(
     )
     (key,) = wishes
     (said,) = about(findings, f"worker-1 BMC {key}")
-    assert said.status == "unknown" and f"leave {key} out of rdma_cluster.bios" in said.remedy
+    assert said.status == "unknown" and f"remove {key} from rdma_cluster.bios" in said.remedy
 
 
 def test_a_wish_for_no_functions_proves_none() -> None:
@@ -337,9 +348,9 @@ def test_the_iommu_s_own_check_names_the_setting() -> None:
     none: dict[str, typing.Any] = {"iommu_devices": (), "iommu_groups": 0, "acpi_tables": ()}
     observed = {"worker-1": ObservedBios(bios(iommu=OFF))}
     finding = one(platforms(bioses=observed, **none), "platform.iommu")
-    assert finding.status == "warn" and "By its BMC: ProcVirtualization Disabled." in finding.why
-    assert finding.remedy.startswith("Set iommu on by the module linerate.rdma.bios") and finding.remedy.endswith(
-        "Switch on VT-d (Intel) or IOMMU (AMD) in the BIOS."
+    assert finding.status == "warn" and "The BMC reports: ProcVirtualization Disabled." in finding.why
+    assert finding.remedy.startswith("Set iommu on with the module linerate.rdma.bios") and finding.remedy.endswith(
+        "Enable VT-d (Intel) or IOMMU (AMD) in the BIOS and reboot the node, then run stage platform again."
     )
     unread = one(platforms(bioses=observed, iommu_groups=None), "platform.iommu")
     assert unread.status == "unknown" and "ProcVirtualization Disabled" in unread.why
@@ -347,7 +358,7 @@ def test_the_iommu_s_own_check_names_the_setting() -> None:
         finding for finding in about(platforms(bioses=observed, **none), "worker-1 BMC") if finding.status != "pass"
     ], "it is told once"
     waits = {"worker-1": ObservedBios(bios((JOB,), iommu={**OFF, "pending": "Enabled"}))}
-    assert "see the job JID_7" in one(platforms(bioses=waits, **none), "platform.iommu").remedy
+    assert "check job JID_7" in one(platforms(bioses=waits, **none), "platform.iommu").remedy
 
 
 def test_wishes_are_the_keys_of_the_model() -> None:

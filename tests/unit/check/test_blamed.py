@@ -133,13 +133,13 @@ def test_of_two_that_do_not_go_together_neither_is_blamed(number: int) -> None:
         UNKNOWN,
     ) and "they don't go together" in doubted.measured
     assert (
-        f"over what {first} and {last} answered, taken together" in doubted.why
-        and "Which of them is at fault is not known." in doubted.why
+        f"on the combined data of {first} and {last}" in doubted.why
+        and "the node that causes it is unknown." in doubted.why
     )
     assert doubted.remedy.startswith(f"Compare the facts of {first} and {last} in the folder of the report.")
     unjudged = [finding for finding in found if finding.check == "test.node" and finding.status == UNKNOWN]
     assert [finding.subject for finding in unjudged] == [first, last] and all(
-        "not judged: " in finding.why for finding in unjudged
+        "not checked: " in finding.why for finding in unjudged
     )
 
 
@@ -163,7 +163,7 @@ def test_a_check_that_raises_over_any_answer_blames_nobody(number: int) -> None:
     found = collect_findings("host", broken, fleet(number))
     (undecided,) = [finding for finding in found if finding.check == "host.error"]
     assert (undecided.subject, undecided.status) == ("stage host", UNKNOWN) and "KeyError" in undecided.measured
-    assert f"Over which of {number} is not known" in undecided.why and "report" in undecided.remedy.lower()
+    assert f"Which of the {number} nodes causes it is unknown" in undecided.why and "report" in undecided.remedy.lower()
     assert "node-" not in undecided.why + undecided.remedy
 
 
@@ -171,7 +171,7 @@ def test_more_nodes_than_are_looked_for_leave_the_stage_without_a_verdict() -> N
     found = collect_findings("host", check, fleet(10, 1, 2, 3, 4, 5))
     assert errors_of(found) == [("", UNKNOWN)] and "ZeroDivisionError" in found[-1].measured
     assert len(found) == 11 and all(
-        finding.status == UNKNOWN and "not judged: " in finding.why for finding in found[:-1]
+        finding.status == UNKNOWN and "not checked: " in finding.why for finding in found[:-1]
     )
 
 

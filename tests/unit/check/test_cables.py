@@ -57,21 +57,19 @@ def test_whoever_asks_takes_the_cable_that_is_told_first() -> None:
 def test_a_second_cable_is_told_with_its_cause_and_remedy() -> None:
     (finding,) = told(cabled((PORT, 1, 4), (PORT, 2, 5)))
     assert (finding.status, finding.subject, finding.measured) == ("fail", "worker-1 mlx5_0", "2 links")
-    assert (
-        finding.why
-        == "One port can't have two cables: leaf-1 port 4 and leaf-2 port 5 each say that port 1 of 0x000000000a000001"
-        " is at their other end, so two devices have this GUID, or the node that shows the topology tells of a cable"
-        " that is not there. The first is taken for the cable."
+    assert finding.why == (
+        "One port cannot have two cables: leaf-1 port 4 and leaf-2 port 5 each report port 1 of"
+        " 0x000000000a000001 at their other end. Two devices have this GUID, or the node that"
+        " reported the topology reports a cable that does not exist. This collection uses the"
+        " first cable."
     )
-    assert "mstflint -guid" in finding.remedy and "have that node asked first" in finding.remedy
+    assert "mstflint -d ADDRESS -guid" in finding.remedy and "put that node first in the inventory" in finding.remedy
 
 
 def test_a_port_of_an_hca_has_one_cable_whatever_its_number() -> None:
     (finding,) = told(cabled((PORT, 1, 4), (OTHER_NUMBER, 2, 5)))
     assert (finding.status, finding.subject, finding.measured) == ("fail", "worker-1 mlx5_0", "2 links")
-    assert (
-        "leaf-1 port 4 and leaf-2 port 5 each say that the port 0x000000000a000001 is at their other end" in finding.why
-    )
+    assert "leaf-1 port 4 and leaf-2 port 5 each report the port 0x000000000a000001 at their other end" in finding.why
 
 
 def test_a_port_of_a_switch_has_one_cable() -> None:
@@ -99,6 +97,6 @@ def test_cables_without_end_are_told_in_a_few_words() -> None:
     )
     assert {finding.status for finding in findings} == {"fail"} and len(findings) == 33
     assert (findings[-1].subject, findings[-1].measured) == ("compute cables", "100 ports with several cables")
-    assert "the node that shows the topology makes cables up" in findings[-1].why
+    assert "the node that reported the topology invents cables" in findings[-1].why
     (finding,) = told(cabled(*((PORT, 1 + number % 3, 1 + number // 3) for number in range(150))))
-    assert finding.measured == "150 links" and "and 142 more each say" in finding.why and len(finding.why) < 600
+    assert finding.measured == "150 links" and "and 142 more each report" in finding.why and len(finding.why) < 600

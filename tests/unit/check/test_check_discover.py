@@ -258,9 +258,11 @@ def test_an_hca_on_another_numa_node_than_its_like_is_named() -> None:
         "a mlx5_0",
         "warn",
         "NUMA node 1",
-        "NUMA node 0, as its like",
+        "NUMA node 0, as on comparable nodes",
     )
-    assert finding.why.startswith("BIOS: of the HCA at 0000:3c:00.0 it says NUMA node 0 on 2 of 3 nodes, and 1 here.")
+    assert finding.why.startswith(
+        "BIOS: for the HCA at 0000:3c:00.0, the BIOS reports NUMA node 0 on 2 of 3 nodes, but NUMA node 1 on this node."
+    )
     assert "NPS or SNC" in finding.remedy
 
 
@@ -281,8 +283,8 @@ def test_a_card_that_is_set_to_ethernet_is_named_where_others_have_infiniband() 
         for one in discovered(a=world.node(1, mlx5_0=ethernet), b=world.node(2))
         if (one.check, one.subject) == ("discover.fleet", "a")
     ]
-    assert finding.status == "warn" and "These are set to Ethernet: mlx5_0" in finding.why
+    assert finding.status == "warn" and "These HCAs are set to Ethernet: mlx5_0" in finding.why
     assert finding.remedy.startswith(
-        "If they are meant, set their link type to InfiniBand (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and"
-        " reboot."
+        "If the fabric is to use these HCAs, set their link type to InfiniBand on the node"
+        " (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and reboot the node."
     )

@@ -134,7 +134,10 @@ def test_no_subnet_manager_on_one_of_two_fabrics() -> None:
     ("lost", "measured"),
     [
         (LostManager(7, "sm-1 mlx5_0", True), "the subnet manager hangs: sm-1 mlx5_0 (LID 7)"),
-        (LostManager(7, "sm-1 mlx5_0", False), "no subnet manager: that of sm-1 mlx5_0 (LID 7) has ended"),
+        (
+            LostManager(7, "sm-1 mlx5_0", False),
+            "no subnet manager: the subnet manager of sm-1 mlx5_0 (LID 7) has ended",
+        ),
         (LostManager(7), "the subnet manager is unreachable: LID 7"),
         (None, "no subnet manager"),
     ],
@@ -170,10 +173,10 @@ def test_no_tool_is_unknown_and_names_it() -> None:
     ("barrier", "layer", "command"),
     [
         ("module", "ib_umad is not loaded", "modprobe ib_umad"),
-        ("port", "does not know the port", "modprobe -r mlx5_ib"),
+        ("port", "has not registered the port", "modprobe -r mlx5_ib"),
         ("device", "no device node /dev/infiniband/umad*", "udevadm trigger"),
-        ("right", "may not open", "ansible-playbook --become"),
-        (None, "Failed to open", "Run sminfo by hand on worker-2"),
+        ("right", "has no permission to open", "ansible-playbook --become"),
+        (None, "Failed to open", "Run sminfo as root on worker-2"),
     ],
 )
 def test_a_port_that_can_not_be_asked_is_not_known_and_names_the_layer(
@@ -184,11 +187,14 @@ def test_a_port_that_can_not_be_asked_is_not_known_and_names_the_layer(
     )
     findings = fabrics(subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": mute})
     hcas = one(findings, "fabric.hcas", "worker-2 compute")
-    assert (hcas.status, hcas.measured, hcas.expected) == ("unknown", "0 HCAs, and 6 not asked", "4 HCAs")
+    assert (hcas.status, hcas.measured, hcas.expected) == ("unknown", "0 HCAs; 6 could not be queried", "4 HCAs")
     assert layer in hcas.why and command in hcas.remedy
     findings = fabrics(subnets={"worker-1": mute, "worker-2": mute})
     membership = one(findings, "fabric.membership", "compute")
-    assert (membership.status, membership.measured) == ("unknown", "no port could be asked") and layer in membership.why
+    assert (membership.status, membership.measured) == (
+        "unknown",
+        "no port could be queried",
+    ) and layer in membership.why
     # one port of six, of an HCA of the other fabric: nothing is missing
     one_mute = world.subnets(mlx5_2=SeenSubnet("mlx5_2", 1, error="Failed to open", barrier=barrier))
     assert one(fabrics(subnets=both_of(one_mute)), "fabric.hcas", "worker-1 compute").status == "pass"
@@ -212,8 +218,8 @@ def test_of_a_node_without_an_answer_a_port_without_a_link_could_not_have_been_a
         subnets={"worker-1": ObservedSubnets(world.subnets())},
     )
     hcas = one(findings, "fabric.hcas", "worker-2 compute")
-    assert (hcas.status, hcas.measured) == ("unknown", "0 HCAs, and 5 not asked")
-    assert hcas.why.startswith("worker-2 did not answer subnet_manager_info")
+    assert (hcas.status, hcas.measured) == ("unknown", "0 HCAs; 5 could not be queried")
+    assert hcas.why.startswith("Data collection (module subnet_manager_info) failed on worker-2")
 
 
 def test_a_port_that_is_down_is_missing_whoever_could_be_asked() -> None:
@@ -231,7 +237,7 @@ def test_a_port_that_is_down_is_missing_whoever_could_be_asked() -> None:
     assert (finding.status, finding.measured) == (
         "fail",
         "2 HCAs: mlx5_4, mlx5_5",
-    ) and "Bring up the ports" in finding.remedy
+    ) and "Bring up the missing ports" in finding.remedy
 
 
 def both_of(subnets: tuple[SeenSubnet, ...]) -> dict[str, ObservedSubnets]:
@@ -286,7 +292,10 @@ def test_two_masters_that_only_different_ports_see() -> None:
         one(findings, "fabric.one_master").status == "fail"
         and rival.guid in one(findings, "fabric.one_master").measured
     )
-    assert "mlx5_5 port 1 sees the manager 0x00000000000000bb" in one(findings, "fabric.hcas", "worker-1 compute").why
+    assert (
+        "mlx5_5 port 1 sees the subnet manager 0x00000000000000bb"
+        in one(findings, "fabric.hcas", "worker-1 compute").why
+    )
 
 
 def test_a_manager_that_is_no_master() -> None:
@@ -307,7 +316,7 @@ def test_a_manager_port_that_does_not_answer() -> None:
     assert (finding.status, finding.subject) == (
         "fail",
         "compute worker-2 mlx5_1 (LID 33)",
-    ) and "it hangs" in finding.why
+    ) and "the subnet manager hangs" in finding.why
     assert one(findings, "fabric.one_master").status == "pass" and one(findings, "fabric.standby").status == "warn"
 
 
@@ -347,7 +356,7 @@ def test_the_activity_count_must_rise(later: typing.Optional[int], status: str) 
 
 def test_a_count_that_only_a_polling_standby_raises_proves_no_sweep() -> None:
     finding = one(seen(managers=world.managers(others_refreshed=False)), "fabric.activity")
-    assert finding.status == "unknown" and "standby that polls" in finding.why
+    assert finding.status == "unknown" and "polls of a standby raise it" in finding.why
 
 
 # who is there
@@ -384,7 +393,7 @@ def test_an_hca_under_a_nodes_name_that_the_node_does_not_have() -> None:
     assert (finding.status, finding.subject) == (
         "fail",
         "worker-2 0x00000000000000aa",
-    ) and "its driver lost it" in finding.why
+    ) and "the driver lost the HCA" in finding.why
     only_others = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, more=more[1:])))}
     assert one(fabrics(topologies=only_others), "fabric.foreign").measured == "1 HCAs of other machines"
 
@@ -399,12 +408,15 @@ def test_another_machine_of_a_nodes_name_fails_nothing_where_the_node_has_all_it
         "worker-2 0x00000000000000aa",
         "'worker-2 mlx5_0' in the topology",
     )
-    assert "All 4 HCAs of worker-2" in finding.why and "another machine has that name" in finding.why
+    assert (
+        "All 4 HCAs that the intent requires on worker-2" in finding.why
+        and "another machine uses this name" in finding.why
+    )
     assert finding.remedy is not None and "ibnetdiscover, GUID 0x00000000000000aa" in finding.remedy
     # one of its own is not in the topology: it may be the one that is seen
     cut = world.topology(1, without=[plain_guid(2, 0, 1)], more=more)
     finding = one(fabrics(topologies={"worker-1": ObservedTopologies(world.seen_topologies(cut))}), "fabric.foreign")
-    assert (finding.status, "its driver lost it" in finding.why) == ("fail", True)
+    assert (finding.status, "the driver lost the HCA" in finding.why) == ("fail", True)
     # its port has no GUID
     blind = {
         "worker-1": ObservedHcas(world.node(1)),
@@ -427,7 +439,7 @@ def test_of_thousands_of_hcas_under_a_nodes_name_the_first_have_a_finding(lost: 
     found = [item for item in fabrics(topologies=topologies) if item.check == "fabric.foreign"]
     assert [item.status for item in found] == ["fail"] * failed + ["warn"] * warned
     assert (found[-1].subject, found[-1].measured) == ("compute", "2936 more HCAs")
-    assert "Compare ibnetdiscover on another node." in (found[-1].remedy or "")
+    assert "Run ibnetdiscover as root on another node." in (found[-1].remedy or "")
 
 
 def test_a_host_is_known_by_its_short_name_and_by_what_its_own_hcas_bear() -> None:
@@ -723,7 +735,7 @@ def test_an_hca_that_is_down_shifts_no_rail_of_its_model() -> None:
 
 def test_where_no_rails_are_planned_no_cable_is_swapped() -> None:
     finding = one(of_another_model([], swapped=["worker-3"], rails="none"), "fabric.rails")
-    assert (finding.status, finding.measured) == ("pass", "not compared: the intent says rails: none")
+    assert (finding.status, finding.measured) == ("pass", "not compared: the intent has rails: none")
     assert one(of_another_model([], swapped=["worker-3"]), "fabric.rails").status == "fail"
 
 
@@ -749,9 +761,9 @@ def test_a_leaf_with_fewer_uplinks_than_those_beside_it() -> None:
         "fail",
         "leaf-2",
         "1 links to other switches",
-        "2 links",
+        "2 links to other switches",
     )
-    assert "It has fewer links than they have to spine-1 (0 of 1)." in finding.why
+    assert "This leaf has fewer links to spine-1 (0 of 1) than these leaves." in finding.why
 
 
 @pytest.mark.parametrize(
@@ -778,10 +790,10 @@ def test_a_spine_that_all_leaves_lack_is_told_by_the_number_of_uplinks_in_the_in
         assert [finding.subject for finding in found] == ["leaf-1", "leaf-2", "leaf-3", "leaf-4"]
         assert (found[0].measured, found[0].expected) == (
             "3 links to other switches",
-            "4 links",
+            "at least 4 links to other switches",
         ) and "spine-4 (1)" in found[0].why
     elif uplinks is None:
-        assert "only uplinks of the intent tells" in found[0].expected
+        assert "found only with uplinks in the intent" in found[0].expected
 
 
 def of_the_last_leaf(hosts: int, uplinks: int, wanted: typing.Optional[int] = None) -> Finding:
@@ -816,11 +828,10 @@ def of_the_last_leaf(hosts: int, uplinks: int, wanted: typing.Optional[int] = No
 def test_a_leaf_with_fewer_hcas_needs_fewer_uplinks(hosts: int, uplinks: int) -> None:
     finding = of_the_last_leaf(hosts, uplinks)
     assert (finding.status, finding.subject) == ("warn", "leaf-4")
-    assert finding.measured == f"{uplinks} links to other switches for {hosts} HCAs" and finding.expected.startswith(
-        "4 links for 4 HCAs"
-    )
+    assert finding.measured == f"{uplinks} links to other switches for {hosts} HCAs"
+    assert finding.expected.startswith("4 links to other switches for 4 HCAs")
     assert (
-        "it may be built so, or it has lost links" in finding.why
+        "may be built this way, or it has lost links" in finding.why
         and finding.remedy is not None
         and "iblinkinfo --down" in finding.remedy
     )
@@ -833,7 +844,8 @@ def test_a_leaf_whose_hcas_share_fewer_uplinks_than_those_of_others_fails(
     hosts: int, uplinks: int, wanted: typing.Optional[int]
 ) -> None:
     finding = of_the_last_leaf(hosts, uplinks, wanted)
-    assert (finding.status, finding.subject, finding.expected) == ("fail", "leaf-4", "4 links")
+    expected = ("at least " if wanted else "") + "4 links to other switches"
+    assert (finding.status, finding.subject, finding.expected) == ("fail", "leaf-4", expected)
     assert finding.measured == f"{uplinks} links to other switches"
 
 
@@ -956,7 +968,7 @@ def test_an_hca_of_another_model_is_not_slow_beside_faster_ones() -> None:
 
 def test_a_rate_that_was_not_read_is_unknown_by_name() -> None:
     finding = one(rates(WHOLE, rate_gbps=None), "fabric.rate", "worker-2 mlx5_1")
-    assert (finding.status, finding.measured) == ("unknown", "not read")
+    assert (finding.status, finding.measured) == ("unknown", "could not be read")
     mute = {f"mlx5_{index}": world.hca(2, index, rate_gbps=None) for index in range(6)}
     unread = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, **mute))}
     subjects = {
@@ -1059,7 +1071,7 @@ def test_errors_that_grow_while_one_looks(first: dict[str, int], later: dict[str
     assert finding.status == status
     if status != "pass":
         assert finding.subject == "worker-1 mlx5_0" and "MF0;leaf00:MQM9700/U1 port 1" in finding.why
-        assert ("at the maximum" if status == "unknown" else "a second") in finding.measured
+        assert ("at the maximum" if status == "unknown" else "per second") in finding.measured
 
 
 def test_each_class_of_counters_has_its_own_remedy() -> None:
@@ -1072,7 +1084,7 @@ def test_each_class_of_counters_has_its_own_remedy() -> None:
         "PortRcvSwitchRelayErrors",
     ):
         finding = one(seen(errors=world.errors([counted()], [counted(**{name: 200})])), "fabric.errors_growing")
-        assert f"{name} +200 in 10 s (20 a second)" in finding.measured
+        assert f"{name} +200 in 10 s (20 per second)" in finding.measured
         remedies.add(finding.remedy)
     assert len(remedies) == 5
 
@@ -1116,8 +1128,8 @@ def test_a_report_about_fewer_ports_than_the_topology_has_is_unknown() -> None:
         finding = one(seen(errors=errors), "fabric.errors", "compute ports")
         assert (finding.status, finding.measured, finding.expected) == (
             "unknown",
-            f"{min(first, later)} ports",
-            "16 at least",
+            f"{min(first, later)} ports read",
+            "at least 16 ports read",
         )
     for links in (0, 1, 15):
         assert one(seen(capabilities=SeenCapabilities(links=links)), "fabric.capability", "compute").status == "unknown"
@@ -1199,7 +1211,10 @@ def test_only_what_was_read_twice_is_compared() -> None:
     )
     nameless = SeenErrors(ErrorReport((), 65, 1), ErrorReport((old,), 65), 10.0)
     finding = one(seen(errors=nameless), "fabric.errors_growing")
-    assert (finding.status, finding.subject) == ("unknown", "worker-1 mlx5_0") and "may be old" in finding.why
+    assert (finding.status, finding.subject) == (
+        "unknown",
+        "worker-1 mlx5_0",
+    ) and "It is unknown whether the errors are new" in finding.why
 
 
 # any fabric

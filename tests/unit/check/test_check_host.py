@@ -83,12 +83,16 @@ def test_a_limit_that_is_proven() -> None:
 @pytest.mark.parametrize(
     ("proof", "status", "words"),
     [
-        (changed(soft=8 << 20, registered=0, evidence="Couldn't register MR"), "fail", "below what was asked for"),
-        (changed(registered=0, evidence="Couldn't register MR"), "fail", "not by the limit"),
-        (changed(soft=1 << 30), "fail", "NCCL fall back to TCP in silence"),
+        (changed(soft=8 << 20, registered=0, evidence="Couldn't register MR"), "fail", "lower than the tested size"),
+        (changed(registered=0, evidence="Couldn't register MR"), "fail", "the limit of locked memory is not the cause"),
+        (changed(soft=1 << 30), "fail", "NCCL falls back to TCP without an error"),
         (changed(user=0), "unknown", "ran as root"),
-        (changed(user=None), "unknown", "As which user the pod ran is not known"),
-        (changed(asked=1 << 20, registered=1 << 20), "unknown", "less than the intent asks it to prove"),
+        (changed(user=None), "unknown", "The user of the pod is unknown"),
+        (
+            changed(asked=1 << 20, registered=1 << 20),
+            "unknown",
+            "less than the size that the intent requires for the test",
+        ),
         (
             changed(error="the node offers no openshift.io/mlx", soft=None, registered=None),
             "unknown",
@@ -122,7 +126,7 @@ def test_the_remedy_is_that_of_the_runtime() -> None:
         (ObservedText(""), False, "fail", "another drop-in"),
         (ObservedText("8388608"), True, "unknown", "Check mode"),
         (ObservedText(error="was not asked: Restart containerd with it: job failed"), False, "unknown", "job failed"),
-        (None, False, "unknown", "was not asked"),
+        (None, False, "unknown", "was not queried"),
     ],
 )
 def test_containerd_has_the_limit_that_systemd_gives_it(
@@ -145,7 +149,7 @@ def test_infinity_is_no_limit_and_a_machine_config_has_no_drop_in() -> None:
 
 
 def test_check_mode_proves_nothing() -> None:
-    assert judged(None, check_mode=True).remedy == "Run without check mode."
+    assert judged(None, check_mode=True).remedy == "Run stage host without check mode."
 
 
 def test_no_limit_is_warned_of_and_must_be_none_in_the_pod() -> None:
@@ -172,13 +176,13 @@ READY = ClusterPolicies(("gpu-cluster-policy",), "ready", True)
     ("policies", "check_mode", "status", "words"),
     [
         (READY, False, "pass", ""),
-        (None, False, "unknown", "nobody looked"),
+        (None, False, "unknown", "the module cluster_policy did not run"),
         (ClusterPolicies(error="may not list clusterpolicies"), False, "unknown", "may not list"),
         (dataclasses.replace(READY, rdma=False, error="conflict with helm"), False, "fail", "conflict with helm"),
         (ClusterPolicies(), False, "fail", "does nothing"),
         (ClusterPolicies(("a", "b"), "ready", True), False, "fail", "ignores the others: a, b"),
-        (dataclasses.replace(READY, state="notReady"), False, "unknown", "has not made all of it"),
-        (dataclasses.replace(READY, changed=True), False, "unknown", "switched on just now"),
+        (dataclasses.replace(READY, state="notReady"), False, "unknown", "The GPU operator has not finished"),
+        (dataclasses.replace(READY, changed=True), False, "unknown", "has just set driver.rdma.enabled: true"),
         (dataclasses.replace(READY, changed=True), True, "unknown", "Check mode"),
     ],
 )
@@ -244,7 +248,7 @@ PEERMEM = GpuDriver("535.104.05", False, True, ("nvidia-peermem",), "24.10-1.1.4
             OPEN,
             "6.8.0-45-generic",
             "pass",
-            "DMA-BUF: driver 570.86.15 (open kernel modules), kernel 6.8.0-45-generic, the kernel's own mlx5_core",
+            ("DMA-BUF: driver 570.86.15 (open kernel modules), kernel 6.8.0-45-generic, mlx5_core of the kernel"),
         ),
         (
             "auto",
@@ -262,7 +266,13 @@ PEERMEM = GpuDriver("535.104.05", False, True, ("nvidia-peermem",), "24.10-1.1.4
         ("dma_buf", dataclasses.replace(OPEN, open=None), "6.8.0", "unknown", "not known"),
         ("dma_buf", OPEN, "unknown", "unknown", "not known"),
         ("peermem", OPEN, "6.8.0", "fail", "the module nvidia_peermem is not loaded"),
-        ("peermem", dataclasses.replace(PEERMEM, peer_clients=()), "6.8.0", "fail", "has not registered"),
+        (
+            "peermem",
+            dataclasses.replace(PEERMEM, peer_clients=()),
+            "6.8.0",
+            "fail",
+            "not registered with the RDMA core",
+        ),
         ("auto", None, "6.8.0", "unknown", "nvidia is not loaded"),
     ],
 )
@@ -288,7 +298,7 @@ def test_a_cluster_policy_that_waits_for_a_foreign_node_is_a_warning_where_ours_
 
 
 def test_the_remedy_names_the_one_cluster_policy() -> None:
-    assert "the one ClusterPolicy that there is" in told("peermem", OPEN).remedy
+    assert "in the only ClusterPolicy" in told("peermem", OPEN).remedy
     assert gpudirect.check("a", HostNeeds(), ObservedPlatform(error="unreachable")) == ()
 
 
@@ -448,23 +458,23 @@ def test_a_later_argument_of_the_same_name_may_undo_one_of_the_intent() -> None:
 @pytest.mark.parametrize(
     ("seen", "applied", "status", "measured", "why"),
     [
-        (node(*ARGUMENTS, "quiet"), (), "pass", "runs with all of them", ""),
-        (node("intel_iommu=off", *ARGUMENTS), (), "pass", "runs with all of them", ""),
-        (node(*ARGUMENTS, "intel_iommu=sm_on", "iommu=pt"), (), "pass", "runs with all of them", ""),
-        (node(*ARGUMENTS, "intel_iommu=off"), (), "fail", "also intel_iommu=off", "takes the last"),
+        (node(*ARGUMENTS, "quiet"), (), "pass", "booted with all of them", ""),
+        (node("intel_iommu=off", *ARGUMENTS), (), "pass", "booted with all of them", ""),
+        (node(*ARGUMENTS, "intel_iommu=sm_on", "iommu=pt"), (), "pass", "booted with all of them", ""),
+        (node(*ARGUMENTS, "intel_iommu=off"), (), "fail", "also intel_iommu=off", "the kernel uses the last one"),
         (node("intel_iommu=on", "--", "iommu=pt"), (), "fail", "without iommu=pt", ""),
         (
             node("iommu=pt"),
             (),
             "fail",
             "without intel_iommu=on",
-            "The kernel of the node was booted without them, and this run applied",
+            "The kernel of the node was booted without these arguments, and this run applied",
         ),
         (
             node("iommu=pt"),
             (MACHINE_CONFIG,),
             "pass",
-            "MachineConfig 99-worker-linerate-kernel-arguments; see network.roll",
+            ("set by MachineConfig 99-worker-linerate-kernel-arguments (see the finding network.roll)"),
             "",
         ),
         (
@@ -481,12 +491,12 @@ def test_a_later_argument_of_the_same_name_may_undo_one_of_the_intent() -> None:
             "without intel_iommu=on",
             "",
         ),
-        (ObservedPlatform(error="ssh: timeout"), (), "unknown", "not read", "ssh: timeout"),
+        (ObservedPlatform(error="ssh: timeout"), (), "unknown", "could not be read", "ssh: timeout"),
         (
             ObservedPlatform(NodePlatform("6.12.95", "x86_64")),
             (),
             "unknown",
-            "not read",
+            "could not be read",
             "its kernel arguments could not be read",
         ),
     ],

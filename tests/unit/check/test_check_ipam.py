@@ -84,14 +84,14 @@ def test_a_cluster_that_was_not_asked_is_unknown() -> None:
         (
             UsedNetwork("services", "10.0.0.0/8", "ServiceCIDR kubernetes"),
             "fail",
-            "10.0.0.0/24 meets 10.0.0.0/8 (ServiceCIDR kubernetes",
+            "10.0.0.0/24 overlaps with 10.0.0.0/8 (ServiceCIDR kubernetes",
         ),
-        (UsedNetwork("pods", "10.0.0.128/25", "pods of node worker-2"), "fail", "the pods' own network"),
+        (UsedNetwork("pods", "10.0.0.128/25", "pods of node worker-2"), "fail", "the pod network"),
         (UsedNetwork("pods", "10.0.0.9/32", "pod a/b"), "fail", "pod a/b"),
         (UsedNetwork("node", "10.0.0.7/32", "node worker-1"), "fail", "node worker-1"),
         (UsedNetwork("attachment", "10.0.0.0/24", "other/net", "host-local"), "warn", "other/net"),
         (UsedNetwork("attachment", "10.0.0.0/24", "other/net", "whereabouts"), "warn", "other/net"),
-        (UsedNetwork("node", "fd00::1/128", "node worker-1"), "pass", "meets none"),
+        (UsedNetwork("node", "fd00::1/128", "node worker-1"), "pass", "overlaps with none"),
     ],
 )
 def test_overlaps(taken: UsedNetwork, status: str, said: str) -> None:
@@ -135,16 +135,16 @@ def test_leaks_of_other_ranges_are_not_ours() -> None:
 @pytest.mark.parametrize(
     ("pool", "create", "status", "said"),
     [
-        (None, True, "pass", "not there yet"),
+        (None, True, "pass", "does not exist yet"),
         (None, False, "fail", "absent"),
-        (SHARED, True, "pass", "shares of 2 nodes"),
-        (SHARED, False, "pass", "shares of 2 nodes"),
+        (SHARED, True, "pass", "shares for 2 nodes"),
+        (SHARED, False, "pass", "shares for 2 nodes"),
         (dataclasses.replace(SHARED, namespace="kube-system"), False, "fail", "absent"),
         (dataclasses.replace(SHARED, kind="CIDRPool"), False, "fail", "absent"),
-        (dataclasses.replace(SHARED, nodes=("worker-1",)), True, "fail", "1 without"),
-        (dataclasses.replace(SHARED, nodes=()), False, "fail", "2 without"),
-        (dataclasses.replace(SHARED, share=50), False, "fail", "50 addresses a node"),
-        (dataclasses.replace(SHARED, share=50), True, "warn", "50 addresses a node"),
+        (dataclasses.replace(SHARED, nodes=("worker-1",)), True, "fail", "1 nodes without a share"),
+        (dataclasses.replace(SHARED, nodes=()), False, "fail", "2 nodes without a share"),
+        (dataclasses.replace(SHARED, share=50), False, "fail", "50 addresses per node"),
+        (dataclasses.replace(SHARED, share=50), True, "warn", "50 addresses per node"),
         (dataclasses.replace(SHARED, share=50, nodes=()), True, "pass", "will be changed"),
         (dataclasses.replace(SHARED, network="10.0.0.0/25"), False, "fail", "10.0.0.0/25"),
     ],
@@ -181,7 +181,7 @@ def test_an_attachment_of_a_tenant_refuses_no_fabric() -> None:
     services = dataclasses.replace(
         everything, taken=(*everything.taken, UsedNetwork("services", "10.0.0.0/8", "ServiceCIDR kubernetes"))
     )
-    assert found(services, "network.address_overlap").measured.startswith("10.0.0.0/24 meets 10.0.0.0/8")
+    assert found(services, "network.address_overlap").measured.startswith("10.0.0.0/24 overlaps with 10.0.0.0/8")
     assert set(refused(wishes, check(wishes, NODES, services))) == {"storage"}
 
 

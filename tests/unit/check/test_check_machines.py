@@ -36,14 +36,14 @@ def test_swapped_addresses_are_a_failure_that_names_both_nodes() -> None:
 
 def test_machine_outside_of_the_cluster_is_unknown() -> None:
     (found,) = look(n1="cc-3")
-    assert found.status == "unknown" and "a boot that no kubelet tells" in found.why
+    assert found.status == "unknown" and "No kubelet reports the boot ID" in found.why
 
 
 def test_boot_that_nobody_read_is_unknown_on_either_side() -> None:
     (found,) = look(n1=None)
-    assert found.status == "unknown" and "do not tell in which boot" in found.why
+    assert found.status == "unknown" and "contain no boot ID" in found.why
     (found,) = look((ClusterNode("worker-1"),), n1=None)
-    assert found.status == "unknown" and "tells no boot ID" in found.why
+    assert found.status == "unknown" and "reports no boot ID" in found.why
 
 
 def test_node_that_the_cluster_does_not_know_has_a_finding_elsewhere() -> None:

@@ -96,8 +96,11 @@ def test_all_in_place() -> None:
 
 def test_objects_that_nobody_has_linted_are_unknown() -> None:
     finding = found(dataclasses.replace(FACTS, lint=None), "network.lint_read")
-    assert (finding.subject, finding.status, finding.measured) == ("cluster", "unknown", "not linted")
-    assert "was not looked at before they were applied" in finding.why and finding.remedy == "Run the stage again."
+    assert (finding.subject, finding.status, finding.measured) == ("cluster", "unknown", "linter did not run")
+    assert (
+        "were not checked against the nodes before they were applied" in finding.why
+        and finding.remedy == "Run stage network again."
+    )
 
 
 def test_facts_survive_the_way_through_ansible() -> None:
@@ -114,7 +117,7 @@ def test_facts_survive_the_way_through_ansible() -> None:
                 " no supported NIC is selected by the nicSelector in CR linerate-compute"
             ),
             "Forbidden",
-            "No node reports a function that the policy's nicSelector takes",
+            "No node reports a physical function that the policy's nicSelector selects",
         ),
         (
             "numVfs(99) in CR bad1 exceed the maximum allowed value(7) interface(eth2)",
@@ -135,7 +138,11 @@ def test_facts_survive_the_way_through_ansible() -> None:
         ("vendor 1af4 is not supported", "Forbidden", "list of supported NICs"),
         ("the server could not find the requested resource", "NotFound", "the operator is not installed"),
         ("Apply failed with 1 conflict", "Conflict", "Another tool owns a field"),
-        ('sriovnetworknodepolicies is forbidden: User "x" cannot patch', "Forbidden", "may not write this object"),
+        (
+            'sriovnetworknodepolicies is forbidden: User "x" cannot patch',
+            "Forbidden",
+            "does not have the right to write this object",
+        ),
         (
             (
                 'Internal error occurred: failed calling webhook "operator-webhook.sriovnetwork.openshift.io": failed'
@@ -154,7 +161,7 @@ def test_facts_survive_the_way_through_ansible() -> None:
             "",
             "does not know the field .spec.bridge",
         ),
-        ("something new", "Invalid", "its own words are beside 'measured'"),
+        ("something new", "Invalid", "The message of the API server is under 'measured'"),
     ],
 )
 def test_a_refused_policy_names_the_cause_and_keeps_the_words(text: str, reason: str, why: str) -> None:
@@ -167,7 +174,7 @@ def test_a_refused_policy_names_the_cause_and_keeps_the_words(text: str, reason:
 def test_a_field_that_the_server_drops_is_no_success() -> None:
     taken = dataclasses.replace(POLICY, action="created", warnings=('unknown field "spec.bridge"',))
     finding = found(dataclasses.replace(FACTS, applied=(NAMESPACE, taken, NETWORK)), "network.policy_accepted")
-    assert (finding.status, finding.measured) == ("fail", "created without spec.bridge")
+    assert (finding.status, finding.measured) == ("fail", "created without the fields spec.bridge")
     assert "another version of its operator" in finding.why and "helm show crds" in finding.remedy
 
 
@@ -220,7 +227,10 @@ def test_a_wait_that_timed_out_says_where_it_stood() -> None:
         synced(phase="waiting", detail="the config daemon works", remedy="See its log.", allocatable=0),
         "network.allocatable",
     )
-    assert finding.remedy == "See its log. If it only takes longer, raise rdma_cluster.wait_seconds."
+    assert (
+        finding.remedy
+        == "See its log. If the node only needs more time, raise rdma_cluster.wait_seconds. Then run stage network again."
+    )
 
 
 def test_check_mode_proves_nothing() -> None:
@@ -318,23 +328,26 @@ STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "comp
     [
         (
             STALE,
-            "for fabric compute, which the intent does not have. It keeps its virtual functions.",
+            (
+                "for fabric compute, which the current intent does not contain. The policy still"
+                " reserves its virtual functions."
+            ),
             "sriovnetworknodepolicy linerate-compute -n ops.",
         ),
         (
             AppliedObject("MacvlanNetwork", "old", fabric="storage"),
-            "for which the intent asks for something else now.",
+            "for which the current intent requires a different object.",
             "macvlannetwork old.",
         ),
         (
             AppliedObject("IPPool", "pool", "ops"),
-            "for another intent.",
+            "for a different intent.",
             "kubectl delete ippools.nv-ipam.nvidia.com pool -n ops.",
         ),
         (
             AppliedObject("NicClusterPolicy", "nic-cluster-policy"),
-            "for another intent.",
-            "others may have a part in it",
+            "for a different intent.",
+            "The teardown keeps the parts of other owners",
         ),
     ],
 )
@@ -356,8 +369,8 @@ def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: dic
 @pytest.mark.parametrize(
     ("seen", "measured"),
     [
-        (None, "not looked for"),
-        (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kinds unread: list sriovnetworks"),
+        (None, "not searched"),
+        (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kinds not read: list sriovnetworks"),
     ],
 )
 def test_leftovers_that_nobody_could_look_for_are_unknown(seen: typing.Optional[Leftovers], measured: str) -> None:
@@ -552,18 +565,23 @@ def test_a_pool_that_was_to_roll_did_or_is_not_known(changes: dict[str, typing.A
 @pytest.mark.parametrize(
     ("cluster", "fabric", "made", "said"),
     [
-        ({"node_pool": {"max_unavailable": 1}}, {}, "SriovNetworkPoolConfig", "rdma_cluster.node_pool asks for it"),
+        (
+            {"node_pool": {"max_unavailable": 1}},
+            {},
+            "SriovNetworkPoolConfig",
+            "rdma_cluster.node_pool requires this object",
+        ),
         (
             {"host": {"kubelet": {"cpu_manager_policy": "static"}}},
             {},
             "KubeletConfig",
-            "rdma_cluster.host.kubelet asks for it",
+            "rdma_cluster.host.kubelet requires this object",
         ),
         (
             {"host": {"memlock": {"by": "machine_config", "limit_gib": 8}}},
             {},
             "MachineConfig",
-            "rdma_cluster.host.memlock asks for it",
+            "rdma_cluster.host.memlock requires this object",
         ),
         (
             {},
@@ -603,9 +621,9 @@ def test_an_object_that_the_intent_asks_for_and_nobody_applied_fails(
     assert (
         (found_one.status, found_one.subject) == ("fail", made)
         and said in found_one.why
-        and "no such object was handed" in found_one.why
+        and "this collection did not send it to the API server" in found_one.why
     )
-    assert found_one.remedy == "Run the stage again with this intent."
+    assert found_one.remedy == "Run stage network again with the current intent."
     namespace = "nvidia-network-operator" if kind == "IPPool" else ""
     assert of_object((*FACTS.applied, AppliedObject(kind, name or "any", namespace, action="created"))) == []
     held = of_object(FACTS.applied, lint=LintFacts(held={"storage": "so"}))

@@ -52,7 +52,7 @@ READY: dict[str, typing.Any] = {
     [
         ({}, "pass", ""),
         ({"upgrade": "nfd.v2"}, "warn", "set version of nfd to nfd.v2"),
-        ({"upgrade": "nfd.v2", "ours": False}, "warn", "Whoever made Subscription ops/nfd"),
+        ({"upgrade": "nfd.v2", "ours": False}, "warn", "Ask the owner of Subscription ops/nfd"),
         (
             {"phase": "failed", "detail": "no such package", "remedy": "Correct package"},
             "fail",
@@ -61,12 +61,12 @@ READY: dict[str, typing.Any] = {
         (
             {"phase": "waiting", "detail": "OLM unpacks", "remedy": "See it"},
             "fail",
-            "The time was over: OLM unpacks. See it",
+            "The time limit was reached: OLM unpacks. See it",
         ),
-        ({"phase": "planned", "detail": "it would be made"}, "unknown", "This is a dry run: it would be made."),
-        ({"installed": "nfd.v0"}, "unknown", "nfd.v0 is installed where nfd.v1 is asked for"),
+        ({"phase": "planned", "detail": "it would be made"}, "unknown", "This run is a dry run: it would be made."),
+        ({"installed": "nfd.v0"}, "unknown", "nfd.v0 is installed and nfd.v1 is requested"),
         ({"installed": "", "wanted": ""}, "unknown", "nothing is installed"),
-        ({"phase": "failed", "detail": ""}, "fail", "nothing was told of it"),
+        ({"phase": "failed", "detail": ""}, "fail", "OLM reports no cause"),
     ],
 )
 def test_a_package(change: dict[str, typing.Any], status: str, words: str) -> None:
@@ -97,15 +97,15 @@ def unreferenced(**changes: typing.Any) -> OperatorStatus:
 def test_a_subscription_on_another_catalog_is_there_and_does_not_take_the_operator_over() -> None:
     stand = unreferenced()
     assert stand.detail.startswith(
-        f"ClusterServiceVersion {CSV} (Succeeded) was installed by an earlier Subscription, from another catalog"
+        f"An earlier Subscription installed ClusterServiceVersion {CSV} (Succeeded), from a different catalog"
     )
     assert (
-        f"Subscription {SRIOV_SPACE}/sriov-network-operator on catalog openshift-marketplace/redhat-operator-index"
-        " is new" in stand.detail
+        f"The new Subscription {SRIOV_SPACE}/sriov-network-operator on catalog"
+        " openshift-marketplace/redhat-operator-index does not take it over" in stand.detail
     )
-    assert "gone" not in stand.detail
+    assert "no longer exists" not in stand.detail
     assert (
-        f"kubectl -n {SRIOV_SPACE} delete clusterserviceversions.operators.coreos.com {CSV} (its definitions"
+        f"kubectl -n {SRIOV_SPACE} delete clusterserviceversions.operators.coreos.com {CSV} (the CRDs and"
         in stand.remedy
     )
     assert "kubectl get packagemanifests -l catalog=redhat-operator-index" in stand.remedy
@@ -138,7 +138,8 @@ def test_of_several_operator_groups_the_one_that_fits_is_kept_by_name() -> None:
     found = olm.group_trouble(SRIOV_SPACE, (SRIOV_SPACE,), OlmState(groups=groups))
     assert (
         found is not None
-        and found.remedy == f"Keep one of them, such as fits: kubectl -n {SRIOV_SPACE} delete operatorgroup all third"
+        and found.remedy
+        == f"Keep one of them, for example fits: kubectl -n {SRIOV_SPACE} delete operatorgroup all third"
     )
 
 

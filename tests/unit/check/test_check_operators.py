@@ -246,7 +246,7 @@ def test_pods_of_the_operator_that_are_not_ready_are_told_and_close_nothing() ->
         for finding in look(dataclasses.replace(GOOD, troubles=tuple(f"pod-{n}: Pending" for n in range(25))))
         if finding.check == "operators.pods"
     ]
-    assert len(many) == 21 and many[-1].measured == "5 more are not ready"
+    assert len(many) == 21 and many[-1].measured == "5 more pods not ready"
 
 
 def test_a_pod_of_the_operator_without_its_image_is_told_by_the_kubelet_s_words() -> None:
@@ -419,7 +419,7 @@ def told(**config: tuple[str, ...]) -> tuple[FeatureDiscovery, ...]:
             {},
             None,
             (),
-            "the cluster has no DaemonSet of nfd-worker. The node's own view is missing: it was not asked",
+            ("the cluster has no DaemonSet of nfd-worker. The node's own view is missing: the node was not queried"),
         ),
         ("rail-group", {}, hca(16), (WORKER,), "should report it"),
     ],
@@ -456,7 +456,7 @@ def test_serving_leaves_out_nodes_without_the_label() -> None:
     )
     says = dataclasses.replace(seen, daemon=None, says="secretName: Required value")
     assert list_missing(ClusterIntent(), says, ("worker-1",)) == (
-        "worker-1: no DaemonSet; the operator says: secretName: Required value",
+        "worker-1: no DaemonSet; the operator reports: secretName: Required value",
     )
     assert list_missing(ClusterIntent(), dataclasses.replace(seen, installations=(), troubles=("a: waits",)), ()) == (
         "SR-IOV network operator: none",

@@ -172,10 +172,11 @@ def test_limited_members_of_a_partition_are_told_and_no_cable_is_accused() -> No
         "limited members of partition 0x7fff" in finding.why and "partitions.conf" in finding.remedy for finding in bad
     )
     (suspect,) = suspects(findings)
-    assert suspect.subject == "compute partition keys" and "no cable" in suspect.why
+    assert suspect.subject == "compute partition keys" and "Cables and HCAs are not the cause" in suspect.why
     ports = [finding for finding in findings if finding.check == "reachability.port" and finding.status == "fail"]
     assert len(ports) == 8 and all(
-        "Partition keys keep it from 1 partners; its own are 0x7fff" in finding.why for finding in ports
+        "Partition keys separate this port from 1 partners. The keys of this port are 0x7fff" in finding.why
+        for finding in ports
     )
 
 
@@ -248,7 +249,7 @@ def test_a_planned_lid_that_no_port_has_leaves_the_client_unknown() -> None:
     port = port_of(findings, "rail 0 worker-1")
     assert (port.status, "999" in port.why) == ("unknown", True)
     # the others are judged all the same
-    assert port.measured == "as client 5 of 5, as server 5 of 5"
+    assert port.measured == "5 of 5 pairs pass as client, 5 of 5 as server"
     assert port_of(findings, "rail 0 worker-2").status == "pass"
 
 
@@ -330,7 +331,7 @@ def test_servers_that_gave_an_empty_answer_are_the_cause() -> None:
         dataclasses.replace(what, servers={**what.servers, "worker-2": ObservedServers()}),
         "compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0",
     )
-    assert (pair.status, "its node gave an empty answer" in pair.why) == ("fail", True)
+    assert (pair.status, "the node returned an empty result" in pair.why) == ("fail", True)
 
 
 def test_as_many_pairs_as_can_be_read_are_all_listed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,12 +383,12 @@ def test_a_partial_loss_names_it_too() -> None:
         (
             lambda client, server, _rail: 500 * (3 in (client, server)),
             "compute node worker-3",
-            "say about worker-3: it must be up",
+            "on worker-3: the node must be up",
         ),
         (
             lambda client, server, rail: 500 * (rail == 2 and 1 in (leaf(client), leaf(server))),
             "compute leaf leaf-2-1",
-            "Look at the switch leaf-2-1",
+            "Check the switch leaf-2-1",
         ),
         (
             lambda client, server, rail: (
@@ -409,7 +410,7 @@ def test_a_partial_loss_names_it_too() -> None:
         (
             lambda client, server, rail: 500 * (rail == 0 and client == 4),
             "compute client worker-4 mlx5_0",
-            "Ping by hand from worker-4 mlx5_0",
+            "Run ibping by hand on worker-4 mlx5_0",
         ),
         (
             lambda client, server, rail: 500 * (rail == 0 and {client, server} == {4, 5}),
@@ -499,7 +500,7 @@ def test_packets_that_were_late_once_are_a_warning_and_prove_their_ports() -> No
     )
     assert not [finding for finding in findings if finding.status in ("fail", "unknown")]
     (pair,) = [finding for finding in findings if finding.check == "reachability.pair" and finding.status == "warn"]
-    assert pair.measured == "0 of 1000 messages lost, 0 %; in a shorter run before, sent again: 1"
+    assert pair.measured == "0 of 1000 messages lost, 0 %; in a shorter run before, packets sent again: 1"
 
 
 @pytest.mark.parametrize(("transmitted", "received", "resent"), [(5, 10, 5), (0, 5, 0)])
@@ -532,14 +533,14 @@ def test_without_a_topology_no_switch_is_named_and_that_is_said() -> None:
     (suspect,) = suspects(checked(reachability.Facts(**{**vars(what), "topologies": {}})))
     assert (
         suspect.subject == "compute HCA worker-3 mlx5_1"
-        and "No switch can be suspected: No topology was read" in suspect.why
+        and "Switches could not be checked as suspects: No topology was read" in suspect.why
     )
 
 
 def test_nodes_that_gave_no_answer_are_no_evidence() -> None:
     findings = checked(facts(lambda *_pair: 0, dead=list(NODES)))
     (suspect,) = suspects(findings)
-    assert suspect.status == "unknown" and suspect.measured == "no pair"
+    assert suspect.status == "unknown" and suspect.measured == "0 pairs measured"
 
 
 def test_of_pairs_that_were_not_measured_nobody_is_suspected() -> None:
@@ -606,7 +607,7 @@ def test_a_loss_here_and_there_has_no_suspect_and_that_is_said() -> None:
     ]
     assert (
         (suspect.status, suspect.subject) == ("fail", "compute")
-        and "stands out" in suspect.why
+        and "have no common cause" in suspect.why
         and "reachability_count" in suspect.remedy
     )
 
@@ -614,7 +615,7 @@ def test_a_loss_here_and_there_has_no_suspect_and_that_is_said() -> None:
 def test_a_small_loss_in_one_direction_accuses_no_server() -> None:
     findings = checked(facts(lambda client, server, rail: int((client, server, rail) == (1, 2, 0))))
     (pair,) = [finding for finding in findings if finding.check == "reachability.pair" and finding.status == "fail"]
-    assert "lost on the way" in pair.why
+    assert "lost on the path" in pair.why
     (port,) = [
         finding
         for finding in findings
@@ -668,9 +669,9 @@ def test_a_server_that_ended_before_its_time_proves_nothing_and_accuses_nobody()
     findings = checked(gone)
     pairs = [item for item in findings if item.check == "reachability.pair" and item.status != "pass"]
     assert {item.status for item in pairs} == {"unknown"} and {
-        "had ended by itself when the pings were over" in item.why for item in pairs
+        "had stopped before the pings were finished" in item.why for item in pairs
     } == {True}
-    assert {item.remedy[:19] for item in pairs} == {"Run the stage again"}
+    assert {item.remedy[:28] for item in pairs} == {"Run stage reachability again"}
     assert not [item for item in findings if item.check == "reachability.suspect" and item.status == "fail"]
     # what came through came through
     assert {item.status for item in checked(dataclasses.replace(facts(lambda *_any: 0), stopped=gone.stopped))} == {

@@ -70,9 +70,9 @@ def test_what_became_of_the_objects_has_to_be_told() -> None:
         "teardown.object",
         "objects",
         "unknown",
-        "not known",
+        "unknown",
     )
-    assert "what is left is not known" in found.why and found.remedy == "Run the teardown again."
+    assert "so the remaining objects are unknown" in found.why and found.remedy == "Run the teardown again."
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_pools_that_lose_a_machine_config_have_to_be_looked_at(host: dict[str, t
     assert (found.subject, found.status, found.measured) == (
         "MachineConfigPools",
         "unknown",
-        "not looked at",
-    ) and "nobody saw them come back" in found.why
+        "not checked",
+    ) and "did not check whether the nodes returned" in found.why
     assert [
         item for item in check(intent, Facts(("worker-1",), (), GONE, rolls=())) if item.check == "teardown.roll"
     ] == []
@@ -120,15 +120,23 @@ def test_operator(operators: typing.Optional[OperatorFacts], status: str) -> Non
     ("seen", "status", "why"),
     [
         (ObservedText("absent"), "pass", ""),
-        (ObservedText("file"), "fail", "is still there"),
-        (ObservedText("absent", "failed: Remove the drop-in"), "unknown", "is not known: failed: Remove the drop-in"),
-        (ObservedText("file", "failed: Remove the drop-in"), "unknown", "is not known: failed: Remove the drop-in"),
+        (ObservedText("file"), "fail", "still exists"),
+        (
+            ObservedText("absent", "failed: Remove the drop-in"),
+            "unknown",
+            "is gone and containerd runs without it: failed: Remove the drop-in",
+        ),
+        (
+            ObservedText("file", "failed: Remove the drop-in"),
+            "unknown",
+            "is gone and containerd runs without it: failed: Remove the drop-in",
+        ),
         (
             ObservedText(error="unreachable: No route to host"),
             "unknown",
-            "and containerd runs without it, is not known: unreachable: No route to host",
+            "is gone and containerd runs without it: unreachable: No route to host",
         ),
-        (None, "unknown", "is not known: was not asked"),
+        (None, "unknown", "is gone and containerd runs without it: the node was not queried"),
     ],
 )
 def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str, why: str) -> None:
@@ -139,7 +147,7 @@ def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str,
     if status == "unknown":
         # the file is removed last, so that a second teardown finds it
         assert (
-            "run the teardown again, which restarts containerd before it removes the file; or on the node, as root: rm"
+            "run the teardown again: it restarts containerd before it removes the file. Or run on the node, as root: rm"
             " -f /etc" in finding.remedy
         )
         assert finding.remedy.endswith(" && systemctl daemon-reload && systemctl restart containerd")
@@ -153,17 +161,22 @@ def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str,
             LeftArguments(("iommu=pt", "quiet")),
             "fail",
             "iommu=pt quiet",
-            "has added iommu=pt quiet, and they are still set for the next boot",
+            "added iommu=pt quiet, and these arguments are still set for the next boot",
         ),
         (
             LeftArguments(error="unreachable: No route to host"),
             "unknown",
-            "not known",
-            "is not known: unreachable: No route to host.",
+            "unknown",
+            "still set for the next boot: unreachable: No route to host.",
         ),
-        (LeftArguments((), "failed: update-grub"), "unknown", "not known", "is not known: failed: update-grub."),
-        (LeftArguments(), "unknown", "not known", "is not known: empty answer."),
-        (None, "unknown", "not known", "is not known: was not asked."),
+        (
+            LeftArguments((), "failed: update-grub"),
+            "unknown",
+            "unknown",
+            "still set for the next boot: failed: update-grub.",
+        ),
+        (LeftArguments(), "unknown", "unknown", "still set for the next boot: empty answer."),
+        (None, "unknown", "unknown", "still set for the next boot: the node was not queried."),
     ],
 )
 def test_kernel_arguments_of_the_next_boot(
@@ -259,11 +272,11 @@ def test_what_an_observer_sees_it_can_not_take_back() -> None:
     assert (first.status, second.status, third.status, fourth.status) == ("fail", "unknown", "pass", "unknown")
     path = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
     assert (
-        f"On the node, as root: rm {path} && systemctl daemon-reload && systemctl restart containerd; or reach it by"
-        " ssh again" in first.remedy
+        f"On the node, as root: rm {path} && systemctl daemon-reload && systemctl restart containerd;"
+        " or set up the inventory to reach the node by ssh again" in first.remedy
     )
     assert (
-        "changes nothing on it" in first.why
+        "changes nothing on the node" in first.why
         and "has no observer (image)" in second.why
         and second.remedy.endswith(f"ls {path}")
     )
@@ -291,17 +304,22 @@ def test_kernel_arguments_that_an_observer_sees_it_can_not_take_back() -> None:
             zip(names, ("fail", "unknown", "pass"))
         )
         assert (
-            first.why.startswith("The module kernel_arguments has added iommu=pt xx")
-            and "(5009 characters), when the node was reached by ssh." in first.why
+            first.why.startswith("The module kernel_arguments added iommu=pt xx")
+            and "(5009 characters) when the run reached the node by ssh." in first.why
         )
-        assert "It is reached by its observer now, which changes nothing on it." in first.why and len(first.why) < 600
+        assert (
+            "The run now reaches the node by an observer pod, which changes nothing on the node." in first.why
+            and len(first.why) < 600
+        )
         assert first.remedy.startswith(
             "On the node, as root: rm /etc/default/grub.d/99-linerate.cfg && update-grub (Debian, Ubuntu); or grubby"
         )
-        assert first.remedy.endswith("; or reach it by ssh again, and run the teardown.")
+        assert first.remedy.endswith(
+            "; or set up the inventory to reach the node by ssh again, then run the teardown again."
+        )
         assert "has no observer (image)" in second.why
         assert second.remedy.endswith(
-            "look on the node: ls /etc/default/grub.d/99-linerate.cfg /etc/linerate-rdma/kernel-arguments"
+            "check on the node: ls /etc/default/grub.d/99-linerate.cfg /etc/linerate-rdma/kernel-arguments"
         )
 
 
@@ -336,7 +354,8 @@ def test_releases_of_helm_that_a_run_made_are_named_with_what_removes_them_in_it
 
 
 @pytest.mark.parametrize(
-    ("left", "why"), [(OperatorsSeen(errors=("GET deployments: forbidden",)), "forbidden"), (None, "nobody looked")]
+    ("left", "why"),
+    [(OperatorsSeen(errors=("GET deployments: forbidden",)), "forbidden"), (None, "the operators were not queried")],
 )
 def test_operators_that_could_not_be_read_are_unknown(left: typing.Optional[OperatorsSeen], why: str) -> None:
     (found,) = [

@@ -160,8 +160,8 @@ def test_all_agree() -> None:
     ("state", "status", "text"),
     [
         ({"sync_status": "Failed", "last_sync_error": "no such device"}, "fail", "no such device"),
-        ({"sync_status": "InProgress"}, "unknown", "still at work"),
-        ({"sync_status": ""}, "unknown", "still at work"),
+        ({"sync_status": "InProgress"}, "unknown", "has not finished its work"),
+        ({"sync_status": ""}, "unknown", "has not finished its work"),
         ({"desired_state": "Reboot_Required", "current_state": "Idle"}, "unknown", "a drain or a reboot"),
         ({"desired_state": "Idle", "current_state": "Draining"}, "unknown", "a drain or a reboot"),
     ],
@@ -187,42 +187,42 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(
         ),
         (
             "mellanox device detected when in lockdown mode",
-            "The kernel of the node is locked down, as with secure boot.",
+            "The kernel of the node is locked down, for example by secure boot.",
             "disablePlugins",
         ),
         (
             "can't set eSwitch mode to [switchdev] on device [0101:00:00.0]: invalid argument",
-            "The driver refused the mode of the eSwitch",
-            "leave eSwitchMode at legacy",
+            "The driver rejected the eSwitch mode",
+            "keep eSwitchMode at legacy",
         ),
         (
             "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (0)",
-            "SR-IOV is off in the BIOS or",
-            "Switch SR-IOV on in both",
+            "SR-IOV is disabled in the BIOS or",
+            "Enable SR-IOV in both",
         ),
         (
             "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (8)",
-            "asks for more virtual functions",
+            "requests more virtual functions",
             "Lower virtual_functions",
         ),
         (
             "write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: numerical result out of range",
-            "asks for more virtual functions",
+            "requests more virtual functions",
             "Lower virtual_functions",
         ),
         (
             "write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: cannot allocate memory",
-            "no address space for the BARs",
+            "no address space left for the BARs",
             "pci=realloc",
         ),
         (
             "write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: device or resource busy",
-            "Another number of virtual functions is there",
-            "write 0",
+            "A different number of virtual functions already exists",
+            "remove them: echo 0",
         ),
         (
             "write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: operation not supported",
-            "The driver refused to make",
+            "The driver rejected the creation of the virtual functions",
             "dmesg",
         ),
         (
@@ -231,7 +231,7 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(
                 " firmware TotalVf 0 requested TotalVf 8"
             ),
             "The policy is externallyManaged",
-            "take externallyManaged out",
+            "remove externallyManaged",
         ),
         (
             (
@@ -239,16 +239,16 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(
                 " functions 4 but the policy is configured as ExternallyManaged for device 0000:3b:00.0"
             ),
             "The policy is externallyManaged",
-            "take externallyManaged out",
+            "remove externallyManaged",
         ),
         (
             "mellanox-plugin OnNodeStateChange(): Unknown link type: Unknown",
-            "The link type of the NIC's port is not the one of the policy",
+            "The link type of the port differs from the policy",
             "LINK_TYPE_P1",
         ),
         (
             "no guid allocation found for VF id: 4 on pf 0000:3b:00.0",
-            "The file of GUIDs on the node does not fit",
+            "The GUID file on the node does not match",
             "/etc/sriov-operator/infiniband/guids",
         ),
     ],
@@ -289,7 +289,7 @@ def test_an_unknown_error_of_the_config_daemon_leads_to_its_log() -> None:
 def test_what_the_operator_will_make_counts_beside_what_is_there() -> None:
     """Two VFs are there and reported, and another policy wants one."""
     count = found(facts(state=wanted(vfs_count=1)), "count")
-    assert count.status == "fail" and "it wants 1 on this function" in count.why
+    assert count.status == "fail" and "it requests 1 virtual functions on this function" in count.why
 
 
 def test_files_that_could_not_be_read_are_told() -> None:
@@ -315,31 +315,37 @@ def test_facts_survive_the_way_through_ansible() -> None:
         ),
         (
             facts(dataclasses.replace(PHYSICAL, sriov=Sriov(None, 0)), ()),
-            "Kernel: sriov_totalvfs is there and could not be read",
+            "Kernel: sriov_totalvfs exists but could not be read",
         ),
         (
             facts(dataclasses.replace(PHYSICAL, sriov=Sriov(1, 0)), ()),
-            "Intent or firmware: the function has 1 virtual functions at most",
+            "Intent or firmware: the function supports at most 1 virtual functions",
         ),
-        (facts(vfs=(), state=None), "Operator: it has no SriovNetworkNodeState"),
+        (facts(vfs=(), state=None), "Operator: the node has no SriovNetworkNodeState"),
         (
             facts(vfs=(), state=dataclasses.replace(STATE, interfaces=())),
             "Config daemon: it does not report this function",
         ),
         (
             facts(vfs=(), state=dataclasses.replace(interface(vfs_count=0, vfs=()), wanted=())),
-            "Operator: no policy reaches this function",
+            "Operator: no policy selects this function",
         ),
-        (facts(vfs=VIRTUAL[:1], state=wanted(vfs_count=1)), "Operator: it wants 1 on this function"),
+        (
+            facts(vfs=VIRTUAL[:1], state=wanted(vfs_count=1)),
+            "Operator: it requests 1 virtual functions on this function",
+        ),
         # sriov_numvfs says 2
-        (facts(vfs=VIRTUAL[:1]), "Kernel: sriov_numvfs is 2, and 1 functions are there"),
+        (facts(vfs=VIRTUAL[:1]), "Kernel: sriov_numvfs is 2, but only 1 virtual functions exist"),
         # the daemon says Succeeded and 2, the kernel has none
-        (facts(making(0), vfs=()), "Config daemon: its report is not what the kernel shows"),
+        (facts(making(0), vfs=()), "Config daemon: its report differs from the kernel"),
         (
             facts(making(0), vfs=(), state=interface(vfs_count=0, vfs=())),
-            "Config daemon: it was told 2 and has not made them",
+            "Config daemon: the operator requests 2 virtual functions, and the daemon has not created them",
         ),
-        (facts(state=interface(vfs_count=0, vfs=())), "Config daemon: the kernel has them, its report is old"),
+        (
+            facts(state=interface(vfs_count=0, vfs=())),
+            "Config daemon: the kernel has the virtual functions, but the report of the daemon is outdated",
+        ),
     ],
 )
 def test_the_wrong_layer_is_named(given: Facts, layer: str) -> None:
@@ -381,19 +387,19 @@ def test_an_operator_that_could_not_be_asked_is_not_one_without_a_state(
 ) -> None:
     finding = found(dataclasses.replace(facts(), operators=operators), name)
     assert finding.status == "unknown"
-    assert ("forbidden" if operators else "not asked") in finding.why
+    assert ("forbidden" if operators else "not queried") in finding.why
 
 
 @pytest.mark.parametrize(
     ("given", "layer"),
     [
         (facts(offered=None), "Device plugin: it does not offer this resource"),
-        (facts(offered=1), "Device plugin: the node has all 2 functions, and it offers 1"),
-        (facts(offered=3), "Device plugin: its resource takes in functions that are not of this fabric"),
-        (facts(vfs=VIRTUAL[:1], offered=1), "Kernel: the node has 1 of the 2 functions"),
+        (facts(offered=1), "Device plugin: the node has all 2 functions, and the device plugin offers 1"),
+        (facts(offered=3), "Device plugin: its resource includes functions that do not belong to this fabric"),
+        (facts(vfs=VIRTUAL[:1], offered=1), "Kernel: the node has 1 of the 2 virtual functions"),
         (
             facts(offered=None, state=wanted(groups=(VfGroup("theirs", "other"),))),
-            "Operator: it hands these functions to the resource other",
+            "Operator: it assigns these functions to the resource other",
         ),
     ],
 )
@@ -437,19 +443,19 @@ def reported(mtu: int, told: int = 9000) -> NodeState:
     ("functions", "state", "status", "text"),
     [
         (sized(), reported(9000), "pass", ""),
-        (sized(), reported(1500), "fail", "Config daemon: it reports an MTU of 1500, and the kernel has 9000"),
-        (sized(1500, 1500, 1500), reported(1500, 0), "fail", "Operator: it wants no MTU"),
+        (sized(), reported(1500), "fail", "Config daemon: it reports an MTU of 1500, but the kernel has 9000"),
+        (sized(1500, 1500, 1500), reported(1500, 0), "fail", "Operator: it requests no MTU"),
         (
             sized(1500, 1500, 1500),
             reported(1500),
             "fail",
-            "Config daemon: it was told 9000 and the physical function has 1500",
+            "Config daemon: the operator requests 9000, but the physical function has 1500",
         ),
         (
             sized(9000, 9000, 1500),
             reported(9000),
             "fail",
-            "Kernel: the physical function has it, and these have not: 0000:01:10.2",
+            "Kernel: the physical function has the correct MTU, but these VFs do not: 0000:01:10.2",
         ),
         (sized(9000, 9000, None), reported(9000), "warn", "Kernel: 1 of 2 VFs show no network interface on the node"),
         (sized(9000, None, None), reported(9000), "unknown", "Kernel: 2 of 2 VFs"),
@@ -465,10 +471,28 @@ def test_mtu_names_the_layer(functions: tuple[Hca, tuple[Hca, ...]], state: Node
     ("own", "told", "asked", "why"),
     [
         # the daemon raises an MTU at its next look, and never lowers one
-        (9000, 9216, 9000, "wants 9216 of this function, and the kernel has 9000: it will change under the pods"),
-        (1500, 9000, None, "wants 9000 of this function, and the kernel has 1500: it will change under the pods"),
-        (9000, 1500, 9000, "wants 1500 of this function, and the kernel has 9000: nobody sets it again after a boot"),
-        (9000, 0, 9000, "wants no MTU of this function"),
+        (
+            9000,
+            9216,
+            9000,
+            "requests 9216 for this function, but the kernel has 9000: the MTU will change while pods use the function",
+        ),
+        (
+            1500,
+            9000,
+            None,
+            "requests 9000 for this function, but the kernel has 1500: the MTU will change while pods use the function",
+        ),
+        (
+            9000,
+            1500,
+            9000,
+            (
+                "requests 1500 for this function, but the kernel has 9000: the operator will not restore the"
+                " MTU after a boot"
+            ),
+        ),
+        (9000, 0, 9000, "requests no MTU for this function"),
         (9000, 1500, None, ""),
     ],
 )
@@ -621,7 +645,7 @@ def test_infiniband_vfs_that_agree() -> None:
         finding for finding in findings if finding.status != "pass"
     ]
     assert of_hca(given, "link_state").measured == "policy 2 Down, ports 2 DOWN"
-    assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all different"
+    assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all unique"
 
 
 def test_a_guid_as_a_real_report_writes_it() -> None:
@@ -651,45 +675,48 @@ GIVEN_BACK = VfAdministration(ONES, ONES, "Follow")
         (
             ib_vf(1, node_guid=ZERO, administration=NOTHING),
             {},
-            "1 of 2 without GUID",
-            "Config daemon: it has given no GUID to mlx5_2",
+            "1 of 2 VFs without GUID",
+            "Config daemon: it has assigned no GUID to mlx5_2",
         ),
         (
             ib_vf(1, node_guid=ZERO, administration=None),
             {},
-            "1 of 2 without GUID",
-            "Config daemon: it has given no GUID to mlx5_2",
+            "1 of 2 VFs without GUID",
+            "Config daemon: it has assigned no GUID to mlx5_2",
         ),
         (
             ib_vf(1, node_guid=ZERO),
             {},
-            "1 of 2 without GUID",
-            "Kernel: the physical function has GUIDs for these, and their driver has not read them: mlx5_2",
+            "1 of 2 VFs without GUID",
+            (
+                "Kernel: the physical function has GUIDs for these VFs, but the driver of the VFs has not read them:"
+                " mlx5_2"
+            ),
         ),
         (
             ib_vf(1, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=ZERO),), administration=None),
             {},
-            "1 of 2 without GUID",
+            "1 of 2 VFs without GUID",
             "Config daemon",
         ),
         (
             ib_vf(1, administration=VfAdministration("0x0200000000000099")),
             {},
-            "1 of 2 differ",
-            "Kernel: the physical function was given other GUIDs",
+            "1 of 2 VFs with a different GUID",
+            "Kernel: the GUIDs in the physical function were changed",
         ),
         (
             ib_vf(1),
             {"mlx5_2": "99:00:00:00:00:00:00:02"},
-            "1 of 2 stale",
-            "Config daemon: its report has other GUIDs than the kernel for mlx5_2",
+            "1 of 2 VFs with an outdated GUID in the report",
+            "Config daemon: the GUIDs in its report differ from the kernel for mlx5_2",
         ),
-        (ib_vf(1), {"mlx5_2": "no GUID at all"}, "1 of 2 stale", "Config daemon"),
+        (ib_vf(1), {"mlx5_2": "no GUID at all"}, "1 of 2 VFs with an outdated GUID in the report", "Config daemon"),
         (
             ib_vf(1, node_guid=ONES, administration=GIVEN_BACK),
             {},
-            "1 of 2 without GUID",
-            "CNI plugin: it has set the GUIDs of mlx5_2 to ones",
+            "1 of 2 VFs without GUID",
+            "CNI plugin: it has set the GUIDs of mlx5_2 to all ones",
         ),
     ],
 )
@@ -716,7 +743,7 @@ def test_a_guid_that_another_device_of_the_fabric_has() -> None:
         shown(other, LinkEnd("Ca", other.guid, 1, port_guid=guid)),
     ):
         finding = of_hca(facts_of, "guids", subject=guid)
-        assert (finding.status, finding.measured) == ("fail", "also of gpu-7 mlx5_0 (Ca) in the topology")
+        assert (finding.status, finding.measured) == ("fail", "also used by gpu-7 mlx5_0 (Ca) in the topology")
         assert "worker-1 mlx5_1" in finding.why
     for facts_of in (
         shown(other, LinkEnd("Ca", other.guid, 1, port_guid="0x0900000000000002")),
@@ -727,7 +754,7 @@ def test_a_guid_that_another_device_of_the_fabric_has() -> None:
     master = dataclasses.replace(MASTER, guid=guid)
     ports = {"worker-1": ObservedSubnets((SeenSubnet("mlx5_0", 1, MASTER), SeenSubnet("mlx5_9", 1, master)))}
     finding = of_hca(dataclasses.replace(given, subnets=ports), "guids", subject=guid)
-    assert finding.measured == "also of the master subnet manager"
+    assert finding.measured == "also used by the master subnet manager"
 
 
 def test_a_guid_that_two_vfs_of_the_fleet_have() -> None:
@@ -773,7 +800,7 @@ def unseen(index: int, state: typing.Optional[str]) -> Hca:
             None,
             (policy(0, "Down"), policy(1, "Up")),
             "fail",
-            "Intent: it names no network.link_state, so nothing brings up the links of these VFs: mlx5_1.",
+            ("Intent: it does not set network.link_state, so the links of these VFs stay down: mlx5_1."),
         ),
         (None, (policy(0, "Follow"), policy(1, "Up")), "pass", ""),
         (None, (unseen(0, "DOWN"), unseen(1, "ACTIVE")), "fail", "Intent"),
@@ -785,8 +812,8 @@ def unseen(index: int, state: typing.Optional[str]) -> Hca:
             (policy(0, "Down", in_pod=True), policy(1, "Down")),
             "fail",
             (
-                "CNI plugin: pods have these VFs, and it has not set their link state to enable, or somebody has"
-                " changed it since: mlx5_1."
+                "CNI plugin: it has not set the link state of these VFs in pods to enable, or the link"
+                " state was changed later: mlx5_1."
             ),
         ),
         ("auto", (policy(0, "Follow", in_pod=True), policy(1, "Down")), "pass", ""),
@@ -829,7 +856,7 @@ def test_a_subnet_manager_that_serves_no_vfs_is_named(vf: Hca, wish: typing.Opti
     finding = of_hca(ib_facts(vf, waiting(1, "ACTIVE"), port="ACTIVE"), "link_state", ib_intent(wish))
     assert finding.status == "fail"
     assert finding.why.startswith(
-        "Subnet manager: the links of these VFs are up, and it leaves their ports as they are"
+        "Subnet manager: the links of these VFs are up, but the subnet manager does not activate their ports"
     )
     assert finding.why.endswith(": mlx5_1.")
     assert "virt_enabled 2 in its opensm.conf" in finding.remedy
@@ -944,7 +971,7 @@ def test_a_node_whose_vfs_are_all_in_pods_is_as_good_as_an_idle_one() -> None:
         assert [(item.check, item.status, item.why) for item in check(intent, given) if item.status != "pass"] == [], (
             mode
         )
-        assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all different", mode
+        assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all unique", mode
 
 
 def test_ethernet_vfs_in_pods_are_seen_there() -> None:
@@ -1093,9 +1120,12 @@ def test_a_setting_that_nobody_shows_is_not_proven(administration: typing.Option
             "Insufficient openshift.io/igb",
         ),
         (held(error="unreachable: No route to host"), "No route to host"),
-        (held(pods=()), "no pod of ours has one that the node shows"),
-        (held(pods=(dataclasses.replace(POD, node="worker-2"),)), "no pod of ours has one that the node shows"),
-        (facts(), "was not asked"),
+        (held(pods=()), "no pod of this collection has a VF that the node shows"),
+        (
+            held(pods=(dataclasses.replace(POD, node="worker-2"),)),
+            "no pod of this collection has a VF that the node shows",
+        ),
+        (facts(), "the node was not queried"),
     ],
 )
 def test_without_a_pod_nothing_is_proven(given: Facts, reason: str) -> None:
@@ -1262,7 +1292,9 @@ def test_a_function_that_can_make_just_as_many_has_enough() -> None:
     count = found(
         facts(dataclasses.replace(PHYSICAL, sriov=Sriov(2, 0)), vfs=(), state=interface(vfs_count=0, vfs=())), "count"
     )
-    assert count.why.startswith("Config daemon: it was told 2 and has not made them")
+    assert count.why.startswith(
+        "Config daemon: the operator requests 2 virtual functions, and the daemon has not created them"
+    )
 
 
 def test_a_vf_without_a_pci_function_has_no_driver_and_is_in_no_report() -> None:
@@ -1394,7 +1426,7 @@ def test_a_vf_in_a_namespace_in_which_nothing_runs_is_told() -> None:
         "compute worker-1 mlx5_0 0000:3c:00.0",
         "1 of 2 VFs",
     )
-    assert "nothing runs: mlx5_1 in cni-5b0e." in finding.why
+    assert "without processes: mlx5_1 in cni-5b0e." in finding.why
     assert "spec.nodeName=worker-1" in finding.remedy and "ip netns delete cni-5b0e" in finding.remedy
     # no pod has it whose link state somebody forgot
     assert of_hca(given, "link_state").status == "pass"
@@ -1422,12 +1454,12 @@ def desired(given: Facts, group: typing.Mapping[str, typing.Any], **changes: typ
         ({"rdma": False}, {}, "isRdma of policy linerate-compute is false, not true"),
         ({"resource": "theirs"}, {}, "the resource of its VFs is theirs, not igb"),
         ({}, {"groups": ()}, "the resource of its VFs is no resource, not igb"),
-        ({"last": 0}, {}, "VFs 0-0 are of the resource igb, not 0-1"),
-        ({"first": 1, "last": 2**40}, {}, f"VFs 1-{2**40} are of the resource igb, not 0-1"),
+        ({"last": 0}, {}, "VFs 0-0 belong to the resource igb, not 0-1"),
+        ({"first": 1, "last": 2**40}, {}, f"VFs 1-{2**40} belong to the resource igb, not 0-1"),
         ({"mtu": 2044}, {"mtu": 4092}, "mtu of policy linerate-compute is 2044, not 4092"),
         ({"mtu": 4092}, {"mtu": 4092, "link_type": "ETH"}, "linkType is ETH, not IB"),
         ({}, {"eswitch_mode": "switchdev"}, "eSwitchMode is switchdev, not legacy"),
-        ({}, {"external": True}, "externallyManaged is true, so it makes no VFs after a boot"),
+        ({}, {"external": True}, "externallyManaged is true, so the operator creates no VFs after a boot"),
     ],
 )
 def test_what_the_operator_wants_is_judged_before_its_next_sync(
@@ -1451,15 +1483,25 @@ def test_what_the_operator_wants_of_a_fabric_without_rdma() -> None:
 @pytest.mark.parametrize(
     ("asked", "desired_mode", "mode", "words"),
     [
-        ("exclusive", "shared", "shared", "the operator wants shared of the node, and the intent exclusive"),
-        ("exclusive", "", "exclusive", "the operator wants none of the node, and the intent exclusive"),
+        (
+            "exclusive",
+            "shared",
+            "shared",
+            "the operator requests shared for the node, but the intent requires exclusive",
+        ),
+        ("exclusive", "", "exclusive", "the operator requests none for the node, but the intent requires exclusive"),
         (
             "exclusive",
             "exclusive",
             "shared",
-            "the operator wants exclusive of the node, which has shared until it boots",
+            ("the operator requests exclusive for the node, but the node has shared until its next boot"),
         ),
-        ("", "exclusive", "shared", "the operator wants exclusive of the node, which has shared until it boots"),
+        (
+            "",
+            "exclusive",
+            "shared",
+            ("the operator requests exclusive for the node, but the node has shared until its next boot"),
+        ),
         ("", "shared", "", ""),
         ("", "", "shared", ""),
         ("exclusive", "exclusive", "exclusive", ""),

@@ -33,17 +33,17 @@ def judged(*clocks: ObservedClock) -> dict[str, tuple[str, str]]:
 
 def test_each_node_is_judged_by_what_is_sure() -> None:
     for clock, status, says in (
-        (seen(), "pass", "within 0.8 s of the controller, synchronised"),
-        (seen(1.0), "pass", "0.2 s to 1.8 s ahead of the controller, synchronised"),
+        (seen(), "pass", "within 0.8 s of the controller, synchronized"),
+        (seen(1.0), "pass", "0.2 s to 1.8 s ahead of the controller, synchronized"),
         (seen(-5.0), "warn", "4.2 s to 5.8 s behind the controller"),
         (seen(3 * HOURS), "fail", "3.0 h to 3.0 h ahead of the controller"),
         (seen(-3 * HOURS), "fail", "3.0 h to 3.0 h behind the controller"),
         (seen(took=70.0), "unknown", "within 35.0 s of the controller"),
         (seen(3 * HOURS, took=70.0), "fail", "3.0 h to 3.0 h ahead of the controller"),
-        (seen(synchronised=False), "warn", "within 0.8 s of the controller, not synchronised"),
+        (seen(synchronised=False), "warn", "within 0.8 s of the controller, not synchronized"),
         (seen(synchronised=None), "warn", "within 0.8 s of the controller"),
-        (ObservedClock(error="unreachable: no route"), "unknown", "no answer"),
-        (ObservedClock(), "unknown", "no answer"),
+        (ObservedClock(error="unreachable: no route"), "unknown", "no data"),
+        (ObservedClock(), "unknown", "no data"),
         (ObservedClock(NodeClock(ASKED)), "unknown", "not compared"),
         # set back by an hour between asking and answer
         (ObservedClock(NodeClock(ASKED, True, 0.01, ASKED, ASKED - HOURS)), "unknown", "not compared"),
@@ -62,7 +62,7 @@ def test_one_node_that_is_off_is_accused_and_nobody_else() -> None:
 
 def test_nodes_that_agree_accuse_the_controller() -> None:
     findings = judged(seen(3 * HOURS), seen(3 * HOURS + 0.4), ObservedClock(error="unreachable"))
-    assert findings["controller"] == ("fail", "3.0 h to 3.0 h behind 2 nodes, which agree")
+    assert findings["controller"] == ("fail", "3.0 h to 3.0 h behind 2 nodes, which agree with each other")
     assert [findings[f"worker-{number}"][0] for number in (1, 2, 3)] == ["pass", "pass", "unknown"]
 
 
@@ -157,6 +157,6 @@ def test_a_node_that_was_not_compared_has_no_say_on_the_others() -> None:
 def test_an_answer_beside_an_error_tells_no_time() -> None:
     clock = seen().value
     assert judged(ObservedClock(clock, "the module was killed"), ObservedClock(clock)) == {
-        "worker-1": ("unknown", "no answer"),
-        "worker-2": ("pass", "within 0.8 s of the controller, synchronised"),
+        "worker-1": ("unknown", "no data"),
+        "worker-2": ("pass", "within 0.8 s of the controller, synchronized"),
     }

@@ -93,7 +93,7 @@ def judge(*rows: NcclTestRow, job: Job = JOB, seen: Surroundings = SEEN, **more:
 
 def test_a_figure_above_the_floor_passes() -> None:
     (finding,) = judge(row(GIB, 400.0), row(8 * GIB, 470.0))
-    assert (finding.status, finding.measured) == (PASS, "470.0 GB/s with 8 GiB, NVLS_TREE")
+    assert (finding.status, finding.measured) == (PASS, "470.0 GB/s with messages of 8 GiB, NVLS_TREE")
     assert finding.expected == "462.9 GB/s (0.9 x 514.3 GB/s, from 8 rails x 392 Gb/s, 2 nodes x 8 GPUs, nvls_tree)"
 
 
@@ -134,7 +134,7 @@ def test_an_older_release_says_neither_function_nor_channels() -> None:
         and find_algorithm(figure, log) == "nvls_tree"
         and judge(row(8 * GIB, 470.0), job=job)[0].status == PASS
     )
-    assert [cause.measured for cause in causes(job, choice=figure.choice)] == ["none found"]
+    assert [cause.measured for cause in causes(job, choice=figure.choice)] == ["no cause found"]
 
 
 def test_an_all_gather_is_of_all_ranks_in_the_test_and_of_one_in_the_log() -> None:
@@ -149,13 +149,13 @@ def test_an_all_gather_is_of_all_ranks_in_the_test_and_of_one_in_the_log() -> No
 @pytest.mark.parametrize(
     ("rows", "more", "said"),
     [
-        ((row(1 << 29, 470.0),), {}, "No message has 1 GiB or more"),
-        ((row(8 * GIB, 600.0),), {}, "The links carry 514.3 GB/s"),
+        ((row(1 << 29, 470.0),), {}, "No message has at least 1 GiB"),
+        ((row(8 * GIB, 600.0),), {}, "The links carry at most 514.3 GB/s"),
         ((row(8 * GIB, 470.0),), {"floor": None}, "No formula is known"),
         (
             (row(8 * GIB, 470.0),),
             {"job": dataclasses.replace(JOB, network="Socket", hcas=())},
-            "No figure counts without the proof",
+            "could not be verified, so its bandwidth does not count",
         ),
     ],
 )
@@ -171,13 +171,16 @@ def test_a_figure_that_wrong_values_make_is_none() -> None:
     log, run = log_of(), run_of(row(8 * GIB, 470.0, wrong=5))
     proof = prove_run(log, run, WANTED)
     (finding,) = judge_figure("two nodes", log, run, proof, FLOOR, SEEN)
-    assert proof.status == FAIL and finding.status == UNKNOWN and finding.measured == "not proven"
+    assert proof.status == FAIL and finding.status == UNKNOWN and finding.measured == "not verified"
 
 
 def test_the_intent_has_its_own_floor_with_a_reason() -> None:
     wanted = ExpectedBusbw("all_reduce", 240.0, "half of the rails are for storage")
     (finding,) = judge(row(8 * GIB, 241.0), wanted=wanted)
-    assert finding.status == PASS and finding.expected == "240.0 GB/s, by the intent: half of the rails are for storage"
+    assert (
+        finding.status == PASS
+        and finding.expected == "240.0 GB/s, set in the intent: half of the rails are for storage"
+    )
     assert judge(row(8 * GIB, 239.0), wanted=wanted)[0].status == FAIL
     assert judge(row(8 * GIB, 239.0), wanted=wanted, floor=None)[0].status == FAIL
 
@@ -194,8 +197,8 @@ def test_nodes_are_held_against_their_like() -> None:
         ("node-3", PASS),
     ]
     assert (
-        findings[2].measured == "340.0 GB/s with 8 GiB"
-        and findings[2].expected == "344.6 GB/s (0.93 of the median of 4 nodes)"
+        findings[2].measured == "340.0 GB/s with messages of 8 GiB"
+        and findings[2].expected == "344.6 GB/s (0.93 x the median of 4 nodes)"
     )
     assert "nvlink" in findings[2].remedy
     # two nodes are no measure for each other, unless the intent is
@@ -218,13 +221,13 @@ def test_the_public_case_is_not_green_and_names_what_was_not_measured() -> None:
     bandwidth, *causes = judge(row(GIB, 216.5), row(8 * GIB, 231.0), job=PUBLIC, seen=seen)
     assert (bandwidth.status, bandwidth.measured) == (
         FAIL,
-        "231.0 GB/s with 8 GiB, NVLS_TREE",
-    ) and bandwidth.why.startswith("50% of what the links")
+        "231.0 GB/s with messages of 8 GiB, NVLS_TREE",
+    ) and bandwidth.why.startswith("The bandwidth is 50% of the floor")
     (cause,) = causes
     assert (
-        "from the hosts' memory" in cause.why
+        "rates of the rails from host memory" in cause.why
         and "ACS" in cause.why
-        and "from the GPUs' memory" in cause.remedy
+        and "from GPU memory" in cause.remedy
         and cause.why in bandwidth.why
     )
 
@@ -240,7 +243,7 @@ def test_the_public_case_with_what_the_nodes_show() -> None:
     assert (
         bandwidth.status == FAIL
         and "halves the rate of GPUDirect RDMA" in bandwidth.why
-        and "1 more may be the cause" in bandwidth.remedy
+        and "More possible causes: 1" in bandwidth.remedy
     )
     assert (
         (acs.subject, acs.status) == (HOSTS[0], WARN)
@@ -254,7 +257,7 @@ def test_the_public_case_without_any_evidence_is_unknown_and_not_green() -> None
     bandwidth, cause = judge(row(8 * GIB, 231.0), job=PUBLIC)
     assert (
         bandwidth.status == FAIL
-        and (cause.status, cause.measured) == (UNKNOWN, "none found")
+        and (cause.status, cause.measured) == (UNKNOWN, "no cause found")
         and "sendrecv_perf" in cause.remedy
     )
 
@@ -292,14 +295,14 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
     "GPUDirect off": (
         dataclasses.replace(JOB, gpu_direct=False),
         SEEN,
-        "4 of 16 ranks without GDRDMA",
-        "host's memory",
+        "4 of 16 ranks without GPUDirect RDMA",
+        "passes through host memory",
         "nvidia-peermem",
     ),
     "GPUDirect by a wrong path": (
         dataclasses.replace(says("GPU Direct RDMA Disabled for GPU 8b000 / HCA 0 (distance 7 > 5)"), gpu_direct=False),
         SEEN,
-        "4 of 16 ranks without GDRDMA",
+        "4 of 16 ranks without GPUDirect RDMA",
         "mlx5_0: too far from a GPU: distance 7 > 5",
         "NCCL_NET_GDR_LEVEL",
     ),
@@ -307,21 +310,21 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
         says("NCCL_MAX_NCHANNELS set by environment to 4."),
         SEEN,
         "16 channels",
-        "NCCL_MAX_NCHANNELS=4 is set",
-        "Take NCCL_MAX_NCHANNELS out",
+        "The environment sets NCCL_MAX_NCHANNELS=4",
+        "Remove NCCL_MAX_NCHANNELS from the image",
     ),
     "rails unevenly used": (
         dataclasses.replace(JOB, channels=12),
         SEEN,
-        "mlx5_0 2 channels, mlx5_4 1",
-        "carries more than the others",
+        "mlx5_0: 2 channels, mlx5_4: 1",
+        "carries more channels than another HCA",
         "NCCL_MIN_NCHANNELS",
     ),
     "HCA of another NUMA node": (
         JOB,
         FAR,
         "rank 15 (NUMA node 3) uses mlx5_0 (NUMA node 0)",
-        "between the sockets",
+        "over the link between the CPU sockets",
         "topology manager",
     ),
     "one weak rail": (JOB, weak_hca(), "196 Gb/s", "wait for the slowest", "stages fabric and bandwidth"),
@@ -329,8 +332,8 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
         JOB,
         dataclasses.replace(SEEN, rails_gbs={0: 48.0, 1: 47.0, 2: 24.0, 3: 48.0}),
         "rail 2 24 GB/s",
-        "Rail 2 alone is slower",
-        "Halve the nodes",
+        "Rail 2 is slower than the other rails when it is tested alone",
+        "Test each half of the nodes on this rail",
     ),
     "throttled GPU": (
         JOB,
@@ -343,7 +346,7 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
     "GID": (
         says("NET/IB: Dev 0 Port 1 qpn 58 mtu 5 GID 3 (0/A1)", "NET/IB: Dev 1 Port 1 qpn 59 mtu 5 GID 1 (0/A1)"),
         SEEN,
-        "GID index 1, 3",
+        "GID indexes 1, 3",
         "several indexes",
         "NCCL_IB_ADDR_RANGE",
     ),
@@ -352,7 +355,7 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
         SEEN,
         "1024 bytes",
         "less than 4096 bytes",
-        "MTU of 4200",
+        "MTU of at least 4200",
     ),
     "traffic class": (
         says("NCCL_IB_TC set by environment to 0.", "NCCL_IB_QPS_PER_CONNECTION set by environment to 4."),
@@ -364,36 +367,36 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
     "queue pairs": (
         says("NCCL_IB_TC set by environment to 106."),
         ROCE,
-        "1, NCCL's own queue pair",
+        "1, NCCL's own",
         "one flow",
         "NCCL_IB_QPS_PER_CONNECTION=4",
     ),
     "adaptive routing": (
         JOB,
         dataclasses.replace(SEEN, several_leaves=True, adaptive_routing=False),
-        "off in the switches",
-        "two flows share a link",
-        "adaptive routing of the subnet manager",
+        "adaptive routing off in the switches",
+        "Two flows can share one link",
+        "enable adaptive routing in the subnet manager",
     ),
     "buffers": (
         says("NCCL_BUFFSIZE set by environment to 65536."),
         SEEN,
         "NCCL_BUFFSIZE=65536",
-        "sizes of buffers",
-        "without these",
+        "NCCL's own choice of sizes of buffers and chunks",
+        "Remove these settings from the image",
     ),
     "algorithm": (
         says("NCCL_PROTO set by environment to LL."),
         SEEN,
         "NCCL_PROTO=LL",
-        "way and algorithm",
-        "without these",
+        "NCCL's own choice of path and algorithm",
+        "Remove these settings from the image",
     ),
     "from host memory": (
         JOB,
         dataclasses.replace(SEEN, from_gpu_memory=False),
-        "from the hosts' memory",
-        "was not measured",
+        "rates from host memory",
+        "did not measure the path between GPU and HCA",
         "bandwidth.layers",
     ),
 }
@@ -419,7 +422,7 @@ def test_a_way_by_the_gpu_of_another_rank() -> None:
     text = JOB.text().replace("via NET/IB/3/GDRDMA", "via NET/IB/3(4)/GDRDMA")
     (cause,) = find_causes("two nodes", nccl_log.parse_text(text), None, SEEN)
     assert (
-        cause.measured == "4 of 16 ranks by the GPU of another"
+        cause.measured == "4 of 16 ranks use the network through another GPU"
         and "PXN" in cause.why
         and "nvidia-smi topo -m" in cause.remedy
     )
@@ -427,7 +430,7 @@ def test_a_way_by_the_gpu_of_another_rank() -> None:
 
 def test_a_collective_on_a_part_of_its_channels() -> None:
     (cause,) = causes(choice=NcclChoice("AllReduce", 8 * GIB, "RING", "SIMPLE", 4))
-    assert cause.measured == "4 of 16 channels" and "part of its channels" in cause.why
+    assert cause.measured == "4 of 16 channels" and "only some of its channels" in cause.why
 
 
 def test_what_the_run_sets_itself_is_no_cause() -> None:
@@ -435,7 +438,7 @@ def test_what_the_run_sets_itself_is_no_cause() -> None:
     assert causes(job)[0].measured == "NCCL_ALGO=Ring, NCCL_NVLS_ENABLE=0"
     assert (
         causes(job, dataclasses.replace(SEEN, set_by_run=frozenset({"NCCL_ALGO", "NCCL_NVLS_ENABLE"})))[0].measured
-        == "none found"
+        == "no cause found"
     )
 
 
@@ -458,4 +461,4 @@ def test_sound_runs_have_no_cause() -> None:
     (cause,) = causes(
         roce, dataclasses.replace(sound, hcas=near, roce=Roce(), several_leaves=True, adaptive_routing=True)
     )
-    assert (cause.status, cause.measured) == (UNKNOWN, "none found")
+    assert (cause.status, cause.measured) == (UNKNOWN, "no cause found")

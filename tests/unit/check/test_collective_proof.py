@@ -71,9 +71,9 @@ def test_figures_over_tcp_are_refused_by_name(name: str) -> None:
     assert proof.status == FAIL and count_rows(run, proof) == ()
     ways = named(proof, "way")
     assert [finding.measured for finding in ways] == ["channel 0-1: NET/Socket"] * 2
-    assert {finding.why for finding in ways} == {"Of these channels it goes over TCP (NET/Socket)."}
+    assert {finding.why for finding in ways} == {"The data passes over TCP (NET/Socket)."}
     first, _second = named(proof, "transport")
-    assert "fell back to TCP in silence" in first.why and "ibv_devinfo" in first.remedy
+    assert "fell back to TCP without an error" in first.why and "ibv_devinfo" in first.remedy
 
 
 def test_a_rank_that_dies_is_named_beside_the_transport() -> None:
@@ -89,7 +89,7 @@ def test_shared_memory_is_refused_by_name() -> None:
     way, _other = named(proof, "way")
     assert (
         way.measured == "channel 0-3: SHM/direct"
-        and "host's memory (SHM)" in way.why
+        and "host memory (SHM)" in way.why
         and "NCCL_P2P_DISABLE" in way.remedy
     )
 
@@ -122,7 +122,7 @@ def test_figures_without_a_log_are_unknown(name: str) -> None:
     assert (
         proof.status == UNKNOWN
         and count_rows(run, proof) == ()
-        and named(proof, "log")[0].why == "NCCL is silent unless it is told otherwise."
+        and named(proof, "log")[0].why == "NCCL writes no log unless NCCL_DEBUG is set."
     )
 
 
@@ -134,7 +134,9 @@ def test_point_to_point_is_never_proven_by_a_log() -> None:
 
 def test_values_that_nobody_checked_do_not_count() -> None:
     _run, proof = prove_text(text_of("all_reduce-nocheck"), ONE_NODE)
-    assert [(finding.status, finding.measured) for finding in named(proof, "figures")] == [(UNKNOWN, "not checked")]
+    assert [(finding.status, finding.measured) for finding in named(proof, "figures")] == [
+        (UNKNOWN, "values not verified")
+    ]
 
 
 def test_ranks_that_are_alone_have_no_figure() -> None:
@@ -199,14 +201,20 @@ def test_wrong_values_fail() -> None:
 def test_wrong_values_name_the_size_of_chunks() -> None:
     job = dataclasses.replace(JOB, more=("NCCL_CHUNK_SIZE set by environment to 1048576.",))
     (figures,) = named(prove(job, out_of_bounds=2), "figures")
-    assert "NCCL_CHUNK_SIZE is set" in figures.why and figures.remedy.startswith("Take NCCL_CHUNK_SIZE out")
+    assert "NCCL_CHUNK_SIZE is set" in figures.why and figures.remedy.startswith(
+        "Remove NCCL_CHUNK_SIZE from the image"
+    )
 
 
 @pytest.mark.parametrize(
     ("fields", "status", "said"),
     [
         ({"errors": ("Test timeout (60s) Pid 1",)}, FAIL, "ended with an error"),
-        ({"lacks": ("its end is not there",)}, UNKNOWN, "not the figures of a whole run: its end is not there"),
+        (
+            {"lacks": ("its end is not there",)},
+            UNKNOWN,
+            "The results are not those of a complete run: its end is not there",
+        ),
         ({"cpu_time": True}, UNKNOWN, "option -C"),
     ],
 )
@@ -229,9 +237,7 @@ def test_without_gpu_direct_it_fails_unless_nobody_asks_for_it() -> None:
 
 def test_an_hca_of_another_fabric_fails() -> None:
     proof = prove(dataclasses.replace(JOB, hcas=("mlx5_21", "mlx5_9")))
-    assert {finding.why for finding in named(proof, "way")} == {
-        "Of these channels it uses mlx5_9, which is not on the fabric."
-    }
+    assert {finding.why for finding in named(proof, "way")} == {"The rank uses mlx5_9, which is not on the fabric."}
     assert [(finding.subject, finding.status, finding.measured) for finding in named(proof, "rails")] == [
         ("job-worker-0", FAIL, "rail 0"),
         ("job-worker-1", FAIL, "rail 0"),
@@ -241,7 +247,7 @@ def test_an_hca_of_another_fabric_fails() -> None:
 def test_a_rail_that_nothing_uses_fails() -> None:
     proof = prove(dataclasses.replace(JOB, hcas=("mlx5_21",)))
     assert {finding.why.partition(":")[0] for finding in named(proof, "rails")} == {
-        "Nothing goes over rail 1"
+        "No channel uses rail 1. NCCL_IB_HCA excludes the HCA of the rail, its port is down, or no GPU of the test is near the HCA."
     } and proof.status == FAIL
 
 
@@ -249,14 +255,14 @@ def test_a_rail_that_is_not_known_is_unknown() -> None:
     hcas = {host: {"mlx5_21": 0, "mlx5_22": None} for host in TWO_NODES.hcas}
     proof = prove(JOB, dataclasses.replace(TWO_NODES, hcas=hcas))
     assert {(finding.status, finding.why) for finding in not_passed(proof)} == {
-        (UNKNOWN, "It is not known of which rail mlx5_22 is.")
+        (UNKNOWN, "The rail of mlx5_22 is unknown.")
     }
 
 
 def test_a_host_whose_hcas_are_not_known_is_unknown() -> None:
     proof = prove(JOB, dataclasses.replace(TWO_NODES, hcas={"job-worker-0": TWO_NODES.hcas["job-worker-0"]}))
     assert proof.status == UNKNOWN and any(
-        "which HCAs of job-worker-1" in finding.why for finding in named(proof, "way")
+        "The HCAs of host job-worker-1" in finding.why for finding in named(proof, "way")
     )
 
 
@@ -272,7 +278,10 @@ def test_nvlink_between_nodes_is_not_the_network() -> None:
 
 def test_a_network_within_a_node_fails() -> None:
     proof = prove(JOB, RequiredProof(1, TWO_NODES.hcas, ()))
-    assert any("leaves the GPUs of its node" in finding.why for finding in named(proof, "way")) and proof.status == FAIL
+    assert (
+        any("between the GPUs of one node passes over the network" in finding.why for finding in named(proof, "way"))
+        and proof.status == FAIL
+    )
 
 
 @pytest.mark.parametrize(
@@ -290,7 +299,9 @@ def test_a_channel_that_stays_within_the_nodes_is_unknown() -> None:
     )
     lines = [line for line in text.splitlines(keepends=True) if "Channel 03/0 : 1[1] -> 2[0] [receive]" not in line]
     proof = prove_run(nccl_log.parse(lines), run_of(JOB), TWO_NODES)
-    assert [finding.measured for finding in named(proof, "network")] == ["1 of 4 channels"] and proof.status == UNKNOWN
+    assert [finding.measured for finding in named(proof, "network")] == [
+        "1 of 4 channels do not leave each node"
+    ] and proof.status == UNKNOWN
 
 
 def test_a_process_without_a_log_is_unknown() -> None:
@@ -319,9 +330,9 @@ def test_a_test_of_each_to_each_is_proven_by_its_connections() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("1[1] -> 2[0] [send]", "1 connections to ranks of other nodes are in the log, and there are 2"),
-        ("1[1] -> 2[0] [receive]", "1 connections from ranks of other nodes are in the log, and there are 2"),
-        ("0[0] -> 1[1] via", "0 connections to ranks of its node are in the log, and there are 1"),
+        ("1[1] -> 2[0] [send]", "1 connections to ranks on other nodes, but there are 2"),
+        ("1[1] -> 2[0] [receive]", "1 connections from ranks on other nodes, but there are 2"),
+        ("0[0] -> 1[1] via", "0 connections to ranks on the same node, but there are 1"),
     ],
 )
 def test_a_connection_that_is_lost_leaves_a_test_of_each_to_each_unproven(line: str, said: str) -> None:

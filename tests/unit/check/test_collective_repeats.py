@@ -115,7 +115,9 @@ def test_the_smallest_slow_group_is_repeated_first_without_a_change() -> None:
         ("pxn_off", PASS, "205.0 GB/s, +0%"),
     ]
     assert made.next() is None
-    assert made.told == {SMALL: "With NCCL_IB_QPS_PER_CONNECTION=4 it reaches 320.0 GB/s, +57%: One pair is too few."}
+    assert made.told == {
+        SMALL: ("With NCCL_IB_QPS_PER_CONNECTION=4, the group reaches 320.0 GB/s, +57%. One pair is too few.")
+    }
 
 
 def test_a_figure_that_moves_by_itself_ends_the_repeats() -> None:
@@ -126,7 +128,7 @@ def test_a_figure_that_moves_by_itself_ends_the_repeats() -> None:
 
 def test_a_repeat_without_a_proven_figure_is_unknown_and_the_others_go_on() -> None:
     made = repeats(QUEUE_PAIRS)
-    for lacks in ("it was not run", ""):
+    for lacks in ("the test did not run", ""):
         assert made.next() is not None
         finding = made.take("pair", None, lacks)
         assert finding.status == UNKNOWN and finding.why.endswith(".") and finding.remedy

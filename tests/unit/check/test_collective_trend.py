@@ -66,8 +66,10 @@ def test_a_step_that_lost_more_than_its_like_may_is_warned_of() -> None:
     slower = dataclasses.replace(LEAF, median=(1 - MOST_DROP - 0.005) * LEAF.median)
     first, others = check_trend((slower, ALL), earlier)
     assert (first.check, first.subject, first.status) == ("collectives.trend", "all_reduce, a leaf: 4 nodes", "warn")
-    assert first.measured == "86.9 GB/s, 7.5% less" and "0.93 of the median of 3 runs before" in first.expected
-    assert (others.status, others.measured) == ("pass", "1 of 2 steps as in the runs before")
+    assert (
+        first.measured == "86.9 GB/s, 7.5% below the median" and "0.93 x the median of 3 earlier runs" in first.expected
+    )
+    assert (others.status, others.measured) == ("pass", "1 of 2 steps as fast as in the earlier runs")
     less = dataclasses.replace(LEAF, median=(1 - MOST_DROP + 0.005) * LEAF.median)
     assert [item.status for item in check_trend((less, ALL), earlier)] == ["pass"]
 

@@ -97,18 +97,20 @@ def test_published_figures_give_their_efficiencies_and_their_alarm() -> None:
     found = judged(H100)
     told = {subject: finding.measured for subject, finding in found.items() if finding.check == "compare.scaling"}
     assert [text.rpartition(": ")[2] for text in told.values()] == [
-        "0.16 times one node, 8.1 % of linear",
-        "0.58 times one node, 28.8 % of linear",
-        "1.89 times one node, 94.6 % of linear",
-        "1.90 times one node, 95.1 % of linear",
+        "0.16 times the speed of one node, 8.1 % of linear scaling",
+        "0.58 times the speed of one node, 28.8 % of linear scaling",
+        "1.89 times the speed of one node, 94.6 % of linear scaling",
+        "1.90 times the speed of one node, 95.1 % of linear scaling",
     ]
     alarm = found["compare.scaling on fine-tuning on H100: pod network on 2 nodes"]
-    assert alarm.status == "warn" and alarm.why.startswith("Negative scaling: 2 nodes are slower than one")
+    assert alarm.status == "warn" and alarm.why.startswith(
+        "Negative scaling: on this network, the job is slower on 2 nodes than on one"
+    )
     # 12.28 of two nodes is less than 21.34 of one, too
     assert list(statuses(found, "scaling").values()) == ["warn", "warn", "pass", "pass"]
     assert statuses(found, "choice")["fine-tuning on H100"] == "pass"
     assert found["compare.choice on fine-tuning on H100"].measured.startswith(
-        "compute, of: compute 40.58 samples/s on 2 nodes (100.0 % of the best); SR-IOV"
+        "compute; compared: compute 40.58 samples/s on 2 nodes (100.0 % of the best); SR-IOV"
     )
 
 
@@ -116,8 +118,8 @@ def test_advice_for_fast_gpus_says_the_figures_that_triggered_it() -> None:
     said = advice(H100)
     assert list(said) == ["pod network", "negative scaling", "virtual functions", "RDMA"]
     assert (
-        "pod network 3.46 samples/s on 2 nodes (8.1 % of linear) beside compute 40.58 samples/s on 2 nodes (95.1 % of"
-        " linear)" in said["pod network"]
+        "pod network 3.46 samples/s on 2 nodes (8.1 % of linear) compared with compute 40.58 samples/s on 2 nodes"
+        " (95.1 % of linear)" in said["pod network"]
     )
     assert (
         "on pod network and vNIC" in said["negative scaling"]
@@ -131,11 +133,12 @@ def test_a_vnic_is_enough_for_mid_range_gpus() -> None:
     found = judged(L40S)
     assert [
         finding.measured.rpartition(", ")[2] for finding in found.values() if finding.check == "compare.scaling"
-    ] == [f"{value} % of linear" for value in ("71.3", "45.7", "33.5", "97.5", "87.7", "77.7")]
+    ] == [f"{value} % of linear scaling" for value in ("71.3", "45.7", "33.5", "97.5", "87.7", "77.7")]
     said = advice(L40S)
     assert list(said) == ["pod network", "vNIC"]
     assert (
-        said["vNIC"].startswith("A vNIC is enough") and "12.68 samples/s on 8 nodes (77.7 % of linear)" in said["vNIC"]
+        said["vNIC"].startswith("A vNIC is sufficient")
+        and "12.68 samples/s on 8 nodes (77.7 % of linear)" in said["vNIC"]
     )
     assert "measure this job on virtual functions" in advice(dataclasses.replace(L40S, enough=0.9))["vNIC"].lower()
 
@@ -144,7 +147,7 @@ def test_times_are_better_when_they_are_less() -> None:
     figures = (Figure("OVN", 2, 5.0, "pod_network"), Figure("tcp", 2, 2.5), Figure("compute", 2, 1 + 40 / 60))
     measure = Measure("fine-tuning", "h", figures, better="less", single_node=3.0)
     found = judged(measure, fabrics=(FABRIC, TCP))
-    assert found["compare.choice on fine-tuning"].measured.startswith("compute, of: compute 1.667 h")
+    assert found["compare.choice on fine-tuning"].measured.startswith("compute; compared: compute 1.667 h")
     assert statuses(found, "scaling") == {
         "fine-tuning: OVN on 2 nodes": "warn",
         "fine-tuning: tcp on 2 nodes": "warn",
@@ -157,7 +160,7 @@ def test_negative_scaling_of_a_fabric_of_the_intent_fails() -> None:
     figures = (Figure("compute", 2, 18.0), Figure("compute", 4, 17.0))
     found = judged(Measure("job", "samples/s", figures, single_node=10.0))
     assert statuses(found, "scaling") == {"job: compute on 2 nodes": "pass", "job: compute on 4 nodes": "fail"}
-    assert "4 nodes are slower than 2" in found["compare.scaling on job: compute on 4 nodes"].why
+    assert "the job is slower on 4 nodes than on 2" in found["compare.scaling on job: compute on 4 nodes"].why
     assert found["compare.advice on job: negative scaling"].status == "warn"
     low = judged(Measure("job", "samples/s", (Figure("compute", 2, 12.0),), single_node=10.0))
     assert statuses(low, "scaling") == {"job: compute on 2 nodes": "warn"}
@@ -168,7 +171,7 @@ def test_rates_of_a_node_are_compared_between_networks_alone() -> None:
     found = judged(Measure("all_reduce_perf", "GB/s busbw", figures, per_node=True))
     assert statuses(found, "scaling") == {}
     assert found["compare.choice on all_reduce_perf"].measured.startswith(
-        "compute, of: compute 187.1 GB/s busbw on 2 nodes"
+        "compute; compared: compute 187.1 GB/s busbw on 2 nodes"
     )
     assert list(advice(Measure("all_reduce_perf", "GB/s", figures, per_node=True))) == ["pod network"]
 
@@ -190,7 +193,10 @@ def test_what_is_missing_is_unknown() -> None:
     found = judged(Measure("job", "samples/s", (Figure("OVN", 2, 30.0, "pod_network"),)))
     assert found["compare.scaling on job"].status == "unknown"
     assert found["compare.figures on compute: job"].status == "unknown"
-    for facts, remedy in ((compare.Facts(), "--tags bandwidth,compare"), (compare.Facts(()), "See stage bandwidth")):
+    for facts, remedy in (
+        (compare.Facts(), "--tags bandwidth,compare"),
+        (compare.Facts(()), "findings of stage bandwidth report for this fabric"),
+    ):
         (missing,) = compare.check(intent(), facts)
         assert missing.status == "unknown" and remedy in missing.remedy
 
@@ -199,9 +205,9 @@ def test_rdma_and_tcp_between_pods_are_one_measure_and_each_says_what_it_is() ->
     seen = (FabricBandwidth("compute", 2, 370.0, 371.5, 373.0), FabricBandwidth("tcp", 2, 38.0, 40.0, 42.0, "TCP"))
     found = compare.check(intent(fabrics=(FABRIC, TCP)), compare.Facts(seen))
     said = {item.subject: item.measured for item in found if item.check == "compare.figures"}
-    assert said["tcp"] == "40 Gb/s over TCP in the middle of 2 measurements (38 to 42)"
+    assert said["tcp"] == "median 40 Gb/s over TCP in 2 measurements (38 to 42 Gb/s)"
     (choice,) = (item for item in found if item.check == "compare.choice")
-    assert (choice.status, choice.measured.split(",")[0]) == ("pass", "compute")
+    assert (choice.status, choice.measured.split(";")[0]) == ("pass", "compute")
     unmeasured = compare.check(intent(fabrics=(FABRIC, TCP)), compare.Facts(seen[:1]))
     assert [(item.subject, item.status) for item in unmeasured if item.check == "compare.figures"] == [
         ("compute", "pass"),
@@ -221,10 +227,10 @@ def test_bandwidths_of_the_fabrics_are_a_measure_of_their_own() -> None:
     found = judged(fabrics=(FABRIC, TCP))
     assert (
         found["compare.figures on compute"].measured
-        == "371.5 Gb/s over RDMA in the middle of 2 measurements (370 to 373)"
+        == "median 371.5 Gb/s over RDMA in 2 measurements (370 to 373 Gb/s)"
     )
     assert found["compare.choice on bandwidth of a pair of pods"].measured.startswith(
-        "compute, of: compute 371.5 Gb/s on 2 nodes"
+        "compute; compared: compute 371.5 Gb/s on 2 nodes"
     )
     assert found["compare.advice on bandwidth of a pair of pods: RDMA"].status == "warn", "the intent still offers TCP"
     both = dataclasses.replace(TCP, bandwidth=dataclasses.replace(TCP.bandwidth, directions="at_once"))
@@ -323,13 +329,13 @@ def test_networks_that_are_close_leave_the_choice_to_the_intent() -> None:
         Measure("job", "samples/s", (Figure("new NIC", 2, 20.0, "sriov"), Figure("compute", 2, 19.0)), single_node=10.0)
     )
     assert near["compare.choice on job"].status == "pass" and near["compare.choice on job"].measured.startswith(
-        "compute, of: "
+        "compute; compared: "
     )
     none = judged(
         Measure("job", "samples/s", (Figure("a", 2, 20.0, "sriov"), Figure("b", 2, 5.0, "sriov")), single_node=10.0)
     )
     assert none["compare.choice on job"].status == "pass" and none["compare.choice on job"].measured.startswith(
-        "a, of: "
+        "a; compared: "
     )
 
 
@@ -350,12 +356,12 @@ def rules(*figures: Figure, **changes: typing.Any) -> dict[str, str]:
 
 
 ENOUGH, HELD_BACK = (
-    {"vNIC": "A vNIC is enough for this job."},
-    {"virtual functions": "Give this job virtual functions (SR-IOV) instead of a vNIC."},
+    {"vNIC": "A vNIC is sufficient for this job."},
+    {"virtual functions": "Use virtual functions (SR-IOV) for this job instead of a vNIC."},
 )
 USE, PLAN = (
     {"RDMA": "Use RDMA for this job."},
-    {"RDMA": "Plan RDMA for larger models, although this one does not need it yet."},
+    {"RDMA": "Plan RDMA for larger models. This model does not need it yet."},
 )
 
 
@@ -374,7 +380,7 @@ USE, PLAN = (
         ((Figure("v", 2, 15.0, "vnic"),), ENOUGH),
         (
             (Figure("v", 2, 14.9, "vnic"),),
-            {"vNIC": "Measure this job on virtual functions (SR-IOV) as well: the vNIC holds it back."},
+            {"vNIC": "Measure this job on virtual functions (SR-IOV) as well: the vNIC limits the job."},
         ),
     ],
 )

@@ -63,21 +63,21 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
     nothing = {"library": "", "server": "", "rights": None}
     cases: typing.Sequence[tuple[dict[str, typing.Any], set[str], str]] = [
         (nothing, {"library"}, "/usr/bin/python3 -m pip install"),
-        ({"library": "24.1.9"}, {"library"}, "a release that lacks what they call"),
+        ({"library": "24.1.9"}, {"library"}, "the library of this Python is too old for these modules"),
         ({"library": "12.0.1"}, {"library"}, "kubernetes 12.0.1"),
         ({"library": "of another form"}, {"library"}, "kubernetes of another form"),
         (
             {"server": "", "rights": None, "named": False, "where": "kubeconfig config in /root/.kube"},
             {"api_server"},
-            "no kubeconfig config in /root/.kube",
+            "kubeconfig config in /root/.kube does not exist",
         ),
         (
             {"server": "", "rights": None, "error": "kubeconfig k in /: refused", "remedy": "Check it"},
             {"api_server"},
-            "kubeconfig k in /: refused. The user's",
+            "kubeconfig k in /: refused. Therefore the rights of the user",
         ),
         ({"rights": None, "rights_error": "POST: forbidden"}, {"rights"}, "POST: forbidden"),
-        ({"rights": RightsFacts(0)}, {"rights"}, "was not asked"),
+        ({"rights": RightsFacts(0)}, {"rights"}, "not queried"),
         ({"rights": NO_RIGHTS}, {"rights"}, "patch x in y"),
         ({"helm": HelmFacts("helm", error="there is no such program")}, {"helm"}, "there is no such program"),
         ({"helm": HelmFacts("helm", "3.7.2")}, {"helm"}, "Helm 3.7.2"),
@@ -92,7 +92,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         left = [finding for finding in alone if finding.status == "warn" and finding.subject != "teardown"]
         assert {finding.check.partition(".")[2] for finding in left} == bad
         assert all(
-            "No stage of this invocation needs it, so it is left out here. The stages operators, network,"
+            "No stage of this invocation requires this, so the finding is only a warning. The stages operators,"
             in finding.why
             for finding in left
         )

@@ -175,10 +175,8 @@ def test_request_against_the_devices_of_the_nodes(
 
 def test_finding_names_the_selector_and_the_attribute_that_lacks() -> None:
     (found,) = check_selectors("job rdma", claim(request(RDMA)), known(*slices([nic(rdma="absent")])))
-    assert found.measured == "0 of 1 devices on a node"
-    assert (
-        RDMA in found.why and "Devices lack dra.net/rdma" in found.why and '"NAME" in device.attributes' in found.remedy
-    )
+    assert found.measured == "at most 0 of 1 devices on a node"
+    assert RDMA in found.why and "have dra.net/rdma" in found.why and '"NAME" in device.attributes' in found.remedy
 
 
 @pytest.mark.parametrize(
@@ -203,7 +201,7 @@ def test_claims_of_one_pod_are_on_one_node(first: DeviceRequest, second: DeviceR
     there = known(*slices([nic(), nic()], [nic(), nic()]))
     found = list(check_totals("job", [("a", claim(first)), ("b", claim(second))], there))
     assert [item.status for item in found] == (["fail"] if fails else [])
-    assert all("a/nic, b/nic" in item.why and item.measured == "2 devices on a node, of 3" for item in found)
+    assert all("a/nic, b/nic" in item.why and item.measured == "at most 2 of 3 devices on a node" for item in found)
 
 
 GPU = SliceDevice({ROOT: "a"})
@@ -214,9 +212,9 @@ GPU = SliceDevice({ROOT: "a"})
     [
         ([[nic()]], [[GPU]], ""),
         # on AKS the NICs have none, and so it is never met
-        ([[nic(root="absent")]], [[GPU]], "no device that request nic may take has this attribute"),
-        ([[nic(root="b")]], [[GPU]], "on no node enough of them do"),
-        ([[nic(root="b")], [nic()]], [[GPU], [SliceDevice({ROOT: "b"})]], "on no node enough of them do"),
+        ([[nic(root="absent")]], [[GPU]], "no device that request nic can use has this attribute"),
+        ([[nic(root="b")]], [[GPU]], "no node has enough"),
+        ([[nic(root="b")], [nic()]], [[GPU], [SliceDevice({ROOT: "b"})]], "no node has enough"),
         ([[nic(root="b"), nic()]], [[GPU]], ""),
         # a list of values, as newer drivers have it, may have any
         ([[nic(root=None)]], [[GPU]], ""),
@@ -228,7 +226,7 @@ def test_constraint_on_one_value(
     asked = claim(request(), request(name="gpu", of="gpu"), matches=[DeviceMatch(ROOT)])
     found = list(check_selectors("job rdma", asked, known(*slices(*nics), *slices(*gpus, driver="gpu.nvidia.com"))))
     assert [item.status for item in found] == (["fail"] if words else [])
-    assert all(words in item.why and item.expected == f"devices with one {ROOT}" for item in found)
+    assert all(words in item.why and item.expected == f"devices with the same {ROOT}" for item in found)
     # one that names other requests is not about these
     other = dataclasses.replace(asked, matches=(DeviceMatch(ROOT, ("else",)),))
     assert list(check_selectors("job", other, known(*slices(*nics), *slices(*gpus, driver="gpu.nvidia.com")))) == []

@@ -82,7 +82,7 @@ def test_nothing_is_said_where_no_policy_brings_or_may_bring_a_driver() -> None:
     assert driver(intent=intent_of(None), policy=dataclasses.replace(NVIDIAS, container=False)).status == "pass"
     host = dataclasses.replace(UBUNTU, gpu=True)
     assert driver([host], dataclasses.replace(GPUS, container=False), intent_of(None)).measured.startswith(
-        "brings no driver container"
+        "no driver container"
     )
     assert look([UBUNTU], GPUS, intent_of(None)) == [], "no node has a GPU"
 
@@ -123,11 +123,14 @@ def test_a_node_whose_default_route_leads_over_what_the_container_reloads_is_tol
             "warn",
             "NicClusterPolicy nic-cluster-policy, default routes",
         )
-        assert finding.measured == "worker-1 over ens1 (mlx5_0)" and "takes mlx5_core out of the kernel" in finding.why
+        assert (
+            finding.measured == "worker-1 over ens1 (mlx5_0)"
+            and "unloads mlx5_core and loads its own driver" in finding.why
+        )
         assert (
             finding.remedy is not None
             and "ip route show default" in finding.remedy
-            and "spec.ofedDriver away" in finding.remedy
+            and "remove spec.ofedDriver" in finding.remedy
         )
 
 
@@ -135,8 +138,8 @@ def test_routes_that_were_not_read_are_no_better() -> None:
     (finding,) = routed(None)
     assert (finding.status, finding.measured) == (
         "warn",
-        "not known of worker-1",
-    ) and "ip -6 route show default on worker-1" in (finding.remedy or "")
+        "routes unknown on worker-1",
+    ) and "On worker-1, run ip route show default and ip -6 route show default" in (finding.remedy or "")
 
 
 def test_nothing_is_said_of_routes_that_stay() -> None:
@@ -154,9 +157,16 @@ def test_what_was_not_read_is_unknown(seen: typing.Optional[OperatorsSeen]) -> N
 @pytest.mark.parametrize(
     ("host", "policy", "more", "status", "cause", "remedy"),
     [
-        (RHEL, None, {}, "warn", "need a subscription", "subscription-manager status"),
+        (RHEL, None, {}, "warn", "require a subscription", "subscription-manager status"),
         (RHEL, dataclasses.replace(NVIDIAS, repositories="repo"), {}, "pass", "", ""),
-        (dataclasses.replace(RHEL, os="sles", version="15.7"), None, {}, "warn", "need a subscription", "SUSEConnect"),
+        (
+            dataclasses.replace(RHEL, os="sles", version="15.7"),
+            None,
+            {},
+            "warn",
+            "require a subscription",
+            "SUSEConnect",
+        ),
         (RHCOS, None, {}, "pass", "", ""),
         (dataclasses.replace(RHCOS, ostree=""), None, {}, "fail", "OSTREE_VERSION", "node feature discovery"),
         (
@@ -164,7 +174,7 @@ def test_what_was_not_read_is_unknown(seen: typing.Optional[OperatorsSeen]) -> N
             None,
             {},
             "fail",
-            "starts no driver on a node without it",
+            "It starts no driver on a node without this label",
             "--show-labels",
         ),
         (
@@ -172,7 +182,7 @@ def test_what_was_not_read_is_unknown(seen: typing.Optional[OperatorsSeen]) -> N
             None,
             {},
             "warn",
-            "none for rocky",
+            "No image for rocky is known",
             "use the driver of the node",
         ),
         (
@@ -180,7 +190,7 @@ def test_what_was_not_read_is_unknown(seen: typing.Optional[OperatorsSeen]) -> N
             None,
             {"mirrored": True},
             "warn",
-            "Headers of kernel 5.15.0-91-generic",
+            "headers of kernel 5.15.0-91-generic",
             "spec.ofedDriver.repoConfig.name",
         ),
         (UBUNTU, None, {"signed": True}, "fail", "Key was rejected by service", "mokutil --import"),
@@ -189,10 +199,10 @@ def test_what_was_not_read_is_unknown(seen: typing.Optional[OperatorsSeen]) -> N
             None,
             {"signed": None},
             "pass",
-            "whether the kernel takes a module without a signature is not known",
+            "whether the kernel accepts unsigned modules is unknown",
             "",
         ),
-        (RHCOS, None, {"signed": True}, "fail", "only signed modules", "switch secure boot off"),
+        (RHCOS, None, {"signed": True}, "fail", "only signed modules", "turn secure boot off"),
         (UBUNTU, FORCED, {}, "warn", "exactly this kernel", f"skopeo inspect --no-tags docker://{TAGGED}"),
         (UBUNTU, FORCED, {"signed": True}, "fail", "only signed modules", "forcePrecompiled"),
         (
@@ -209,7 +219,7 @@ def test_what_was_not_read_is_unknown(seen: typing.Optional[OperatorsSeen]) -> N
             {},
             "warn",
             "with kernels generic, nvidia",
-            "Build it for kernel 6.8.0-1-lowlatency",
+            "Build the image for kernel 6.8.0-1-lowlatency",
         ),
         (
             UBUNTU,
@@ -250,10 +260,10 @@ def test_what_keeps_the_driver_of_the_hcas_from_coming_up(
             dataclasses.replace(GPUS, precompiled=True, image="mirror.example/driver"),
             {"signed": True},
             "warn",
-            "nothing tells from here whether",
+            "this collection does not inspect the image",
         ),
         (GPUS, {"signed": True}, "fail", "set spec.driver.enabled to false"),
-        (dataclasses.replace(GPUS, ready=True), {"signed": True}, "pass", "runs, says its operator"),
+        (dataclasses.replace(GPUS, ready=True), {"signed": True}, "pass", "runs, as the operator reports"),
     ],
 )
 def test_the_driver_of_the_gpus(policy: DriverPolicy, more: dict[str, typing.Any], status: str, says: str) -> None:
@@ -269,9 +279,7 @@ def test_nodes_of_the_inventory_that_the_cluster_does_not_show_are_not_left_out(
     seen = OperatorsSeen(hosts=tuple(dataclasses.replace(UBUNTU, name=name) for name in ("a", "b")))
     nodes = {name: ObservedHcas(NodeHcas(())) for name in names}
     told = [item for item in check(intent_of(), seen, {}, nodes, False) if item.subject.endswith(", nodes")]
-    assert [(item.status, item.measured) for item in told] == (
-        [("unknown", "1 of 3 nodes not known")] if missing else []
-    )
+    assert [(item.status, item.measured) for item in told] == ([("unknown", "1 of 3 nodes unknown")] if missing else [])
     assert [item for item in check(intent_of(None), seen, {}, nodes, False) if "nodes" in item.subject] == []
 
 
@@ -287,14 +295,14 @@ def test_a_digest_is_one_image_for_one_kernel() -> None:
         [UBUNTU, dataclasses.replace(UBUNTU, name="worker-2", kernel="5.15.0-92-generic")], intent=intent_of(digest)
     )
     assert [item.status for item in found] == ["warn", "warn", "fail"]
-    assert f"doca-driver@{digest}" in found[0].remedy and "one of these kernels alone" in found[-1].why
+    assert f"doca-driver@{digest}" in found[0].remedy and "only one of these kernels" in found[-1].why
 
 
 @pytest.mark.parametrize(
     ("policy", "why"),
     [
-        (None, "compiled for each kernel anew"),
-        (FORCED, "a precompiled image of its own"),
+        (None, "compiled separately for each kernel"),
+        (FORCED, "its own precompiled image"),
         (dataclasses.replace(NVIDIAS, ready=True), ""),
     ],
 )

@@ -68,7 +68,7 @@ def test_leaves_are_the_switches_that_ports_hear_and_cables_have_their_names_and
     ]
     assert [ways.name(number) for number in ways.way(*across) or ()] == [
         "node-1 rail 0 to leaf-0 port Ethernet1/1",
-        "between leaf-0 and leaf-1, on the way there",
+        "from leaf-0 to leaf-1, over an unknown link",
         "leaf-1 port Ethernet1/4 to node-12 rail 0",
     ]
     assert {ways.directions[number].gbps for number in range(ways.real)} == {400.0}
@@ -114,20 +114,23 @@ SEVERAL = (world.leaf_port(0, 7), world.leaf_port(1, 3))
 @pytest.mark.parametrize(
     ("what", "words"),
     [
-        (world.neighbours(), "ens1 heard no switch"),
+        (world.neighbours(), "ens1 received LLDP from no switch"),
         (
             world.neighbours(errors=("LLDP on ens1: Operation not permitted", "LLDP on ens9: no")),
-            "ens1 heard no switch (LLDP on ens1: Operation not permitted)",
+            "ens1 received LLDP from no switch (LLDP on ens1: Operation not permitted)",
         ),
         (
             world.neighbours(*SEVERAL),
-            "ens1 heard leaf-0 port Ethernet1/8, leaf-1 port Ethernet1/4: a bridge or a switch without LLDP is between",
+            (
+                "ens1 received LLDP from leaf-0 port Ethernet1/8, leaf-1 port Ethernet1/4: a bridge or a"
+                " switch without LLDP is in between"
+            ),
         ),
         (
             ObservedNeighbours(error="unreachable: no route to host"),
-            "nobody listened there: unreachable: no route to host",
+            "LLDP was not read on the node: unreachable: no route to host",
         ),
-        (None, "nobody listened there: the node gave no answer"),
+        (None, "LLDP was not read on the node: no data from the node"),
     ],
 )
 def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(
@@ -138,14 +141,14 @@ def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(
     (finding,) = report_ports_without_lldp("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert (
         finding.status == "warn"
-        and finding.measured == "not known of 1 of 8 ports"
+        and finding.measured == "unknown for 1 of 8 ports"
         and f"node-8 rail 0: {words}" in finding.why
     )
     assert "LLDP" in finding.remedy and "tcpdump" in finding.remedy
     test = ways.test(0, "node-8", "node-7")
     assert test is not None and [ways.name(number) for number in ways.way(*test) or ()][:2] == [
         "node-8 rail 0 to the switch of node-8 rail 0",
-        "between the switch of node-8 rail 0 and leaf-1, on the way there",
+        "from the switch of node-8 rail 0 to leaf-1, over an unknown link",
     ]
 
 
@@ -157,13 +160,13 @@ def test_who_hears_many_switches_of_long_names_is_told_in_a_line() -> None:
     (finding,) = report_ports_without_lldp("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert (
         finding.status == "warn"
-        and "ens1 heard leaf-00-n" in finding.why
+        and "ens1 received LLDP from leaf-00-n" in finding.why
         and "leaf-03-n" in finding.why
         and "leaf-04-n" not in finding.why
     )
     assert (
         "n... (255 characters) port p" in finding.why
-        and "and 60 more: a bridge or a switch without LLDP is between" in finding.why
+        and "and 60 more: a bridge or a switch without LLDP is in between" in finding.why
     )
     assert len(finding.why) < 1500 and "tcpdump" in finding.remedy
 
@@ -171,10 +174,10 @@ def test_who_hears_many_switches_of_long_names_is_told_in_a_line() -> None:
 def test_what_a_node_says_of_its_sockets_is_cut() -> None:
     seen = without(world.fabric(2, 4), {"node-8": world.neighbours(errors=(f"LLDP on ens1: {'e' * 100_000}",))})
     (finding,) = report_ports_without_lldp("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
-    assert "ens1 heard no switch (LLDP on ens1: eee" in finding.why and len(finding.why) < 1000
+    assert "ens1 received LLDP from no switch (LLDP on ens1: eee" in finding.why and len(finding.why) < 1000
     seen = without(world.fabric(2, 4), {"node-8": ObservedNeighbours(error="e" * 100_000)})
     (finding,) = report_ports_without_lldp("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
-    assert "nobody listened there: eee" in finding.why and len(finding.why) < 1000
+    assert "LLDP was not read on the node: eee" in finding.why and len(finding.why) < 1000
 
 
 def test_who_hears_all_their_switches_is_not_named() -> None:
@@ -185,7 +188,7 @@ def test_who_hears_all_their_switches_is_not_named() -> None:
 def test_a_bridge_that_passes_frames_on_shows_one_port_to_two() -> None:
     ways = of(without(world.fabric(2, 4), {"node-2": world.neighbours(world.leaf_port(0, 0))}))
     assert {end.node for end in ways.ends if ways.cables[end.guid].unheard} == {"node-1", "node-2"}
-    assert "2 ports heard leaf-0 port Ethernet1/1: a bridge" in ways.cables["node-1 ens1"].unheard
+    assert "2 ports received LLDP from leaf-0 port Ethernet1/1: a bridge" in ways.cables["node-1 ens1"].unheard
 
 
 def test_frames_of_one_port_that_differ_in_their_vlan_are_of_one_port() -> None:
@@ -199,12 +202,10 @@ def test_a_port_of_a_bond_takes_either_cable() -> None:
     ways = of(seen._replace(hcas={**seen.hcas, "node-3": world.node(bond="bond0")}))
     assert (
         ways.cables["node-3 ens1"].unheard
-        == "ens1 is part of bond0, and which cable of a bond a flow takes is not known"
+        == "ens1 is part of bond0, and the cable of the bond that a flow takes is unknown"
     )
     ways_, why = made(seen._replace(hcas={name: world.node(bond="bond0") for name in seen.hcas}))
-    assert ways_ is None and why.startswith(
-        "0 of its 8 ports tell by LLDP which switch they are cabled to (ens1 is part of bond0"
-    )
+    assert ways_ is None and why.startswith("LLDP shows the switch for 0 of 8 ports (ens1 is part of bond0")
 
 
 def test_without_lldp_there_are_no_ways_and_the_words_say_how_to_get_them() -> None:
@@ -212,18 +213,18 @@ def test_without_lldp_there_are_no_ways_and_the_words_say_how_to_get_them() -> N
     silent = seen._replace(neighbours={name: world.neighbours() for name in seen.neighbours})
     ways, why = made(silent)
     assert ways is None and why.startswith(
-        "0 of its 8 ports tell by LLDP which switch they are cabled to (ens1 heard no switch). Switch LLDP on"
+        "LLDP shows the switch for 0 of 8 ports (ens1 received LLDP from no switch). Enable LLDP on"
     )
     ways, why = made(seen._replace(neighbours={}))
-    assert ways is None and why == "this run did not listen for the switches that its ports are cabled to (LLDP)"
+    assert ways is None and why == "this run did not read which switches the ports are cabled to (LLDP)"
     ways, why = made(seen, fabric=parse_intent([{**ROCE, "rdma": False}]).fabrics[0])
-    assert ways is None and why.startswith("the switches of Ethernet choose ways by a hash of their own")
+    assert ways is None and why.startswith("Ethernet switches choose paths by their own hash")
 
 
 def test_where_fewer_than_half_of_the_ports_tell_their_switch_there_are_no_ways() -> None:
     seen = world.fabric(2, 4)
     ways, why = made(without(seen, {f"node-{number}": None for number in range(4, 9)}))
-    assert ways is None and why.startswith("3 of its 8 ports tell")
+    assert ways is None and why.startswith("LLDP shows the switch for 3 of 8 ports")
     assert made(without(seen, {f"node-{number}": None for number in range(5, 9)}))[0] is not None
 
 

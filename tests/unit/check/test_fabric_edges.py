@@ -193,7 +193,7 @@ def test_of_a_node_without_an_answer_an_hca_with_one_link_of_two_was_not_asked()
     finding = one(
         fabrics(nodes=nodes, subnets={"worker-1": ObservedSubnets(world.subnets())}), "fabric.hcas", "worker-2 compute"
     )
-    assert (finding.status, finding.measured) == ("unknown", "0 HCAs, and 6 not asked")
+    assert (finding.status, finding.measured) == ("unknown", "0 HCAs; 6 could not be queried")
 
 
 def test_a_topology_whose_links_end_at_no_node_of_it_is_not_whole() -> None:
@@ -208,7 +208,7 @@ def test_a_topology_whose_links_end_at_no_node_of_it_is_not_whole() -> None:
         assert (finding.status, finding.subject, finding.measured) == (
             "unknown",
             "compute links",
-            "1 ends of links without a node",
+            "1 link ports without a device",
         )
 
 
@@ -229,7 +229,7 @@ def test_a_topology_that_does_not_hang_together_is_no_walk() -> None:
     assert (finding.status, finding.subject, finding.measured) == (
         "unknown",
         "compute links",
-        "2 parts without a link between them",
+        "2 separate parts",
     )
     assert "leaf-9, other-1 mlx5_0" in finding.why
 
@@ -427,7 +427,7 @@ def test_a_node_that_lacks_a_cable_counts_with_those_whose_cabling_it_has() -> N
     finding = one(cabled_as(3, {2: (1, 0, 2, 3), 3: (0, None, 2, 3)}), "fabric.rails")
     assert (
         (finding.status, finding.subject) == ("fail", "worker-2 compute")
-        and "2 nodes beside it" in finding.why
+        and "2 neighboring nodes" in finding.why
         and "worker-1, worker-3" in finding.why
     )
     # where it has both of them it tells nothing
@@ -488,7 +488,7 @@ def test_where_leaves_differ_the_most_links_are_usual() -> None:
     found = {
         finding.subject: finding.expected for finding in with_uplinks(uplinks) if finding.check == "fabric.uplinks"
     }
-    assert found["leaf-1"] == "3 links"
+    assert found["leaf-1"] == "3 links to other switches"
 
 
 def test_without_a_way_to_know_better_the_fastest_of_two_links_is_usual() -> None:

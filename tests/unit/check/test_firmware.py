@@ -89,9 +89,9 @@ def test_all_is_told_where_nothing_is_wrong() -> None:
     first = everything(fleet)[0]
     assert (first.status, first.subject) == ("pass", SUBJECT)
     assert (
-        "as 8 of 8 of its model" in first.measured
-        and "settings by mstconfig 4.21" in first.measured
-        and "nothing waits for a reset" in first.expected
+        "same as 8 of 8 of its model" in first.measured
+        and "settings from mstconfig 4.21" in first.measured
+        and "no setting is waiting for a reset" in first.expected
     )
 
 
@@ -103,15 +103,15 @@ def test_without_tools_what_runs_decides() -> None:
         with_first(fleet, lambda hca: HcaFirmware(hca.address, not_asked=("no mstconfig",))),
     ):
         first = everything(fleet, firmware=seen)[0]
-        assert first.status == "pass" and "what is stored for the next reset does not show" in first.expected
+        assert first.status == "pass" and "the settings stored for the next reset are not reported" in first.expected
 
 
 @pytest.mark.parametrize(
     ("change", "status", "why"),
     [
         # what the next reset takes away is there now
-        (settings(SRIOV_EN=("True(1)", "False(0)")), "warn", "SRIOV_EN becomes False(0) with the next reset"),
-        (settings(NUM_OF_VFS=("16", "1")), "warn", "NUM_OF_VFS becomes 1 with the next reset"),
+        (settings(SRIOV_EN=("True(1)", "False(0)")), "warn", "SRIOV_EN changes to False(0) at the next reset"),
+        (settings(NUM_OF_VFS=("16", "1")), "warn", "NUM_OF_VFS changes to 1 at the next reset"),
         # enough VFs are offered, whatever the tool says is in force; that it differs from the others is told all the
         # same
         (settings(NUM_OF_VFS=("4", "16")), "warn", "NUM_OF_VFS is 16 on 7 of 8 HCAs of its model"),
@@ -120,16 +120,16 @@ def test_without_tools_what_runs_decides() -> None:
             "fail",
             "LINK_TYPE_P1 is ETH(2) until the HCA is reset: reset pending",
         ),
-        (settings(LINK_TYPE_P1=("IB(1)", "ETH(2)")), "warn", "LINK_TYPE_P1 becomes ETH(2)"),
+        (settings(LINK_TYPE_P1=("IB(1)", "ETH(2)")), "warn", "LINK_TYPE_P1 changes to ETH(2)"),
         (
             settings(LINK_TYPE_P1=("ETH(2)", "ETH(2)")),
             "fail",
-            "LINK_TYPE_P1 is ETH(2), and the fabric 'compute' needs IB",
+            "LINK_TYPE_P1 is ETH(2), but the fabric 'compute' requires IB",
         ),
         (
             settings(LINK_TYPE_P1=("ETH(2)", None)),
             "unknown",
-            "LINK_TYPE_P1 is ETH(2), and what the next reset brings does not show",
+            "LINK_TYPE_P1 is ETH(2), and its value after the next reset is not reported",
         ),
         (
             lambda hca: dataclasses.replace(
@@ -138,14 +138,14 @@ def test_without_tools_what_runs_decides() -> None:
                 stored=ReportedSetting("28.43.1014", "devlink"),
             ),
             "warn",
-            "devlink and the driver do not tell one version",
+            "devlink and the driver report different versions",
         ),
-        (settings(BOOT_VLAN=("1", "2")), "warn", "change with the next reset"),
+        (settings(BOOT_VLAN=("1", "2")), "warn", "change at the next reset"),
         (lambda hca: dataclasses.replace(hca, errors=("mstconfig ended with 3",)), "warn", "mstconfig ended with 3"),
         (
             lambda hca: dataclasses.replace(hca, stored=ReportedSetting("28.43.1014", "devlink")),
             "warn",
-            "28.43.1014 is on its flash (devlink) and 28.42.1000 runs",
+            "28.43.1014 is stored in the flash (devlink), but version 28.42.1000 is running",
         ),
     ],
 )
@@ -187,7 +187,7 @@ def test_vfs_of_each_function_count_where_the_firmware_has_them() -> None:
     fleet = healthy(PAIR)
     each = settings(PF_NUM_OF_VF_VALID=("True(1)", "True(1)"), NUM_OF_VFS=("0", "0"), PF_NUM_OF_VF=("1", "1"))
     (finding,) = judged(fleet, firmware=with_first(fleet, each), **without_vfs(fleet))
-    assert "PF_NUM_OF_VF is 1, and the fabric 'compute' needs 2" in finding.why
+    assert "PF_NUM_OF_VF is 1, but the fabric 'compute' requires 2" in finding.why
 
 
 def test_a_wish_of_the_intent_that_is_not_met_fails() -> None:
@@ -195,21 +195,21 @@ def test_a_wish_of_the_intent_that_is_not_met_fails() -> None:
     finding, *others = judged(fleet)
     assert (
         finding.status == "fail"
-        and "ATS_ENABLED is False(0), and the intent asks for True (rdma_cluster.firmware)" in finding.why
+        and "ATS_ENABLED is False(0), but the intent requires True (rdma_cluster.firmware)" in finding.why
         and len(others) == 7
     )
-    assert "NUM_OF_VFS is 16, and the intent asks for 32" in finding.why
+    assert "NUM_OF_VFS is 16, but the intent requires 32" in finding.why
     assert judged(wishing(healthy(PAIR), ats_enabled=False, num_of_vfs=16)) == []
 
 
 @pytest.mark.parametrize(
     ("seen", "why"),
     [
-        ({}, "no tool was asked"),
-        ({NODE: ObservedFirmware(error="failed: no python")}, "no tool was asked"),
+        ({}, "no firmware tool was queried"),
+        ({NODE: ObservedFirmware(error="failed: no python")}, "no firmware tool was queried"),
         ("not asked", "mstconfig is not installed"),
-        ("no setting", "mstconfig 4.21 does not show it"),
-        ("no value", "mstconfig 4.21 does not show it"),
+        ("no setting", "mstconfig 4.21 does not report the setting"),
+        ("no value", "mstconfig 4.21 does not report the setting"),
     ],
 )
 def test_a_wish_that_no_tool_has_read_is_unknown(seen: typing.Any, why: str) -> None:
@@ -226,7 +226,7 @@ def test_a_wish_that_no_tool_has_read_is_unknown(seen: typing.Any, why: str) -> 
     elif seen == "no value":
         seen = with_first(fleet, settings(ATS_ENABLED=(None, None)))
     finding = judged(fleet, firmware=seen)[0]
-    assert (finding.subject, finding.status, finding.measured) == (SUBJECT, "unknown", "ATS_ENABLED unread")
+    assert (finding.subject, finding.status, finding.measured) == (SUBJECT, "unknown", "ATS_ENABLED could not be read")
     assert why in finding.why and "mstconfig -d 0000:10:00.0 -e query ATS_ENABLED" in finding.remedy
 
 
@@ -237,7 +237,7 @@ def test_a_wish_that_waits_for_a_reset_fails_and_more_vfs_than_are_read_are_unkn
     # 16 are offered, which no tool need say
     assert {finding.status for finding in everything(wishing(healthy(PAIR), num_of_vfs=16), firmware={})} == {"pass"}
     assert {finding.measured for finding in judged(wishing(healthy(PAIR), num_of_vfs=32), firmware={})} == {
-        "NUM_OF_VFS unread"
+        "NUM_OF_VFS could not be read"
     }
 
 
@@ -263,7 +263,7 @@ def test_a_bluefield_in_dpu_mode_is_told_and_left_alone() -> None:
 
     assert "a BlueField in DPU mode" in everything(fleet, firmware=with_first(fleet, bluefield))[0].measured
     (finding,) = judged(fleet, firmware=with_first(fleet, told))
-    assert "from its Arm cores, never from the host" in finding.remedy and "do not use mstfwreset" in finding.remedy
+    assert "on its Arm cores, never on the host" in finding.remedy and "do not use mstfwreset" in finding.remedy
 
 
 def card(**more: typing.Any) -> NicDevices:
@@ -287,7 +287,7 @@ def test_what_the_operator_of_nvidia_says() -> None:
     )
     # its word on what is stored goes before devlink's
     (stored,) = judged(fleet, nics=NicDevices((dataclasses.replace(card().devices[0], firmware="28.43.1014"),)))
-    assert "28.43.1014 is on its flash (NicDevice)" in stored.why
+    assert "28.43.1014 is stored in the flash (NicDevice)" in stored.why
     (unread,) = judged(fleet, nics=NicDevices(errors=("GET nicdevices: forbidden",)))
     assert unread.subject == "NicDevice" and unread.status == "warn" and "docs/rbac/look.yml" in unread.remedy
 

@@ -118,12 +118,12 @@ def mirrored(words: str) -> str:
             "pods.image_pull_secrets",
         ),
         (f'{CRIO}no image found in image index for architecture "arm64"', "platform", "skopeo inspect --raw"),
-        (f"{CONTAINERD}no match for platform in manifest: not found", "platform", "processor"),
+        (f"{CONTAINERD}no match for platform in manifest: not found", "platform", "CPU architecture"),
         (f"{CONTAINERD}write /var/lib/containerd/x: no space left on device", "space", "crictl rmi"),
         (
             'short-name "tools:1" did not resolve to an alias and no unqualified-search registries are defined',
             "short",
-            "the registry's host in front",
+            "host of the registry at the start",
         ),
         (
             'ErrImageNeverPull: Container image "x" is not present with pull policy of Never',

@@ -554,7 +554,7 @@ def test_resources_that_no_node_has() -> None:
         nodes=(dataclasses.replace(node("worker-1"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_rose": 8}),),
     )
     found = finding(one(world), "job.resources")
-    assert found.measured == "no node has it"
+    assert found.measured == "not present on any node"
     assert "did you mean 'openshift.io/mlx_rose'?" in found.expected
 
 
@@ -585,7 +585,7 @@ def test_pods_that_would_wait_for_each_other(nodes: tuple[ClusterNode, ...]) -> 
             [
                 (
                     "PyTorchJob training/train nvidia.com/gpu",
-                    "16 on the nodes that are ready",
+                    "16 on the ready nodes",
                     "24 for all pods together",
                 )
             ],
@@ -611,7 +611,7 @@ def test_beside_a_kind_that_does_not_fit_by_itself_nothing_is_told_of_all() -> N
         amounts["openshift.io/mlx_compute"] = "3"
     findings = check(made, dataclasses.replace(WORLD, nodes=WORLD.nodes[:1]))
     assert [(item.measured, item.expected) for item in refused(findings) if item.check == "job.resources"] == [
-        ("room for 1 pods on 1 nodes that are ready", "room for 2 pods")
+        ("room for 1 pods on 1 ready nodes", "room for 2 pods")
     ]
 
 
@@ -1128,7 +1128,7 @@ def test_room_for_all_is_on_nodes_that_can_take_pods(more: ClusterNode) -> None:
         if item.check == "job.resources" and item.status != "pass"
     ]
     assert [(item.subject, item.status, item.measured) for item in found] == [
-        ("PyTorchJob training/train nvidia.com/gpu", "fail", "16 on the nodes that are ready")
+        ("PyTorchJob training/train nvidia.com/gpu", "fail", "16 on the ready nodes")
     ]
 
 
@@ -1254,7 +1254,7 @@ def of_claims(
 
 def test_gpus_and_nics_by_claims_are_devices_and_a_network() -> None:
     found = of_claims(claimed())
-    assert found["job.networks"][:2] == ("pass", "devices of a network by claim: gpu, rdma")
+    assert found["job.networks"][:2] == ("pass", "network devices from claims: gpu, rdma")
     assert found["job.device_claims"][:2] == ("pass", "rdma: network, gpu: gpu")
     assert found["job.memlock"][:2] == ("pass", "IPC_LOCK") and found["job.devices"][0] == "pass"
     # pods of RDMA need it, however they get the device
@@ -1390,7 +1390,10 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             "fail",
             "ResourceClaimTemplate all-rdma is absent",
             "the pods would stay Pending",
-            "Create it, or correct the name. That of a channel of NVLink a ComputeDomain makes.",
+            (
+                "Create it, or correct its name in spec.resourceClaims of the pod. For a channel of"
+                " NVLink, create a ComputeDomain, which creates the ResourceClaimTemplate."
+            ),
         ),
         (
             without,
@@ -1412,7 +1415,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             lambda made: None,
             dataclasses.replace(THERE, device_classes=CLASSES[1:]),
             "fail",
-            "DeviceClass mrdma.google.com is absent",
+            "DeviceClass mrdma.google.com does not exist",
             "no DeviceClass",
             "driver",
         ),
@@ -1420,7 +1423,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             lambda made: None,
             dataclasses.replace(THERE, device_classes=()),
             "fail",
-            "DeviceClass mrdma.google.com is absent",
+            "DeviceClass mrdma.google.com does not exist",
             "no DeviceClass",
             "driver",
         ),
@@ -1444,7 +1447,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             of_three,
             THERE,
             "fail",
-            "3 devices of dra.net, and a node has 2 at most",
+            "3 devices of dra.net requested, at most 2 on a node",
             "no node has as many as request nic asks for",
             "ask for fewer devices",
         ),
@@ -1452,7 +1455,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             lambda made: None,
             dataclasses.replace(THERE, device_slices=SLICES[1:]),
             "fail",
-            "1 devices of dra.net, and a node has 0 at most",
+            "1 devices of dra.net requested, at most 0 on a node",
             "no node has as many",
             "the driver's pod runs",
         ),
@@ -1468,7 +1471,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             of_another_request,
             THERE,
             "fail",
-            "request nics is absent",
+            "request nics does not exist",
             "the container gets none of its devices",
             "or leave it out",
         ),
@@ -1476,7 +1479,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             of_another_request,
             None,
             "fail",
-            "request nics is absent",
+            "request nics does not exist",
             "the container gets none of its devices",
             "or leave it out",
         ),
@@ -1484,7 +1487,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             of_one_name,
             NAMED,
             "fail",
-            "0 of 1 devices on a node",
+            "at most 0 of 1 devices on a node",
             'device.attributes["dra.net"].ifName == "eth9"',
             "Compare the selectors with the attributes",
         ),
@@ -1492,13 +1495,13 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             of_two_claims,
             NAMED,
             "fail",
-            "2 devices on a node, of 4",
+            "at most 2 of 4 devices on a node",
             "Requests rdma/nic, more/nic",
             "as many devices as",
         ),
         # nothing but the number of its devices is known
         (of_one_name, THERE, "unknown", "not evaluated", "can't be evaluated here", "kubectl get resourceslices"),
-        (untaken, THERE, "warn", "taken by no container", "nobody else can have them", "Name it in resources.claims"),
+        (untaken, THERE, "warn", "used by no container", "nobody else can have them", "Name it in resources.claims"),
     ],
 )
 def test_a_claim_that_cannot_be_met_is_named(

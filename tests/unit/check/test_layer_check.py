@@ -76,7 +76,7 @@ def judged(given: PairLayers, other: float = GOOD, seen: typing.Any = None, **wa
 def test_the_step_at_which_the_figure_falls_is_named_and_no_other(figures: Figures, named: str) -> None:
     found = judged(layers(*steps(*figures)))
     assert found.status == "fail" and found.subject == "compute a -> b" and found.remedy
-    blamed = found.why.partition("What loses is ")[2].partition(". ")[0]
+    blamed = found.why.partition("The cause is ")[2].partition(". ")[0]
     others = {"cable", "SR-IOV", "the pod", "path to the GPU"} - {named}
     assert named in blamed and not [other for other in others if other in blamed]
 
@@ -89,9 +89,9 @@ def test_layers_of_more_queue_pairs_are_measurements_where_they_were_asked_for(
     found = judged(layers(*shown, more_than=more_than))
     assert found.status == status, found
     told = (
-        "What loses is the pod"
+        "The cause is the pod"
         if more_than
-        else "It is of messages of 4194304 bytes, and 1048576 were asked for (pods.message_bytes)"
+        else "The figure is from messages of 4194304 bytes, but 1048576 bytes were requested (pods.message_bytes)"
     )
     assert told in found.why and found.remedy
 
@@ -104,7 +104,11 @@ def test_the_first_loss_counts_not_the_largest() -> None:
 def test_a_figure_that_falls_across_a_step_without_one_is_not_told_apart() -> None:
     found = judged(layers(*steps(GOOD, None, SLOW)))
     assert found.status == "fail" and "SR-IOV or its rate limits or the pod" in found.why
-    assert "not told apart" in found.why and "no way to vf_host" in found.why and "no way to vf_host" in found.remedy
+    assert (
+        "cannot distinguish these causes" in found.why
+        and "no way to vf_host" in found.why
+        and "no way to vf_host" in found.remedy
+    )
 
 
 def test_a_slow_pod_alone_tells_no_layer() -> None:
@@ -128,7 +132,7 @@ def test_a_step_without_a_figure_is_no_pass_where_nothing_falls(figures: Figures
 
 def test_what_was_slow_and_is_no_more_is_a_warning() -> None:
     found = judged(layers(*steps(GOOD, GOOD, GOOD)))
-    assert found.status == "warn" and "comes and goes" in found.why and NO_GPU in found.measured
+    assert found.status == "warn" and "is intermittent" in found.why and NO_GPU in found.measured
 
 
 def test_who_was_no_suspect_passes() -> None:
@@ -149,23 +153,23 @@ def test_without_a_floor_the_cable_is_not_known_to_be_good() -> None:
 
 def test_a_figure_above_the_link_is_none() -> None:
     found = judged(layers(*steps(900.0, GOOD, GOOD)))
-    assert found.status == "unknown" and "above what the link can carry" in found.measured
+    assert found.status == "unknown" and "above the capacity of the link" in found.measured
 
 
 def test_the_rate_limit_of_a_vf_is_the_cause_where_the_figure_comes_near_to_it() -> None:
     found = judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=95000)))
     assert (
-        "send 95 Gb/s at most (max_tx_rate 95000)" in found.why.partition("explains it")[2]
+        "to 95 Gb/s (max_tx_rate 95000)" in found.why.partition("explains the loss")[2]
         and "max_tx_rate 0" in found.remedy
     )
     for rate in (0, None, 400000):
-        assert "explains it" not in judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=rate))).why
+        assert "explains the loss" not in judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=rate))).why
     # a limit of 300 does not make 90 of 375
-    assert "explains it" not in judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=300000))).why
+    assert "explains the loss" not in judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=300000))).why
 
 
 def test_the_limit_of_who_receives_explains_nothing() -> None:
-    assert "explains it" not in judged(layers(*steps(GOOD, SLOW, SLOW, server_max_tx_rate=95000))).why
+    assert "explains the loss" not in judged(layers(*steps(GOOD, SLOW, SLOW, server_max_tx_rate=95000))).why
 
 
 def test_what_the_intent_lets_pods_send_is_no_loss() -> None:
@@ -194,7 +198,7 @@ def test_the_slot_is_a_cause_on_the_host() -> None:
     seen = ground("ab", a=(400.0, PcieLink(16.0, 8, 32.0, 16, 32.0, 16, 128, 512)))
     found = judged(layers(*steps(SLOW, SLOW, SLOW)), seen=seen)
     assert (
-        "runs at 16 GT/s x8, and could at 32 GT/s x16" in found.why
+        "runs at 16 GT/s x8, but supports 32 GT/s x16" in found.why
         and "MaxPayload 128" in found.why
         and "lspci" in found.remedy
     )

@@ -61,40 +61,46 @@ def test_ports_with_lids_of_their_own_are_no_finding(topologies: typing.Mapping[
 
 def test_the_topology_tells_whose_a_lid_is() -> None:
     (finding,) = lids(SHOWN, lid=OTHER)
-    assert (finding.subject, finding.status, finding.measured) == ("compute LID 33", "fail", "not proven of 1 port")
+    assert (finding.subject, finding.status, finding.measured) == (
+        "compute LID 33",
+        "fail",
+        "could not be verified for 1 port",
+    )
     guid = world.hca(2, 1).ports[0].guid
     assert (
-        finding.why == "By their nodes, worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1 have LID 33. "
-        f"The topology shows it at worker-2 mlx5_1 (GUID {guid}), LID 32 at worker-2 mlx5_0 port 1. "
-        "A LID leads to one port, so what answers there proves nothing of another."
+        finding.why == "The nodes report LID 33 for worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1. "
+        f"The topology shows this LID at worker-2 mlx5_1 (GUID {guid}), LID 32 at worker-2 mlx5_0 port 1. "
+        "A LID leads to only one port, so a response from this LID does not verify another port."
     )
     assert (
-        "compare smpquery nodeinfo 33, asked on another node, with /sys/class/infiniband/mlx5_0/ports/1 on worker-2."
-        in finding.remedy
+        "run smpquery nodeinfo 33 on another node, and compare its output with /sys/class/infiniband/mlx5_0/ports/1 on"
+        " worker-2." in finding.remedy
     )
 
 
 def test_without_a_topology_neither_of_two_ports_has_it() -> None:
     (finding,) = lids(UNSHOWN, lid=OTHER)
-    assert finding.measured == "not proven of 2 ports"
+    assert finding.measured == "could not be verified for 2 ports"
     assert finding.why.startswith(
-        "By their nodes, worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1 have LID 33. A LID leads to one port"
+        "The nodes report LID 33 for worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1. A LID leads to only one port"
     )
 
 
 def test_a_port_that_says_to_be_the_other_one_in_all_takes_it_from_neither() -> None:
     (finding,) = lids(SHOWN, lid=OTHER, guid=world.hca(2, 1).ports[0].guid)
-    assert finding.measured == "not proven of 2 ports"
+    assert finding.measured == "could not be verified for 2 ports"
 
 
 def test_a_lid_that_no_node_tells_and_the_topology_shows_elsewhere() -> None:
     (finding,) = lids(SHOWN, lid=1)
     assert finding.why.startswith(
-        "By its node, worker-2 mlx5_0 port 1 has LID 1. The topology shows it at MF0;leaf00:MQM9700/U1 (GUID"
-        " 0x0000000000000100), LID 32"
+        "The node reports LID 1 for worker-2 mlx5_0 port 1. The topology shows this LID at"
+        " MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100), LID 32"
     )
     (unseen,) = lids(SHOWN, lid=1, guid="0x00000000000000ff")
-    assert "LID 1. The topology shows it at MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100). A LID" in unseen.why
+    assert (
+        "port 1. The topology shows this LID at MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100). A LID"
+    ) in unseen.why
 
 
 def test_two_subnets_have_the_same_lids() -> None:
@@ -150,11 +156,13 @@ def test_who_answers_at_the_lid_of_another_port_proves_nothing(
     )
     by_subject = {finding.subject: finding for finding in findings}
     port = by_subject["compute rail 0 worker-2 mlx5_0 port 1"]
-    assert (port.status, port.measured) == ("fail", "LID 33 not proven")
-    assert port.why.endswith("So it is not proven that whoever pinged LID 33 has reached this port.")
-    assert "worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1 have LID 33" in port.why
-    assert "See the finding fabric.lids of LID 33" in port.remedy
+    assert (port.status, port.measured) == ("fail", "LID 33 not verified")
+    assert port.why.endswith("It is therefore not verified that pings to LID 33 reached this port.")
+    assert "The nodes report LID 33 for worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1" in port.why
+    assert "Check the finding fabric.lids of LID 33" in port.remedy
     assert by_subject["compute rail 1 worker-2 mlx5_1 port 1"].status == proven
     pair = by_subject["compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0"]
     assert (pair.status, pair.measured) == ("unknown", "not measured")
-    assert "it is not proven that worker-2 mlx5_0 port 1 has LID 33, so what answered may be another port" in pair.why
+    assert (
+        "it is not verified that worker-2 mlx5_0 port 1 has LID 33, so a different port may have answered"
+    ) in pair.why

@@ -137,20 +137,41 @@ def judged(
         # all that the ports can
         ((100.0, 100.0), (100.0, 100.0), {}, "pass", "pass", ""),
         # both ends offer more: one link, and both
-        ((100.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "can do 100"),
-        ((25.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "can do 100"),
+        ((100.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "but supports 100 Gb/s"),
+        ((25.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "but supports 100 Gb/s"),
         # the switch offers less than the card can
         ((100.0, 200.0, 100.0), (100.0, 200.0, 100.0), {}, "pass", "pass", ""),
         # nothing is negotiated: the other port of its kind can do more; where none does nobody knows it but the intent
         ((200.0, 200.0), (50.0, 200.0), {}, "fail", "fail", "other ports of its kind"),
         ((100.0, 200.0), (50.0, 200.0), {}, "fail", "unknown", "other ports of its kind"),
-        ((100.0, 200.0), (100.0, 200.0), {}, "unknown", "unknown", "is not known"),
+        ((100.0, 200.0), (100.0, 200.0), {}, "unknown", "unknown", "could not be determined"),
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 100}, "pass", "pass", ""),
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 200}, "fail", "fail", "line_rate.expected_gbps"),
         # the intent expects less than the links run at: only with a reason
-        ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 10}, "unknown", "pass", "no reason is given"),
-        ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 320}, "unknown", "fail", "no reason is given"),
-        ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 395}, "unknown", "fail", "no reason is given"),
+        (
+            (400.0, 400.0, 400.0),
+            (400.0, 400.0, 400.0),
+            {"expected_gbps": 10},
+            "unknown",
+            "pass",
+            "the intent gives no reason",
+        ),
+        (
+            (400.0, 400.0, 400.0),
+            (400.0, 400.0, 400.0),
+            {"expected_gbps": 320},
+            "unknown",
+            "fail",
+            "the intent gives no reason",
+        ),
+        (
+            (400.0, 400.0, 400.0),
+            (400.0, 400.0, 400.0),
+            {"expected_gbps": 395},
+            "unknown",
+            "fail",
+            "the intent gives no reason",
+        ),
         (
             (400.0, 400.0, 400.0),
             (400.0, 400.0, 400.0),
@@ -161,10 +182,10 @@ def judged(
         ),
         # a driver that says nothing
         ((100.0,), (25.0,), {}, "fail", "unknown", "other ports of its kind"),
-        ((25.0,), (25.0,), {}, "unknown", "unknown", "does not tell"),
-        ((25.0,), (25.0,), {"floor_gbps": 20, "reason": "agreed"}, "warn", "pass", "does not tell"),
+        ((25.0,), (25.0,), {}, "unknown", "unknown", "does not report"),
+        ((25.0,), (25.0,), {"floor_gbps": 20, "reason": "agreed"}, "warn", "pass", "does not report"),
         # an older kernel does not know the mode in which the port runs; and the card can't carry it
-        ((400.0, 100.0), (400.0, 100.0), {}, "warn", "fail", "By sysfs the card itself can do"),
+        ((400.0, 100.0), (400.0, 100.0), {}, "warn", "fail", "as the maximum of the card"),
     ],
 )
 def test_ethernet_with_two_nodes(
@@ -199,7 +220,7 @@ def test_a_port_that_is_down_has_no_rate_whatever_its_driver_makes_up() -> None:
 def test_a_link_whose_rate_nobody_saw_is_not_known() -> None:
     found = judged({name: nic(None, 100.0, 100.0, state="DOWN") for name in "ab"})
     finding = found["link", "storage b mlx5_0"]
-    assert (finding.status, "The rate of the link is not known" in finding.why) == ("unknown", True)
+    assert (finding.status, "The rate of the link is unknown" in finding.why) == ("unknown", True)
 
 
 def test_an_interface_that_pods_share_is_the_function_itself() -> None:
@@ -392,7 +413,7 @@ def test_card_that_says_it_can_do_less_is_held_to_the_others_of_its_board() -> N
     nics = {"a": _of_board(nic(200.0, 200.0, 200.0, link=half)), "b": _of_board(nic(200.0, 200.0, 200.0))}
     found = judged(nics, 0.4)
     link = found["link", "storage a mlx5_0"]
-    assert link.status == "fail" and "runs at 8 GT/s x16, and card and slot can do 16 GT/s x16" in link.why
+    assert link.status == "fail" and "runs at 8 GT/s x16, but card and slot support 16 GT/s x16" in link.why
     assert {item.status for (check_id, _subject), item in found.items() if check_id == "floor"} == {"fail"}
     # a board of another PSID may be made so
     other = {**nics, "a": _of_board(nic(200.0, 200.0, 200.0, link=half), "MT_0000000360")}
@@ -403,4 +424,4 @@ def test_card_that_says_it_can_not_carry_its_own_port_is_a_warning() -> None:
     half = PcieLink(8.0, 16, 8.0, 16, 8.0, 16, 256, 512)
     found = judged({name: _of_board(nic(200.0, 200.0, 200.0, link=half)) for name in ("a", "b")}, 0.45)
     link = found["link", "storage a mlx5_0"]
-    assert link.status == "warn" and "By sysfs the card itself can do 8 GT/s x16" in link.why
+    assert link.status == "warn" and "sysfs reports 8 GT/s x16" in link.why

@@ -166,17 +166,17 @@ def test_a_good_policy_has_nothing_against_it(policy: Policy) -> None:
         ),
         # the webhook knows only two vendors; the daemon says the rest
         (changed(BROADCOM, vfs_count=9), "functions", "node", "NumVfs (9) is larger than TotalVfs (8)"),
-        (changed(COMPUTE, vfs_count=16), "functions", "nowhere", "16 on InfiniBand"),
+        (changed(COMPUTE, vfs_count=16), "functions", "nowhere", "16 virtual functions on InfiniBand"),
         (
             changed(STORAGE, external=True),
             "functions",
             "webhook",
             "higher than the virtual functions allocated for the PF externally value(0)",
         ),
-        (changed(COMPUTE, link_type="ETH"), "link", "node", "a port of IB, the profile is for ETH"),
-        (changed(STORAGE, link_type="IB"), "link", "node", "a port of ETH, the profile is for IB"),
-        (changed(STORAGE, mtu=9217), "link", "node", "mtu 9217"),
-        (changed(COMPUTE, mtu=4092), "link", "nowhere", "mtu 4092"),
+        (changed(COMPUTE, link_type="ETH"), "link", "node", "port with link layer IB, profile for link layer ETH"),
+        (changed(STORAGE, link_type="IB"), "link", "node", "port with link layer ETH, profile for link layer IB"),
+        (changed(STORAGE, mtu=9217), "link", "node", "MTU 9217 bytes"),
+        (changed(COMPUTE, mtu=4092), "link", "nowhere", "MTU 4092 bytes"),
         (changed(STORAGE, rdma=True), "rdma", "node", "driver igb"),
     ],
 )
@@ -204,7 +204,7 @@ def test_a_policy_that_selects_nothing_in_particular() -> None:
 
 def test_the_id_of_a_virtual_function_leads_to_the_physical_one() -> None:
     found = find_objections(changed(STORAGE, device="10ca"), WORLD)[0]
-    assert "10ca is the id of virtual functions" in found.why
+    assert "10ca is the device ID of virtual functions" in found.why
     assert "10c9" in found.remedy
 
 
@@ -247,13 +247,13 @@ def test_the_id_of_a_virtual_function_leads_to_the_physical_one() -> None:
             STORAGE,
             changed(STORAGE, name="old", resource_name="old", pf_names=("eth1",), vendor=""),
             "node",
-            "functions 0 to 3 here, 0 to 3 in policy old",
+            "virtual functions 0 to 3 in this policy, 0 to 3 in policy old",
         ),
         (
             changed(STORAGE, pf_names=("eth1",)),
             changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#2-3",)),
             "node",
-            "0 to 3 here, 2 to 3 in policy old",
+            "0 to 3 in this policy, 2 to 3 in policy old",
         ),
     ],
 )
@@ -315,7 +315,7 @@ def test_findings_of_a_good_fabric() -> None:
         ("select", "storage w1"),
         *((rule, "storage") for rule in ("policy", "functions", "overlap", "link", "rdma")),
     ]
-    assert (findings[0].measured, findings[2].measured) == ("eth1 at 0000:01:00.0", "holds on 1 of 1 nodes")
+    assert (findings[0].measured, findings[2].measured) == ("eth1 at 0000:01:00.0", "satisfied on 1 of 1 nodes")
 
 
 def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report() -> None:
@@ -339,11 +339,13 @@ def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report
     }
     found = bad(lint(FABRIC, (policy,), dataclasses.replace(WORLD, hcas=hcas), ("w1",)))
     why = found["network.lint_select", "storage w1"].why
-    assert "nearest is ib0 at 0000:3c:00.0 (15b3:1021): deviceID is 1021, the policy asks for 1017" in why
     assert (
-        "the node has mlx5_0 at 0000:70:00.0 (15b3:1017), which the operator does not report: not in the ConfigMap"
-        " supported-nic-ids" in why
-    )
+        "the closest match is ib0 at 0000:3c:00.0 (15b3:1021): deviceID is 1021, and the policy requires 1017"
+    ) in why
+    assert (
+        "the operator does not report mlx5_0 at 0000:70:00.0 (15b3:1017) of the node: not in the"
+        " ConfigMap supported-nic-ids"
+    ) in why
     assert "mlx5_1" not in why
     assert (
         "no supported NIC is selected by the nicSelector in CR compute"
@@ -354,10 +356,10 @@ def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report
 @pytest.mark.parametrize(
     ("hca", "why"),
     [
-        (Hca("a", pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207")), "no driver is bound"),
+        (Hca("a", pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207")), "no driver bound"),
         (
             Hca("a", pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207", "mlx5_core")),
-            "there is no network interface",
+            "no network interface",
         ),
         (
             Hca(
@@ -381,7 +383,7 @@ def test_why_the_operator_does_not_report_an_hca(hca: Hca, why: str) -> None:
             "fail",
             "eth1 at 0000:01:00.0, eth4 at 0000:05:00.0",
         ),
-        (changed(STORAGE, node_selector={"rdma": "no"}), ("w1",), "fail", "no policy"),
+        (changed(STORAGE, node_selector={"rdma": "no"}), ("w1",), "fail", "none, no policy selects the node"),
         (STORAGE, ("w2",), "unknown", "no such node"),
     ],
 )
@@ -444,8 +446,8 @@ def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go() -> None:
     }
     assert read_held(findings, ()) == {
         "storage": (
-            "1 findings of the linter, the first: storage w1 eth1: numVfs(8) in CR storage exceed the maximum allowed"
-            " value(7) interface(eth1)"
+            "the linter reports 1 failures, the first on storage w1 eth1: numVfs(8) in CR storage"
+            " exceed the maximum allowed value(7) interface(eth1)"
         )
     }
     assert read_held(findings, (Waiver("network.lint_*", "the webhook decides", "storage*"),)) == {}

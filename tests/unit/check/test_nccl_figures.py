@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nc
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl-tests"
-FALLBACK = "NCCL found no RDMA device that it may use in the pod, and fell back to TCP in silence."
+FALLBACK = "NCCL found no RDMA device in the pod that it may use, and fell back to TCP without an error."
 
 
 def text_of(name: str) -> str:
@@ -69,7 +69,7 @@ def test_a_network_that_does_not_start_proves_nothing_and_is_named() -> None:
     text = text_of("all_reduce-ib")
     transport = transport_of(text)
     assert not transport.proven and transport.transports == ()
-    assert transport.reasons[0] == "vm process 1725: no communicator of it is in the log"
+    assert transport.reasons[0] == "vm process 1725: the log contains no communicator of this process"
     (finding,) = [item for item in judge_log(nccl_log.parse_text(text), 2, True) if item.check == "training.problem"]
     assert (finding.status, finding.measured) == (
         FAIL,
@@ -86,7 +86,7 @@ def test_a_channel_whose_line_is_lost_leaves_it_unproven() -> None:
     lines = text_of("all_reduce-info").splitlines(keepends=True)
     transport = transport_of("".join(line for line in lines if "Channel 07/0 : 1[1] -> 0[0]" not in line))
     assert not transport.proven and transport.reasons[0].startswith(
-        "vm rank 1: 23 of 24 channels. Nothing is known of channel 7"
+        "vm rank 1: 23 of 24 channels. The log has no outgoing connection of this rank on channel 7"
     )
 
 
@@ -124,7 +124,7 @@ def test_a_log_of_another_job_proves_nothing() -> None:
     other = NcclTests(ranks=(NcclTestRank(0, 0, 7, "elsewhere", 0, "0x00", "x"),))
     (run,) = judge_tests(nccl_log.parse(JOB.lines()), (other,))
     assert run.transport is not None and not run.transport.proven and run.transport.transports == ()
-    assert run.transport.reasons[0] == "elsewhere process 7: no communicator of it is in the log"
+    assert run.transport.reasons[0] == "elsewhere process 7: the log contains no communicator of this process"
 
 
 def test_a_version_that_lists_no_ranks_is_judged_by_the_whole_log() -> None:
@@ -150,7 +150,14 @@ def test_runs_of_the_same_processes_are_judged_once_and_of_many_groups_the_first
     last = judge_tests(log, others)[-1]
     assert len(judged) < 200
     assert last.transport == NcclTestTransport(
-        False, (), ("the log has runs of more groups of processes than are judged: give the log of each run by itself",)
+        False,
+        (),
+        (
+            (
+                "the log contains runs of more process groups than this collection checks: provide a"
+                " separate log for each run"
+            ),
+        ),
     )
 
 
@@ -158,5 +165,7 @@ def test_ranks_that_are_alone_prove_nothing() -> None:
     line = "vm:1:1 [0] NCCL INFO {}comm 0x1 rank 0 nranks 1 cudaDev 0 busId 60 commId 0xfb - Init COMPLETE\n"
     log = nccl_log.parse([line.format(""), "vm:1:1 [0] NCCL INFO NCCL version 2.28.9+cuda13.0\n"])
     (run,) = judge_tests(log, (NcclTests(ranks=(NcclTestRank(0, 0, 1, "vm", 0, "0x00", "x"),)),))
-    assert run.transport == NcclTestTransport(False, (), ("no rank has a channel: each is alone in its communicator",))
+    assert run.transport == NcclTestTransport(
+        False, (), ("no rank has a channel, because each rank is alone in its communicator",)
+    )
     assert UNKNOWN not in {finding.status for finding in judge_log(log, None, False)}

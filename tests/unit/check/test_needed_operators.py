@@ -152,7 +152,7 @@ READY = (PolicyState("ClusterPolicy", "p", "ready"),)
 @pytest.mark.parametrize(
     ("operator", "changes", "more", "status", "says"),
     [
-        ("network-operator", None, {}, "fail", "no Deployment runs it"),
+        ("network-operator", None, {}, "fail", "no Deployment runs the operator"),
         ("network-operator", {"ready": 0}, {}, "fail", "0 of 1 pods ready"),
         ("network-operator", {"wanted": 2}, {}, "warn", "1 of 2 pods ready"),
         ("network-operator", {"wanted": 0, "ready": 0}, {}, "fail", "0 of 0 pods ready"),
@@ -192,7 +192,7 @@ def test_a_release_that_is_half_installed_is_told_with_what_takes_it_up_again() 
     )
     assert (
         gone.status == "fail"
-        and "its Helm release is half there" in gone.why
+        and "Its Helm release is incomplete" in gone.why
         and "helm list -n nvidia-network-operator --all" in gone.remedy
     )
     dead = one(
@@ -217,9 +217,12 @@ LEAVE = ("network-operator", "node-feature-discovery")
     ("settings", "begins"),
     [
         ({}, "Set operators_install to true, or "),
-        ({"leave": LEAVE}, "Set operators_install to true and take node-feature-discovery out of operators_leave, or "),
-        ({"install": True, "leave": LEAVE}, "Take node-feature-discovery out of operators_leave, or "),
-        ({"install": True}, "operators_install is set, and this run did not install it: correct what the other "),
+        (
+            {"leave": LEAVE},
+            ("Set operators_install to true and remove node-feature-discovery from operators_leave, or "),
+        ),
+        ({"install": True, "leave": LEAVE}, "Remove node-feature-discovery from operators_leave, or "),
+        ({"install": True}, "operators_install is true, and this run did not install the operator: correct the other "),
     ],
 )
 def test_the_remedy_of_an_absent_operator_does_not_tell_to_set_what_is_set(
@@ -234,7 +237,7 @@ def test_the_remedy_of_a_half_installed_operator_does_not_tell_to_set_what_is_se
         for install in (False, True):
             seen = OperatorsSeen(install=install, **typing.cast(typing.Any, more))
             remedy = one(check(ALL, seen, NODES), "network-operator").remedy
-            assert ("operators_install" in remedy) != install and ("when it is run again" in remedy) == install
+            assert ("operators_install" in remedy) != install and ("when it runs again" in remedy) == install
 
 
 @pytest.mark.parametrize("operator", names(ALL))
@@ -391,7 +394,7 @@ def test_what_olm_has_done_is_looked_at_and_what_it_has_not_is_taken_up() -> Non
         "sriov-network-operator"
     ]
     finding = one(check(SRIOV, begun, NODES), "sriov-network-operator")
-    assert finding.status == "fail" and "approve its InstallPlan" in finding.remedy
+    assert finding.status == "fail" and "approve the InstallPlan" in finding.remedy
     # Helm's, by somebody else: OLM would install a second one
     assert (
         plan.list_packages(

@@ -212,7 +212,7 @@ def test_what_a_map_is_held_against() -> None:
     ground = collect_inputs(two, hcas, {})
     assert ground.netdevs == {"worker-1": ("ens13", "ens14", "other0")}
     assert dict(ground.members or {}) == {"worker-1": ("ens13", "ens14")}
-    assert ground.unread == {"worker-2": "ssh: timed out", "worker-3": "no answer"}
+    assert ground.unread == {"worker-2": "ssh: timed out", "worker-3": "no result of node_info"}
     assert (ground.gateway, ground.pool) == ("10.249.65.1", GROUND.pool)
     assert [item[:2] for item in bad(TEXT, ground)] == [("nic_map.netdevs", "unknown")] * 2 + [
         ("nic_map.complete", "unknown")

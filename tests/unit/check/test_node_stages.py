@@ -263,8 +263,12 @@ def test_an_hca_that_a_pod_has_in_exclusive_mode_is_no_missing_one() -> None:
     [
         ("0000:3C:00.0", "pass", ""),
         ("0000:3c:00.1", "fail", "did you mean '0000:3c:00.0'"),
-        ("0000:01:00.0", "fail", "another selector contradicts: vendor 15b3, it has 8086"),
-        ("0000:9c:00.0", "fail", "its link layer is not that of the profile sriov_infiniband: it has Ethernet"),
+        (
+            "0000:01:00.0",
+            "fail",
+            ("it does not match another selector of the fabric: vendor 15b3, but the function has 8086"),
+        ),
+        ("0000:9c:00.0", "fail", "its link layer does not match the profile sriov_infiniband: Ethernet"),
     ],
 )
 def test_discover_compares_a_list_of_addresses_with_the_node(address: str, status: str, text: str) -> None:
@@ -658,7 +662,10 @@ def test_reachability_passes_both_ways_on_each_rail() -> None:
         "compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0" in pairs
         and "compute rail 0 worker-2 mlx5_0 -> worker-1 mlx5_0" in pairs
     )
-    assert one(findings, "reachability.port", "rail 3 worker-2 mlx5_5").measured == "as client 1 of 1, as server 1 of 1"
+    assert (
+        one(findings, "reachability.port", "rail 3 worker-2 mlx5_5").measured
+        == "1 of 1 pairs pass as client, 1 of 1 as server"
+    )
     assert "does not apply" in one(findings, "reachability.scope", "storage").measured
 
 
@@ -961,7 +968,7 @@ def test_one_that_runs_another_firmware_than_its_model_is_named() -> None:
     assert {finding.status for finding in alike} == {"pass"} and alike[
         0
     ].measured == f"16 VFs offered, firmware {new} (MT_0000000838), as 4 of 4 of its model"
-    assert "what is stored for the next reset does not show" in alike[0].expected
+    assert "the settings stored for the next reset are not reported" in alike[0].expected
     odd = [finding for finding in firmware_of(old, old, new, old) if finding.status != "pass"]
     assert [(finding.subject, finding.status, finding.measured, finding.expected) for finding in odd] == [
         ("worker-1 mlx5_4", "warn", f"firmware {new}", f"firmware {old}")

@@ -255,20 +255,20 @@ def test_each_text_fills_its_places() -> None:
         (
             "failed to populate resolver cache from source certified-operators/openshift-marketplace: failed to list"
             " bundles: rpc error: code = Unavailable",
-            "catalog certified-operators/openshift-marketplace does not answer",
+            "catalog certified-operators/openshift-marketplace does not respond",
             "oc patch operatorhub cluster",
         ),
         (
             "constraints not satisfiable: bundle gpu.v25 requires an operator providing an API with group:"
             " nfd.openshift.io, version: v1, kind: NodeFeatureDiscovery",
             "gpu.v25 requires another operator",
-            "Add the catalog",
+            "Add a catalog",
         ),
         (
             "constraints not satisfiable: @existing/ops//sriov.v4 and redhat/openshift-marketplace/stable/sriov.v5"
             " originate from package sriov",
             "two operators of one namespace",
-            "a namespace of its own",
+            "its own namespace",
         ),
         (
             "constraints not satisfiable: no operators found in channel 9.9 of package sriov in the catalog",
@@ -289,12 +289,12 @@ def test_what_the_resolver_says(words: str, cause: str, remedy: str) -> None:
     [
         (
             ServiceVersion("a.v1", "ops", "Failed", "InstallComponentFailed", "exceeded quota: compute, requested: 1"),
-            "quota compute of its namespace",
+            "quota compute of the namespace",
             "Raise the quota",
         ),
         (
             ServiceVersion("a.v1", "ops", "Failed", "InstallComponentFailed", "deployments.apps: conflict"),
-            "OLM could not make its objects",
+            "OLM could not create the objects of the operator",
             "kubectl -n ops get events",
         ),
         (
@@ -308,7 +308,7 @@ def test_what_the_resolver_says(words: str, cause: str, remedy: str) -> None:
                     "ClusterServiceVersion a.v1: NotPresent, minKubeVersion (1.99.0) > server version (1.34.1)",
                 ),
             ),
-            "it needs Kubernetes 1.99.0 or newer",
+            "the operator requires Kubernetes 1.99.0 or later",
             "Upgrade the cluster",
         ),
     ],

@@ -62,14 +62,14 @@ def judged(
 def test_packets_as_large_as_the_fabric_carries_pass() -> None:
     (found,) = judged()
     assert (found.status, found.subject) == (PASS, "compute")
-    assert found.measured == "packets of 4096 bytes of 2 measurements"
-    assert found.expected == "packets of 4096 bytes or more, RoCE v2"
+    assert found.measured == "packets of 4096 bytes in 2 measurements"
+    assert found.expected == "packets of at least 4096 bytes, RoCE v2"
 
 
 def test_smaller_packets_are_warned_of_with_the_pairs() -> None:
     (found,) = judged(packet_bytes=256)
     assert (found.status, found.measured) == (WARN, "packets of 256 bytes: b -> a")
-    assert "room for 4096" in found.why and "ibv_devinfo" in found.remedy
+    assert "allows 4096 bytes" in found.why and "ibv_devinfo" in found.remedy
     assert judged(packet_bytes=1024, wanted={**ROCE, "mtu": 1500})[0].status == PASS
 
 
@@ -82,13 +82,13 @@ def test_gid_index_0_is_roce_v1_of_devices_that_have_it(vendor: str, status: str
 
 def test_rdma_cm_chooses_the_gid_itself() -> None:
     (found,) = judged(gid_index=0, wanted={**ROCE, "pods": {"connection": "rdma_cm"}})
-    assert (found.status, found.expected) == (PASS, "packets of 4096 bytes or more")
+    assert (found.status, found.expected) == (PASS, "packets of at least 4096 bytes")
 
 
 @pytest.mark.parametrize("changes", [{"packet_bytes": None}, {"gid_index": None}])
 def test_what_perftest_does_not_say_is_no_pass(changes: dict[str, typing.Any]) -> None:
     (found,) = judged(**changes)
-    assert (found.status, found.measured) == (WARN, "not known of b -> a")
+    assert (found.status, found.measured) == (WARN, "packets unknown: b -> a")
 
 
 def test_an_intent_that_names_no_mtu_compares_none() -> None:

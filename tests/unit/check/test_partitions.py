@@ -55,37 +55,36 @@ def test_a_port_that_is_in_another_partition_is_named_with_its_guid() -> None:
     assert (finding.subject, finding.status, finding.measured) == (
         "compute",
         "fail",
-        "1 of 8 ports do not meet all others",
+        "1 of 8 ports do not share a partition with all others",
     )
-    assert (
-        finding.why
-        == "Subnet manager: worker-1 mlx5_0 has 0x8001, and the usual keys are 0xffff, so packets between them are"
-        " dropped."
+    assert finding.why == (
+        "Subnet manager: worker-1 mlx5_0 has 0x8001. The most frequent keys are 0xffff. Packets"
+        " between ports without a common partition are dropped."
     )
     guid = world.hca(1, 0).ports[0].guid
     assert finding.remedy.startswith(
-        f"Make these ports full members of the partition of the others: {guid}, in partitions.conf of opensm"
+        f"Make these ports full members of the partition of the other ports: {guid}, in partitions.conf of opensm"
     )
 
 
 def test_two_limited_members_do_not_meet_each_other() -> None:
     (finding,) = findings((FULL,), mlx5_0=(LIMITED,), mlx5_1=(LIMITED,))
-    assert finding.measured == "2 of 8 ports do not meet all others"
+    assert finding.measured == "2 of 8 ports do not share a partition with all others"
     assert "worker-1 mlx5_0 has 0x7fff (limited); worker-1 mlx5_1 has 0x7fff (limited)" in finding.why
 
 
 def test_of_many_partitions_the_first_ports_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions, "_MOST", 2)
     (finding,) = findings((FULL,), **{device: (f"0x800{number}",) for number, device in enumerate(MEMBERS, 1)})
-    assert finding.measured == "4 of 8 ports do not meet all others"
-    assert "mlx5_0 has 0x8001; worker-1 mlx5_1 has 0x8002, and the usual" in finding.why
+    assert finding.measured == "4 of 8 ports do not share a partition with all others"
+    assert "mlx5_0 has 0x8001; worker-1 mlx5_1 has 0x8002. The most frequent" in finding.why
 
 
 def test_limited_members_alone() -> None:
     (finding,) = findings((LIMITED,))
-    assert (finding.status, finding.measured) == ("fail", "8 of 8 ports meet none of their like")
-    assert finding.why.startswith("8 of 8 ports are limited members alone (0x7fff)")
-    assert finding.remedy.startswith("Make them full members: 0x")
+    assert (finding.status, finding.measured) == ("fail", "8 of 8 ports are only limited members")
+    assert finding.why.startswith("8 of 8 ports are only limited members of their partitions (0x7fff)")
+    assert finding.remedy.startswith("Make these ports full members: 0x")
 
 
 def test_what_two_ports_share() -> None:
@@ -112,5 +111,5 @@ def test_a_node_that_tells_more_ports_than_all_others_has_one_voice() -> None:
     (finding,) = partitions.check_partitions(
         world.fabric(), Membership("compute", ("0x1",), {**ports, "worker-3": crowd})
     )
-    assert finding.measured == "20 of 22 ports do not meet all others"
-    assert "the usual keys are 0xffff" in finding.why
+    assert finding.measured == "20 of 22 ports do not share a partition with all others"
+    assert "The most frequent keys are 0xffff" in finding.why

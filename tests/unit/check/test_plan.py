@@ -135,7 +135,7 @@ def test_functions_where_there_are_none_disturb_nobody() -> None:
         ({"mtu": 9000}, "MTU 1500 -> 9000"),
         ({"device_type": "vfio-pci"}, "driver of virtual function 0 igbvf -> vfio-pci"),
         ({"eswitch_mode": "switchdev"}, "eSwitch mode legacy -> switchdev"),
-        ({"device": "1021", "pf_names": ()}, "no policy takes it any more: virtual functions 4 -> 0"),
+        ({"device": "1021", "pf_names": ()}, "no policy selects it any longer, virtual functions 4 -> 0"),
     ],
 )
 def test_a_change_of_what_is_there_drains_and_says_why(changes: dict[str, typing.Any], reason: str) -> None:
@@ -229,9 +229,12 @@ def test_a_percentage_counts_all_nodes_of_its_pool() -> None:
 @pytest.mark.parametrize(
     ("pools", "cause"),
     [
-        ((NodePool("p", max_unavailable="25%"),), "is 25%, which is 0 of 1 nodes: percentages are rounded down"),
-        ((NodePool("p", max_unavailable="0"),), "which is 0 of 1 nodes"),
-        ((NodePool("p", max_unavailable="all"),), "the operator takes a number, or 1% to 100%"),
+        (
+            (NodePool("p", max_unavailable="25%"),),
+            "is 25%, which allows 0 of 1 nodes: the operator rounds percentages down",
+        ),
+        ((NodePool("p", max_unavailable="0"),), "which allows 0 of 1 nodes"),
+        ((NodePool("p", max_unavailable="all"),), "the operator accepts only a number or 1% to 100%"),
         ((NodePool("p"), NodePool("q")), "more than one SriovNetworkPoolConfig (p, q)"),
     ],
 )
@@ -262,7 +265,9 @@ def test_only_pods_with_a_virtual_function_go_in_a_drain_and_all_before_a_reboot
 def test_a_budget_that_allows_nothing_stops_and_names_the_pod() -> None:
     found = judged(live(pods=(POD, OTHER), budgets=(HELD,)), MORE)[("network.drain", "kl-a")]
     assert found.status == "fail"
-    assert "pod train/job-0 is held by PodDisruptionBudget train/job, which allows no eviction now" in found.measured
+    assert (
+        "pod train/job-0 cannot be evicted because PodDisruptionBudget train/job currently allows no eviction"
+    ) in found.measured
 
 
 def test_budgets_and_pods_of_a_tenant_are_named_in_a_short_text() -> None:
@@ -270,10 +275,10 @@ def test_budgets_and_pods_of_a_tenant_are_named_in_a_short_text() -> None:
     budgets = tuple(dataclasses.replace(HELD, name=f"{number:03}" + "b" * 240) for number in range(1000))
     found = judged(live(pods=(*pods, OTHER), budgets=budgets), MORE)[("network.drain", "kl-a")]
     assert (
-        "pod train/job-0 is held by PodDisruptionBudget train/000bbb" in found.measured
-        and "and 996 more, which allows" in found.measured
+        "pod train/job-0 cannot be evicted because PodDisruptionBudgets train/000bbb" in found.measured
+        and "and 996 more currently allow no eviction" in found.measured
     )
-    assert "46 more pods are held by PodDisruptionBudgets that allow no eviction now" in found.measured
+    assert "46 more pods are blocked by PodDisruptionBudgets that currently allow no eviction" in found.measured
     assert len(found.measured) < 6000
 
 
@@ -292,7 +297,7 @@ def test_a_budget_that_is_not_in_the_way(budget: Budget) -> None:
 
 def test_a_pod_that_nothing_makes_again_is_a_warning() -> None:
     found = judged(live(pods=(dataclasses.replace(POD, owner=""),)), MORE)[("network.disruption", "kl-a")]
-    assert (found.status, found.why) == ("warn", "The drain deletes pods that no controller makes again: train/job-0.")
+    assert (found.status, found.why) == ("warn", "The drain deletes pods that no controller recreates: train/job-0.")
 
 
 def test_without_drains_nobody_waits_and_the_pods_are_named() -> None:
@@ -307,12 +312,15 @@ def test_without_drains_nobody_waits_and_the_pods_are_named() -> None:
         "warn",
         "pass",
     )
-    assert "train/job-0 lose them" in found[("network.disruption", "kl-a")].why
+    assert (
+        "These pods lose their virtual functions while they run: train/job-0"
+        in found[("network.disruption", "kl-a")].why
+    )
     assert describe_plan(planned(world, MORE)) == (
         "kl-a is changed, without a drain: eth2 0000:01:00.0 virtual functions 4 -> 5 (1 pods)",
         (
-            "default pool: 1 nodes, all at once, in 1 wave; disableDrain is true: no node is cordoned or drained, and"
-            " none waits for another"
+            "default pool: 1 nodes, all at once, in 1 wave; disableDrain is true: the operator"
+            " cordons and drains no node, and nodes do not wait for each other"
         ),
     )
 
@@ -356,10 +364,10 @@ def test_the_refusal_names_the_key_and_the_value_that_allows_all_of_the_plan() -
     # what is not known is refused as well, and no value of the key allows it
     (line,) = list_refusals(
         ClusterIntent(disruption="reboot"),
-        DisruptionPlan((NodePlan("a", "unknown", ("the cluster has no such node",)),)),
+        DisruptionPlan((NodePlan("a", "unknown", ("the cluster has no node with this name",)),)),
         ("a",),
     )
-    assert "set rdma_cluster.disruption" not in line and "the cluster has no such node" in line
+    assert "set rdma_cluster.disruption" not in line and "the cluster has no node with this name" in line
 
 
 def test_what_users_read_first_names_the_key() -> None:
@@ -541,7 +549,7 @@ def test_what_is_there_already_rolls_nothing() -> None:
 
 def test_the_operator_s_own_drain_comes_after_the_roll() -> None:
     result, _found = of_fleet(rolling(), MORE)
-    assert "after that, by the SR-IOV operator: eth2 0000:01:00.0 virtual functions 4 -> 5" in result.nodes[0].reasons
+    assert "then, by the SR-IOV operator: eth2 0000:01:00.0 virtual functions 4 -> 5" in result.nodes[0].reasons
     assert [pool.machines for pool in result.pools] == [True, False]
 
 
@@ -571,13 +579,13 @@ def test_pods_and_budgets_hold_a_roll_and_every_pod_goes() -> None:
     )
     result, found = of_fleet(world)
     assert result.nodes[0].pods == ("train/job-0", "shop/web-1")
-    assert "held by PodDisruptionBudget train/job" in found["network.drain", "n0"].measured
+    assert "cannot be evicted because PodDisruptionBudget train/job" in found["network.drain", "n0"].measured
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"paused": True}, "is paused by somebody else"),
+        ({"paused": True}, "is paused, and not by this collection"),
         ({"conditions": {"Degraded": "True"}, "message": "node n1 is out of sync"}, "node n1 is out of sync"),
         ({"max_unavailable": "many"}, "neither a number nor a percentage"),
     ],
@@ -607,7 +615,7 @@ def test_a_kubelet_config_that_no_pool_of_the_node_takes_is_unknown_beside_a_mac
     result, found = of_fleet(dataclasses.replace(rolling(), host_configs=(CONFIG, KUBELET)))
     assert {item.action for item in result.nodes} == {"unknown"}
     assert (
-        "takes both the node and KubeletConfig linerate-worker; see rdma_cluster.host.kubelet.pool_labels"
+        "selects both the node and KubeletConfig linerate-worker; see rdma_cluster.host.kubelet.pool_labels"
         in found["network.disruption", "n0"].measured
     )
     assert CONFIG.name not in found["network.disruption", "n0"].measured
@@ -659,7 +667,7 @@ def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own() ->
     drain = found["network.drain", "MachineConfigPool gpu"]
     assert (
         drain.status == "fail"
-        and "takes KubeletConfig performance-gpu as well" in drain.measured
+        and "also selects KubeletConfig performance-gpu" in drain.measured
         and "one KubeletConfig" in drain.remedy
     )
     assert not may_go_on(ClusterIntent(disruption="reboot"), result, ())
@@ -930,7 +938,7 @@ def test_a_pool_that_only_its_nodes_or_only_itself_name_is_a_contradiction() -> 
         (found,) = machine_config.report_not_rolled(planned, (Roll("worker", 1, "b", 1, 1),))
         assert (found.status, found.subject) == ("unknown", SUBJECT) and "contradicts itself" in found.why
     missed = list(machine_config.report_not_rolled(plans[0], ()))
-    assert "nobody waited for it" in missed[0].why
+    assert "this run did not observe the roll" in missed[0].why
     # of a node about which nothing is known another finding says so
     unknown = dataclasses.replace(rolled, action="unknown", rolled_by="")
     rolls = (Roll("worker", 1, "b", 1, 1),)

@@ -99,16 +99,19 @@ def test_the_real_state_is_ready() -> None:
         ({}, "Device plugin: it does not offer this resource."),
         (
             {"nvidia.com/igbvf": 4},
-            "Intent: the cluster offers nvidia.com/igbvf, with another prefix than openshift.io.",
+            ("Intent: the cluster offers nvidia.com/igbvf, but the intent expects the prefix openshift.io."),
         ),
         (
             {"openshift.io/igbvf": 3},
             (
-                "Device plugin: the node has all 4 functions, and it offers 3: it does not see the others or finds them"
-                " unhealthy."
+                "Device plugin: the node has all 4 functions, and the device plugin offers 3. It does"
+                " not detect the other functions, or it reports them as unhealthy."
             ),
         ),
-        ({"openshift.io/igbvf": 5}, "Device plugin: its resource takes in functions that are not of this fabric."),
+        (
+            {"openshift.io/igbvf": 5},
+            "Device plugin: its resource includes functions that do not belong to this fabric.",
+        ),
     ],
 )
 def test_why_virtual_functions_are_not_offered_is_what_stage_virtual_functions_says(
@@ -141,24 +144,28 @@ def grouped(**changes: typing.Any) -> ClusterState:
     ("world", "detail", "suspect"),
     [
         # the lie: Succeeded of before the policy was seen
-        (wanted(), "policy pol1 into the node's wanted state yet: 0000:01:00.0 is not in it", "not_seen"),
-        (wanted(dataclasses.replace(WANTED, vfs_count=2)), "numVfs is 2, the policy asks for 4", "not_seen"),
-        (wanted(dataclasses.replace(WANTED, vfs_count=6)), "numVfs is 6, the policy asks for 4", "not_seen"),
-        (wanted(dataclasses.replace(WANTED, mtu=9000)), "mtu is 9000, the policy asks for 0", "not_seen"),
-        (wanted(dataclasses.replace(WANTED, link_type="IB")), "linkType is IB, the policy asks for ", "not_seen"),
         (
-            wanted(dataclasses.replace(WANTED, groups=(VfGroup("other", last=3),))),
-            "0000:01:00.0 is wanted by other instead",
+            wanted(),
+            "policy pol1 into the desired state of the node yet: it does not contain 0000:01:00.0",
             "not_seen",
         ),
-        (grouped(rdma=True), "isRdma is True, the policy asks for False", "not_seen"),
-        (grouped(device_type="vfio-pci"), "deviceType is vfio-pci, the policy asks for netdevice", "not_seen"),
-        (grouped(resource="x"), "resourceName is x, the policy asks for igbvf", "not_seen"),
-        (grouped(mtu=9000), "mtu of the virtual functions is 9000, the policy asks for 0", "not_seen"),
-        (grouped(last=1), "vfRange is 0-1, the policy asks for 0-3", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, vfs_count=2)), "numVfs is 2, and the policy requires 4", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, vfs_count=6)), "numVfs is 6, and the policy requires 4", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, mtu=9000)), "mtu is 9000, and the policy requires 0", "not_seen"),
+        (wanted(dataclasses.replace(WANTED, link_type="IB")), "linkType is IB, and the policy requires ", "not_seen"),
+        (
+            wanted(dataclasses.replace(WANTED, groups=(VfGroup("other", last=3),))),
+            "0000:01:00.0 is configured by other instead",
+            "not_seen",
+        ),
+        (grouped(rdma=True), "isRdma is True, and the policy requires False", "not_seen"),
+        (grouped(device_type="vfio-pci"), "deviceType is vfio-pci, and the policy requires netdevice", "not_seen"),
+        (grouped(resource="x"), "resourceName is x, and the policy requires igbvf", "not_seen"),
+        (grouped(mtu=9000), "mtu of the virtual functions is 9000, and the policy requires 0", "not_seen"),
+        (grouped(last=1), "vfRange is 0-1, and the policy requires 0-3", "not_seen"),
         (
             dataclasses.replace(READY, pools={"p": NodePool("p", rdma_mode="exclusive")}),
-            "RDMA mode is not set, SriovNetworkPoolConfig p asks",
+            "RDMA mode is not set, and SriovNetworkPoolConfig p requires exclusive",
             "not_seen",
         ),
         # the second lie: wanted is new, the status is not
@@ -180,9 +187,9 @@ def grouped(**changes: typing.Any) -> ClusterState:
             "driver of virtual",
             "sync_stuck",
         ),
-        (state(interfaces=()), "has not reported the node's interfaces", "sync_stuck"),
-        (state(sync_status="InProgress"), "works (syncStatus InProgress)", "sync_stuck"),
-        (state(sync_status=""), "works (syncStatus not set)", "sync_stuck"),
+        (state(interfaces=()), "has not reported the interfaces of the node yet", "sync_stuck"),
+        (state(sync_status="InProgress"), "is working (syncStatus InProgress)", "sync_stuck"),
+        (state(sync_status=""), "is working (syncStatus not set)", "sync_stuck"),
         (
             state(sync_status="Failed", last_sync_error="cannot write numvfs: EBUSY"),
             "cannot write numvfs: EBUSY",
@@ -190,19 +197,19 @@ def grouped(**changes: typing.Any) -> ClusterState:
         ),
         (
             state(sync_status="InProgress", desired_state="Drain_Required", current_state="Draining"),
-            "drained first (wanted Drain_Required, now Draining)",
+            "drained first (desired state Drain_Required, current state Draining)",
             "drain_blocked",
         ),
         # Succeeded comes 7 to 9 seconds before the kubelet offers the functions
-        (node(allocatable={}), "offers no openshift.io/igbvf of 4", "not_offered"),
-        (node(allocatable={"openshift.io/igbvf": 0}), "offers 0 openshift.io/igbvf of 4", "not_offered"),
+        (node(allocatable={}), "the node does not offer openshift.io/igbvf (expected: 4)", "not_offered"),
+        (node(allocatable={"openshift.io/igbvf": 0}), "offers 0 openshift.io/igbvf instead of 4", "not_offered"),
         (
             node(ready=False, not_ready="Kubelet stopped posting node status."),
             "NotReady: Kubelet stopped posting node status.",
             "node_lost",
         ),
         (dataclasses.replace(READY, attachments={}), "NetworkAttachmentDefinition default/op-net", "no_attachment"),
-        (dataclasses.replace(READY, states={}), "no SriovNetworkNodeState", "not_seen"),
+        (dataclasses.replace(READY, states={}), "has not created a SriovNetworkNodeState", "not_seen"),
         (
             dataclasses.replace(READY, unread={"Node": "connection refused"}),
             "Node not read yet: connection refused",
@@ -221,8 +228,8 @@ def test_waiting(world: ClusterState, detail: str, suspect: str) -> None:
     ("world", "detail"),
     [
         (dataclasses.replace(READY, nodes={}), "the cluster has no node kl-a"),
-        (dataclasses.replace(READY, policies={}), "there is no policy pol1"),
-        (node(labels={}), "does not carry the policy's label kl/sriov=yes"),
+        (dataclasses.replace(READY, policies={}), "policy pol1 does not exist"),
+        (node(labels={}), "does not have the label kl/sriov=yes of the policy"),
     ],
 )
 def test_failed_at_once(world: ClusterState, detail: str) -> None:
@@ -237,14 +244,14 @@ def test_no_interface_is_selected_names_the_nearest() -> None:
     found = look(world)
     assert found.suspect == "wrong_selection"
     assert (
-        "no interface of the node is selected by policy pol1: nearest is eth2 at 0000:01:00.0 (8086:10c9): deviceID is"
-        " 10c9, the policy asks for 1021" in found.node.detail
-    )
+        "policy pol1 selects no interface of the node: the closest match is eth2 at 0000:01:00.0"
+        " (8086:10c9): deviceID is 10c9, and the policy requires 1021"
+    ) in found.node.detail
 
 
 def test_too_few_and_too_many_interfaces() -> None:
     few = look(READY, dataclasses.replace(TARGET, hcas_per_node=2))
-    assert "selects 1 physical functions (0000:01:00.0), the intent says 2" in few.node.detail
+    assert "selects 1 physical functions (0000:01:00.0), but the intent requires 2" in few.node.detail
     second = dataclasses.replace(STATE.interfaces[0], address="0000:02:00.0")
     many = look(state(interfaces=(STATE.interfaces[0], second)))
     assert "selects 2 physical functions" in many.node.detail
@@ -256,8 +263,8 @@ def test_nearest_match_prefers_the_one_that_differs_least() -> None:
         dataclasses.replace(POLICY, pf_names=("eth9",)),
         dataclasses.replace(STATE, interfaces=(far, STATE.interfaces[0])),
     )
-    assert near.startswith("nearest is eth2")
-    assert "pfNames is eth2, the policy asks for eth9" in near
+    assert near.startswith("the closest match is eth2")
+    assert "pfNames is eth2, and the policy requires eth9" in near
 
 
 POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")
@@ -276,31 +283,38 @@ def drained(
 @pytest.mark.parametrize(
     ("world", "detail", "suspect"),
     [
-        (drained(), "the node is drained first (wanted Drain_Required, now Draining)", "drain_blocked"),
+        (
+            drained(),
+            "the node is drained first (desired state Drain_Required, current state Draining)",
+            "drain_blocked",
+        ),
         (drained(desired="Reboot_Required"), "the node is drained and rebooted first", "drain_blocked"),
         (
             drained(pods={"kl-a": (POD,)}, budgets={"shop/db": BUDGET}),
-            "pod shop/db-0 is held by PodDisruptionBudget shop/db, which allows no eviction now",
+            ("pod shop/db-0 cannot be evicted because PodDisruptionBudget shop/db currently allows no eviction"),
             "drain_held",
         ),
         (
             drained(pods={"kl-a": (POD,)}, budgets={"shop/db": dataclasses.replace(BUDGET, allowed=1)}),
-            "now Draining)",
+            "current state Draining)",
             "drain_blocked",
         ),
         (
             drained(blind={"PodDisruptionBudget": "forbidden"}),
-            "PodDisruptionBudgets cannot be read: forbidden",
+            "PodDisruptionBudgets could not be read: forbidden",
             "drain_blocked",
         ),
         (
             drained("Idle"),
-            "it waits for its turn: the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time",
+            (
+                "the node waits for its turn: the default of the operator for nodes without a"
+                " SriovNetworkPoolConfig is 1 node at a time"
+            ),
             "",
         ),
         (
             drained("Idle", pools={"p": NodePool("p", max_unavailable="25%")}),
-            "which is 0 of 1 nodes: percentages are rounded down",
+            "which allows 0 of 1 nodes: the operator rounds percentages down",
             "no_turn",
         ),
         (
@@ -313,7 +327,7 @@ def drained(
             "MachineConfigPool worker has 1 of 3 machines on b",
             "",
         ),
-        (drained("DrainComplete"), "now DrainComplete", ""),
+        (drained("DrainComplete"), "current state DrainComplete", ""),
     ],
 )
 def test_a_drain_says_what_it_waits_for(world: ClusterState, detail: str, suspect: str) -> None:
@@ -367,14 +381,18 @@ def test_a_node_that_reboots_is_given_the_time() -> None:
 @pytest.mark.parametrize(
     ("changes", "detail", "suspect"),
     [
-        ({"daemons": {}}, "the config daemon's pod is not ready: there is none on the node", "daemon_down"),
+        ({"daemons": {}}, "the pod of the config daemon is not ready: it does not exist on the node", "daemon_down"),
         (
             {"daemons": {"kl-a": ("d", PodState("waiting", "CrashLoopBackOff: x", "container"))}},
             "CrashLoopBackOff",
             "daemon_down",
         ),
-        ({"daemons": {"kl-a": ("d", PodState("ready", "Ready"))}}, "works (syncStatus InProgress)", "sync_stuck"),
-        ({"logs": {"kl-a": "cannot allocate memory"}}, "its log says: cannot allocate memory", "sync_failing"),
+        ({"daemons": {"kl-a": ("d", PodState("ready", "Ready"))}}, "is working (syncStatus InProgress)", "sync_stuck"),
+        (
+            {"logs": {"kl-a": "cannot allocate memory"}},
+            "the log of the config daemon contains: cannot allocate memory",
+            "sync_failing",
+        ),
     ],
 )
 def test_a_sync_that_takes_long_says_what_the_daemon_does(
@@ -398,9 +416,16 @@ NO_VECTORS = (
         (
             "cannot configure sriov interfaces",
             NO_VECTORS,
-            f"cannot configure sriov interfaces; its log says: {NO_VECTORS}. The function has no",
+            (
+                "cannot configure sriov interfaces; the log of the config daemon contains:"
+                f" {NO_VECTORS}. The function has no"
+            ),
         ),
-        ("", NO_VECTORS, f"it gave no reason; its log says: {NO_VECTORS}. The function has no"),
+        (
+            "",
+            NO_VECTORS,
+            f"no reason reported; the log of the config daemon contains: {NO_VECTORS}. The function has no",
+        ),
     ],
 )
 def test_a_failed_sync_has_the_remedy_of_its_error(error: str, log: str, detail: str) -> None:
@@ -429,7 +454,7 @@ def test_the_log_of_a_sync_that_takes_long_has_its_remedy() -> None:
             state(sync_status="InProgress"), logs={"kl-a": "mellanox device detected when in lockdown mode"}
         )
     )
-    assert found.suspect == "sync_failing" and "locked down, as with secure boot" in found.node.detail
+    assert found.suspect == "sync_failing" and "locked down, for example by secure boot" in found.node.detail
     assert "disablePlugins" in found.node.remedy
 
 
@@ -441,8 +466,8 @@ def test_a_reboot_loop_is_counted_and_ends() -> None:
     found = look(twice).node
     assert found.phase == "failed"
     assert found.detail.startswith(
-        "the node booted 2 times since the operator last changed what it wants of it (generation 2) and got no further:"
-        " the config"
+        "the node booted 2 times since the operator last changed the desired state of the node"
+        " (generation 2) and made no progress: the config"
     )
     # the MachineConfigPool reboots it as well
     assert (
@@ -458,7 +483,7 @@ def test_a_node_that_comes_and_goes_ends() -> None:
         dataclasses.replace(state(sync_status="InProgress"), histories={"kl-a": NodeHistory(2, "a", True, losses=3)})
     ).node
     assert found.phase == "failed"
-    assert "went from Ready to NotReady 3 times" in found.detail
+    assert "changed from Ready to NotReady 3 times" in found.detail
 
 
 def test_what_a_node_went_through_does_not_matter_once_it_is_ready() -> None:
@@ -528,9 +553,9 @@ def test_another_suspect_starts_its_own_grace() -> None:
 @pytest.mark.parametrize(
     ("world", "detail"),
     [
-        (READY, "policy pol1 is still there"),
-        (dataclasses.replace(READY, policies={}), "still wants virtual functions on 0000:01:00.0"),
-        (dataclasses.replace(state(wanted=()), policies={}), "still there: 0000:01:00.0 has 4"),
+        (READY, "policy pol1 still exists"),
+        (dataclasses.replace(READY, policies={}), "still contains virtual functions on 0000:01:00.0"),
+        (dataclasses.replace(state(wanted=()), policies={}), "virtual functions still exist: 0000:01:00.0 has 4"),
         (dataclasses.replace(state(wanted=(), interfaces=(BARE,)), policies={}), "still offers 4 openshift.io/igbvf"),
     ],
 )
@@ -545,7 +570,7 @@ def test_release_says_what_a_drain_waits_for() -> None:
     world = dataclasses.replace(world, states={"kl-a": dataclasses.replace(world.states["kl-a"], wanted=())})
     found = look_at_release(world)
     assert found.suspect == "drain_held"
-    assert "pod shop/db-0 is held by" in found.node.detail
+    assert "pod shop/db-0 cannot be evicted because PodDisruptionBudget shop/db" in found.node.detail
 
 
 def test_released() -> None:
@@ -560,7 +585,7 @@ def test_released() -> None:
 def test_a_number_of_ours_that_can_not_be_read_is_neither_offered_nor_gone() -> None:
     odd = dataclasses.replace(NODE, allocatable={}, unread={"openshift.io/igbvf": "four"})
     found = look(dataclasses.replace(READY, nodes={"kl-a": odd})).node
-    assert found.phase == "waiting" and "writes 'four' as the number of openshift.io/igbvf" in found.detail
+    assert found.phase == "waiting" and "reports 'four' as the number of openshift.io/igbvf" in found.detail
     left = look_at_release(ClusterState({"kl-a": odd}))
     assert (left.node.phase, left.node.detail) == ("waiting", "the node still offers four openshift.io/igbvf")
 
@@ -598,7 +623,7 @@ def test_what_is_missing_on_a_lost_node_is_the_node(world: ClusterState, matched
     assert "the node is NotReady: its kubelet is silent" in lost.node.detail
     assert lost.node.matched == (("0000:01:00.0",) if matched else ())
     assert lost.node.allocatable == (
-        offered if "all is there" in lost.node.detail or "offers" in lost.node.detail else None
+        offered if "all objects exist" in lost.node.detail or "offer" in lost.node.detail else None
     )
     assert "NotReady" not in look(world).node.detail
 

@@ -49,19 +49,19 @@ def with_port(**changes: typing.Any) -> Hca:
         (now(HCA), "ens3 (0000:31:00.0)"),
         (now(NIC), "mlx5_0 (0000:17:00.0)"),
         (now(dataclasses.replace(HCA, rdma_device=None, ports=()), NIC), "the RDMA device of mlx5_0 (0000:17:00.0)"),
-        (now(with_port(state="INIT"), NIC), "mlx5_0 port 1, which was ACTIVE and is INIT"),
-        (now(with_port(state=None), NIC), "mlx5_0 port 1, which was ACTIVE and is not there"),
-        (now(dataclasses.replace(HCA, ports=()), NIC), "mlx5_0 port 1, which was ACTIVE and is not there"),
-        (now(with_port(rate_gbps=200.0), NIC), "mlx5_0 port 1, which had 400 Gb/s and has 200"),
-        (now(with_port(rate_gbps=None), NIC), "mlx5_0 port 1, which had 400 Gb/s and has unknown"),
+        (now(with_port(state="INIT"), NIC), "mlx5_0 port 1, which was ACTIVE and now is INIT"),
+        (now(with_port(state=None), NIC), "mlx5_0 port 1, which was ACTIVE and now is not there"),
+        (now(dataclasses.replace(HCA, ports=()), NIC), "mlx5_0 port 1, which was ACTIVE and now is not there"),
+        (now(with_port(rate_gbps=200.0), NIC), "mlx5_0 port 1, which had 400 Gb/s and now has 200"),
+        (now(with_port(rate_gbps=None), NIC), "mlx5_0 port 1, which had 400 Gb/s and now has unknown"),
         (now(HCA, dataclasses.replace(NIC, netdevs=())), "the interface ens3 of ens3 (0000:31:00.0)"),
         (
             now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", "", state="down"),))),
-            "ens3, which was up and is down",
+            "ens3, which was up and now is down",
         ),
         (
             now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", ""),))),
-            "ens3, which was up and is of an unknown state",
+            "ens3, which was up and now is of an unknown state",
         ),
     ],
 )
@@ -74,7 +74,7 @@ def test_what_is_missing_is_named(after: NodeHcas, words: str) -> None:
 
 def test_as_it_was() -> None:
     (finding,) = check({"a": BEFORE}, {"a": ObservedHcas(BEFORE)})
-    assert (finding.status, finding.measured) == ("pass", "2 HCAs and their links are there again")
+    assert (finding.status, finding.measured) == ("pass", "2 HCAs and their links are present again")
 
 
 def test_buses_may_be_numbered_anew_and_devices_named_anew() -> None:
@@ -128,17 +128,15 @@ def test_a_node_that_was_reset_and_of_which_nothing_was_kept_is_unknown(outcome:
 
 def test_of_a_node_of_which_nothing_was_kept_nobody_can_say_that_all_is_back() -> None:
     (finding,) = check({"worker-1": NodeHcas(())}, {"worker-1": ObservedHcas(BEFORE)})
-    assert (finding.subject, finding.status, finding.measured) == ("worker-1", "unknown", "not known")
-    assert (
-        "Of what it had before its reset nothing is known" in finding.why and "-e rdma_from=discover" in finding.remedy
-    )
+    assert (finding.subject, finding.status, finding.measured) == ("worker-1", "unknown", "unknown")
+    assert "The data from before the reset contains no HCA" in finding.why and "-e rdma_from=discover" in finding.remedy
 
 
 def test_node_that_shows_the_boot_of_before_its_reset_is_unknown() -> None:
     before, same = dataclasses.replace(BEFORE, boot="aa-1"), ObservedHcas(dataclasses.replace(BEFORE, boot="aa-1"))
     outcome = NodeOutcome("a", "done", did=("reset",))
     (found,) = check({"a": before}, {"a": same}, (outcome,))
-    assert found.status == "unknown" and "the boot that it had before its reset (aa-1)" in found.why
+    assert found.status == "unknown" and "the same boot as before its reset (aa-1)" in found.why
     other = ObservedHcas(dataclasses.replace(BEFORE, boot="bb-2"))
     assert [item.status for item in check({"a": before}, {"a": other}, (outcome,))] == ["pass"]
 
@@ -153,8 +151,8 @@ def test_machine_with_none_of_the_guids_and_addresses_of_before_is_another(own: 
     guid = card.node_guid and "0x946dae0300119999"
     other = NodeHcas((dataclasses.replace(card, netdevs=netdevs, node_guid=guid),))
     (found,) = check({"a": own}, {"a": ObservedHcas(other)})
-    assert (found.status, found.measured) == ("unknown", "another machine")
-    assert "None of the node GUIDs and MAC addresses" in found.why and "ansible_host" in found.remedy
+    assert (found.status, found.measured) == ("unknown", "a different machine")
+    assert "none of the node GUIDs and MAC addresses" in found.why and "ansible_host" in found.remedy
     assert [item.status for item in check({"a": own}, {"a": ObservedHcas(own)})] == ["pass"]
 
 

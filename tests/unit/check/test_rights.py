@@ -164,7 +164,7 @@ def test_validate_names_the_files_of_an_intent() -> None:
     plain = parse_intent([fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"})])
     found = {item.subject: item for item in named_files(plain)}
     assert {item.status for item in found.values()} == {"pass"}
-    wanted = [name for name, item in found.items() if item.measured == "needed by this intent"]
+    wanted = [name for name, item in found.items() if item.measured == "required by the current intent"]
     assert wanted == [f"docs/rbac/{name}.yml" for name in (powers.LOOK, powers.CHANGE, powers.SRIOV, powers.MEASURING)]
     assert "equals root on the nodes" in found["docs/rbac/network-sriov.yml"].expected
     assert "docs/rbac/machine-configs.yml" not in found
@@ -338,8 +338,8 @@ def test_what_is_denied_is_told_of_the_stage_that_needs_it() -> None:
         RightsFacts(40, (Denied("network", "patch a"), Denied("bandwidth", "create b"), Denied("network", "patch c")))
     )
     assert [(item.subject, item.status, item.measured) for item in found] == [
-        ("stage network", "fail", "may not: patch a; patch c"),
-        ("stage bandwidth", "fail", "may not: create b"),
+        ("stage network", "fail", "missing rights: patch a; patch c"),
+        ("stage bandwidth", "fail", "missing rights: create b"),
     ]
 
 

@@ -26,10 +26,10 @@ def judged(before: Counters, after: Counters) -> tuple[str, str, str]:
 @pytest.mark.parametrize(
     ("before", "after", "status", "measured", "why"),
     [
-        (QUIET, QUIET, "pass", "no error counter of 1 of 1 HCAs grew", ""),
-        (QUIET, {**QUIET, "packet_seq_err": 5}, "warn", "packet_seq_err +5", "10 packet_seq_err an hour"),
+        (QUIET, QUIET, "pass", "no error counter of 1 of 1 HCAs increased", ""),
+        (QUIET, {**QUIET, "packet_seq_err": 5}, "warn", "packet_seq_err +5", "10 packet_seq_err per hour"),
         (QUIET, {**QUIET, "link_downed": 4}, "fail", "link_downed +1", ""),
-        (QUIET, {**QUIET, "symbol_error": 8}, "unknown", "set back", "lower than before"),
+        (QUIET, {**QUIET, "symbol_error": 8}, "unknown", "counters reset", "lower than before"),
         # at the maximum, where they stay
         (
             {**QUIET, "link_downed": 255},
@@ -44,8 +44,20 @@ def judged(before: Counters, after: Counters) -> tuple[str, str, str]:
         ({"symbol_error": 70000}, {"symbol_error": 70000}, "pass", "", ""),
         ({"packet_seq_err": 65535}, {"packet_seq_err": 65535}, "pass", "", ""),
         # read at one time only
-        (QUIET, {"symbol_error": 9}, "unknown", "read once: link_downed, packet_seq_err", "not both times"),
-        ({"symbol_error": 9}, QUIET, "unknown", "read once: link_downed, packet_seq_err", "not both times"),
+        (
+            QUIET,
+            {"symbol_error": 9},
+            "unknown",
+            "read once: link_downed, packet_seq_err",
+            "only before the soak or only after it",
+        ),
+        (
+            {"symbol_error": 9},
+            QUIET,
+            "unknown",
+            "read once: link_downed, packet_seq_err",
+            "only before the soak or only after it",
+        ),
         # what is known to be a fault is told as one, and a warning does not hide what is not known
         ({**QUIET, "symbol_error": 65535}, {"link_downed": 4, "symbol_error": 65535}, "fail", "link_downed +1", ""),
         (QUIET, {"link_downed": 3, "symbol_error": 12}, "unknown", "read once: packet_seq_err; symbol_error +3", ""),

@@ -388,7 +388,7 @@ def test_a_budget_holds_a_pod_that_has_to_go(pod: dict[str, typing.Any], full: b
 
 def test_nobody_is_nearest_where_there_is_no_function() -> None:
     assert nearest_match(POLICY, NodeState("a")) == ""
-    assert nearest_match(POLICY, STATE).startswith("nearest is ens1")
+    assert nearest_match(POLICY, STATE).startswith("the closest match is ens1")
 
 
 @pytest.mark.parametrize(

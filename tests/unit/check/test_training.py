@@ -261,7 +261,7 @@ def test_beginning_that_is_missing() -> None:
     findings = check(intent(), facts(log=parse(line for line in Job().lines() if " - Init " not in line)))
     assert {finding.measured for finding in found(findings, "ranks", UNKNOWN)} == {
         "no communicator",
-        "4 ranks without a communicator",
+        "4 ranks of an unknown communicator",
     }
 
 

@@ -81,9 +81,9 @@ def test_a_pair_that_lost_a_few_per_cent_is_warned_of_before_it_is_below_a_floor
     assert (
         slower.status == "warn"
         and f"{first.client} -> {first.server}" in slower.subject
-        and "3.5 % less" in slower.measured
+        and "3.5 % below the median" in slower.measured
     )
-    assert f"median of {FEWEST_RUNS} runs before" in slower.expected
+    assert f"median of {FEWEST_RUNS} earlier runs" in slower.expected
     assert others.status == "pass" and others.measured.startswith(f"{len(pairs()) - 1} of {len(pairs())} ")
     floors = check(INTENT, FACTS)
     assert all(

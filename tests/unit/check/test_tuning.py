@@ -136,7 +136,7 @@ def test_a_fault_is_named_once(rows: Rows, check_id: str, status: str, says: str
 
 
 def onboard(rows: Rows) -> list[Finding]:
-    """What is not a pass where each node has a NIC on its board as well, which is of no fabric, and the intent expects
+    """What is not a pass where each node has a NIC on its board as well, which is of no fabric with RoCE, and the intent expects
     a row of HCAs."""
     fleet = healthy(PAIR)
     facts: Facts = fleet.of("tuning")
@@ -249,32 +249,34 @@ def test_where_no_hca_of_a_node_fits_a_fabric_all_are_held_to_it() -> None:
 
 def test_one_of_a_thousand_with_another_governor_is_found() -> None:
     (finding,) = judged(MANY, {"node-0500": {"governor": shows("powersave", "0-255")}})
-    assert finding.measured == "powersave (0-255) on node-0500" and finding.why.startswith("1 of 1000 nodes.")
+    assert finding.measured == "powersave (0-255) on node-0500" and finding.why.startswith(
+        "This applies to 1 of 1000 nodes."
+    )
 
 
 @pytest.mark.parametrize("profile", ["training", "inference", "none"])
 def test_one_node_that_is_unlike_the_others_is_found_whatever_is_expected(profile: str) -> None:
     (finding,) = judged(MANY, {"node-0500": {"thp": shows("never")}}, intent=with_tuning(MANY, profile=profile))
     assert (finding.check, finding.subject, finding.measured) == ("tuning.alike", "thp of node-0500", "never")
-    assert "999 of 1000 nodes of its kind show always" in finding.why and finding.status == WARN
+    assert "999 of 1000 comparable nodes have always" in finding.why and finding.status == WARN
 
 
 def test_a_thousand_nodes_that_lack_the_same_are_one_piece_of_news() -> None:
     names = healthy(MANY).shape.names
     (finding,) = judged(MANY, {name: {"numa_balancing": shows("1")} for name in names})
-    assert finding.subject.endswith("and 995 more") and finding.why.startswith("1000 of 1000 nodes.")
+    assert finding.subject.endswith("and 995 more") and finding.why.startswith("This applies to 1000 of 1000 nodes.")
 
 
 def test_of_as_many_neither_is_usual() -> None:
     (finding,) = judged(PAIR, {"node-2": {"thp": shows("never")}})
-    assert "neither is usual" in finding.why and "always on node-1" in finding.measured
+    assert "none of them is the usual value" in finding.why and "always on node-1" in finding.measured
 
 
 def test_nodes_of_other_models_are_held_against_their_own_kind() -> None:
     """Of five nodes two are of another model: what both of them show is usual among them."""
     assert judged(FEW, {name: {"kernel": shows("5.14.0")} for name in ("node-2", "node-4")}) == []
     (finding,) = judged(FEW, {"node-1": {"kernel": shows("5.14.0")}})
-    assert finding.subject == "kernel of node-1" and "2 of 3 nodes" in finding.why
+    assert finding.subject == "kernel of node-1" and "2 of 3 comparable nodes" in finding.why
 
 
 def test_what_has_no_usual_value_within_a_node_is_told() -> None:
@@ -374,7 +376,7 @@ def test_nodes_that_gave_no_answer_close_the_gate() -> None:
 def test_experts_that_contradict_each_other_are_told_and_not_judged() -> None:
     fleet = healthy(PAIR)
     told = {finding.subject: finding for finding in check(fleet.intent, fleet.of("tuning")) if finding.status == PASS}
-    assert "TuneD hpc-compute says always" in told["thp"].expected and "not judged" in told["thp"].expected
+    assert "TuneD hpc-compute says always" in told["thp"].expected and "not checked" in told["thp"].expected
     assert "realloc=off" in told["pci_realloc"].expected
 
 
@@ -413,7 +415,7 @@ def roce(value: str, other: typing.Optional[str] = None) -> tuple[RowReading, ..
         ({"mtu": roce("1500")}, WARN, "1500"),
         # only NVIDIA's driver packages show it
         ({"roce_traffic_class": ()}, None, ""),
-        ({"roce_pfc": ()}, UNKNOWN, "not known"),
+        ({"roce_pfc": ()}, UNKNOWN, "unknown"),
     ],
 )
 def test_roce_is_as_the_fabric_says(rows: Rows, status: typing.Optional[str], says: str) -> None:
@@ -480,13 +482,13 @@ def test_a_row_of_roce_that_the_intent_expects_is_read_of_each_hca(row: str, row
     some = tuple(dataclasses.replace(item, where=item.where[:1]) for item in rows)
     found = judged(ROCE, {"node-2": {row: some}}, intent=with_tuning(ROCE, expected={row: "4711"}))
     of_node = [item for item in found if item.subject == f"compute node-2 {row}"]
-    assert [(item.status, item.measured) for item in of_node] == [(UNKNOWN, "not known")]
+    assert [(item.status, item.measured) for item in of_node] == [(UNKNOWN, "unknown")]
 
 
 def test_a_row_of_roce_that_no_fabric_is_judged_by_is_refused() -> None:
     found = judged(PAIR, {}, intent=with_tuning(PAIR, expected={"roce_pfc": "3", "mtu": "9000"}))
     assert {(item.subject, item.status, item.measured) for item in found} == {
-        (f"rdma_cluster.tuning.expected.{row}", FAIL, "no fabric") for row in ("roce_pfc", "mtu")
+        (f"rdma_cluster.tuning.expected.{row}", FAIL, "no fabric with RoCE") for row in ("roce_pfc", "mtu")
     }
 
 
@@ -503,9 +505,9 @@ def test_a_row_of_which_null_is_expected_expects_nothing() -> None:
 @pytest.mark.parametrize(
     ("row", "value", "where", "says"),
     [
-        ("max_read_request", "4096", ("mlx5_0",), "no reading of HCA mlx5_1, mlx5_2, mlx5_3"),
-        ("gpu_persistence", "Enabled", ("0000:18:00.0",), "no reading of GPU 0000:2a:00.0"),
-        ("governor", "performance", ("0-127",), "no reading of 128 of 256 CPUs"),
+        ("max_read_request", "4096", ("mlx5_0",), "no value for HCA mlx5_1, mlx5_2, mlx5_3"),
+        ("gpu_persistence", "Enabled", ("0000:18:00.0",), "no value for GPU 0000:2a:00.0"),
+        ("governor", "performance", ("0-127",), "no value for 128 of 256 CPUs"),
     ],
 )
 def test_what_the_intent_expects_is_read_of_each_place(row: str, value: str, where: tuple[str, ...], says: str) -> None:

@@ -53,13 +53,13 @@ def test_what_is_not_asked_for_is_not_judged() -> None:
 @pytest.mark.parametrize(
     ("found", "status", "says"),
     [
-        (None, UNKNOWN, "gave no answer"),
+        (None, UNKNOWN, "returned no result"),
         (
             TuningSet("tuned", refusal="PerformanceProfile gpu tunes node-1", remedy="Put the lines"),
             FAIL,
             "PerformanceProfile gpu tunes node-1.",
         ),
-        (TuningSet("nothing"), UNKNOWN, "There are rules for governor, idle_latency"),
+        (TuningSet("nothing"), UNKNOWN, "The intent has rules for governor, idle_latency"),
     ],
 )
 def test_nothing_was_set(found: typing.Optional[TuningSet], status: str, says: str) -> None:
@@ -89,13 +89,13 @@ def test_a_node_that_has_it_not(seen: NodeSetting, status: str) -> None:
 
 def test_a_dry_run_passes_with_what_it_would_set() -> None:
     found = findings(ROCE, set=TuningSet("tuned", dict.fromkeys(ROCE.names, NodeSetting("planned"))), check_mode=True)
-    assert {(item.status, item.measured) for item in found.values()} == {(PASS, "a dry run: it would be set")}
+    assert {(item.status, item.measured) for item in found.values()} == {(PASS, "dry run: would be applied")}
 
 
 def test_nodes_that_are_reached_by_observers_are_told_that_nothing_can_be_set() -> None:
     first, *rest = PAIR.names
     found = findings(PAIR, by_pods=(first,))
-    assert found[first].status == FAIL and "changes nothing" in found[first].why and "ssh" in found[first].remedy
+    assert found[first].status == FAIL and "changes no settings" in found[first].why and "ssh" in found[first].remedy
     assert {found[name].status for name in rest} == {PASS}
 
 
@@ -108,7 +108,7 @@ def test_a_module_that_failed_or_did_not_run_is_not_known() -> None:
         },
     )
     assert found[first].status == UNKNOWN and "does not take 10" in found[first].why
-    assert found[second].status == UNKNOWN and "did not run there" in found[second].why
+    assert found[second].status == UNKNOWN and "did not run on the node" in found[second].why
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def test_an_rdma_driver_is_named_by_vendor_with_the_packages_that_have_it(vendor
             "niccli -dev ID nvm -setoption enable_sriov -value 1",
             "number_of_vfs_per_pf -scope PORT -value NUMBER",
         ),
-        ("Intel", "Switch SR-IOV on in the BIOS", "Ask for fewer"),
+        ("Intel", "Enable SR-IOV in the BIOS", "Request fewer virtual functions"),
         ("AMD", "nicctl update card profile --profile pf1_vf1", "nicctl update card profile --profile NAME"),
     ],
 )

@@ -81,8 +81,8 @@ def test_each_pod_of_an_address_names_the_others() -> None:
         RdmaPod("compute", "e", "p-e", "n"),
     ]
     assert find_announced_twice(pods) == {
-        "p-a": "it announces the address 10.80.0.1, and so does the pod p-b on b",
-        "p-b": "it announces the address 10.80.0.1, and so does the pod p-a on a",
+        "p-a": "the pod announces the address 10.80.0.1, which is also announced by the pod p-b on b",
+        "p-b": "the pod announces the address 10.80.0.1, which is also announced by the pod p-a on a",
     }
 
 
@@ -90,8 +90,15 @@ def test_each_pod_of_an_address_names_the_others() -> None:
     ("written", "errors"),
     [
         ({}, ("", "", "")),
-        ({1: "203.0.113.7"}, ("outside of the range 10.0.0.0/24", "", "")),
-        ({1: "10.0.0.2"}, ("so does the pod linerate-storage-b on b", "so does the pod linerate-storage-a on a", "")),
+        ({1: "203.0.113.7"}, ("outside the range 10.0.0.0/24", "", "")),
+        (
+            {1: "10.0.0.2"},
+            (
+                "is also announced by the pod linerate-storage-b on b",
+                "is also announced by the pod linerate-storage-a on a",
+                "",
+            ),
+        ),
     ],
     ids=["own", "outside", "of another pod"],
 )

@@ -65,9 +65,8 @@ def env(name: str, value: str) -> Data:
 def test_a_list_that_is_longer_than_any_is_refused_by_name(job: Data, seen: str) -> None:
     (finding,) = lint([job])
     assert (finding.check, finding.subject, finding.status) == ("job.read", "Pod a", "unknown")
-    assert (
-        finding.why == f"It can't be read: {seen}."
-        and finding.remedy == "Correct it; kubectl apply --dry-run=server says more."
+    assert finding.why == f"The job could not be read: {seen}." and finding.remedy == (
+        "Correct the object. Run kubectl apply --dry-run=server -f FILE for the error of the API server."
     )
 
 
@@ -101,8 +100,8 @@ def test_the_nearest_volume_is_looked_for_for_the_first_few_mounts() -> None:
         5000 - MOST_HINTS
     )
     assert (
-        found[-1].measured == "volume 'bacdfegh-999' is not there"
-        and found[-1].remedy == "Add the volume, or correct its name."
+        found[-1].measured == "volume 'bacdfegh-999' does not exist"
+        and found[-1].remedy == "Add the volume to the pod template, or correct its name."
     )
 
 
@@ -120,7 +119,7 @@ def test_no_node_repeats_a_list_of_hcas() -> None:
         0
     ]
     assert short.why.startswith(
-        "The node has no such HCA: q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11 and 8 more. NCCL passes over it"
+        "The node has no HCA of this name: q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11 and 8 more. NCCL ignores such a name"
     )
 
 
@@ -135,7 +134,10 @@ def test_the_nearest_node_is_looked_for_for_the_first_few_lines() -> None:
     assert ["did you mean 'gpu-worker-node-rack" in item.expected for item in found] == [True] * MOST_HINTS + [
         False
     ] * (10_000 - MOST_HINTS)
-    assert found[-1].measured == "no such node" and found[-1].remedy == "Correct the name, or remove the line."
+    assert (
+        found[-1].measured == "node does not exist"
+        and found[-1].remedy == "Correct the name of the node in the map, or remove the line."
+    )
 
 
 def test_interfaces_that_a_map_makes_up_are_not_repeated_for_each_node() -> None:

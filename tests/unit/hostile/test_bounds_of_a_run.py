@@ -175,8 +175,8 @@ def test_a_pattern_that_takes_long_to_read_covers_nothing_and_is_told() -> None:
         (
             "300000 characters",
             f"at most {MOST_PATTERN}",
-            "A pattern of this length covers nothing.",
-            "Write * for a part of it.",
+            "A pattern of this length matches no finding.",
+            "Shorten the pattern: replace a part of it with *.",
         )
     }
     assert matches("x" * MOST_PATTERN, "x" * MOST_PATTERN) and not matches("*" * (MOST_PATTERN + 1), "x")
@@ -192,7 +192,7 @@ def test_the_nearest_check_is_looked_for_for_the_first_few_waivers() -> None:
     assert ["did you mean 'platform.bios'?" in item.expected for item in findings] == [True] * MOST_HINTS + [False] * (
         100 - MOST_HINTS
     )
-    assert all("id of a check, such as platform.bios" in item.expected for item in findings)
+    assert all("ID of a check, such as platform.bios" in item.expected for item in findings)
 
 
 def test_so_it_is_for_the_first_few_unknown_keys() -> None:

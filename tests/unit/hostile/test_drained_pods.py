@@ -103,7 +103,10 @@ def test_a_pod_with_more_labels_than_are_kept_counts_as_held_by_each_budget_of_i
     keys = [f"k{number}" for number in range(drained_pods.MOST_LABELS + 1)]
     budgets = [budget(f"b-{key}", {"matchLabels": {key: "no", "other": "no"}}, allowed=0) for key in keys]
     (found,) = held([pod("p", dict.fromkeys(keys, "yes"))], budgets)
-    assert "pod tenant/p is held" in found and held([pod("p", dict.fromkeys(keys[1:], "yes"))], budgets) == ()
+    assert (
+        "pod tenant/p cannot be evicted because" in found
+        and held([pod("p", dict.fromkeys(keys[1:], "yes"))], budgets) == ()
+    )
 
 
 def test_pods_that_no_drain_takes_are_not_kept() -> None:
@@ -138,7 +141,7 @@ def test_a_pod_that_is_too_large_is_looked_for_on_its_node_and_one_without_a_nod
     ]
     assert asked == [set(uids_of.values())]
     (why,) = stops(kept[1:], DrainOptions(force=True, delete_empty_dir_data=True))
-    assert why.startswith("these pods are too large to be read: tenant/large. End them")
+    assert why.startswith("these pods are too large to be read: tenant/large. Delete them")
 
 
 def test_pods_are_compared_with_thousands_of_budgets_in_a_bounded_time() -> None:
@@ -151,7 +154,9 @@ def test_pods_are_compared_with_thousands_of_budgets_in_a_bounded_time() -> None
     pods = [ClusterPod(f"p{number}", "tenant", "w", {"b": str(number)}) for number in range(5000)]
     with bounded(20):
         # those that are not compared any more count as held
-        assert "more pods are held" in find_held_pods(pods, True, "", BudgetIndex(budgets))[-1]
+        assert (
+            "more pods are blocked by PodDisruptionBudgets" in find_held_pods(pods, True, "", BudgetIndex(budgets))[-1]
+        )
     assert find_held_pods(pods[:50], True, "", BudgetIndex(budgets)) == ()
     # equal pods are compared once
     assert (
@@ -194,8 +199,8 @@ def test_a_pod_of_two_budgets_is_held_whatever_they_allow() -> None:
     twins = [budget(name, {"matchLabels": {"app": "twin"}}, 1) for name in ("a", "b")]
     (found,) = held([pod("p", {"app": "twin"}), pod("other", {})], twins)
     assert found == (
-        "pod tenant/p is held by more than one PodDisruptionBudget (tenant/a, tenant/b), and the API server evicts no"
-        " such pod"
+        "pod tenant/p cannot be evicted because more than one PodDisruptionBudget (tenant/a,"
+        " tenant/b) selects it, and the API server does not evict such a pod"
     )
     assert held([pod("p", {"app": "twin"})], twins[:1]) == ()
 

@@ -66,7 +66,10 @@ def test_what_the_cluster_bears_passes() -> None:
 def test_no_control_plane_node_goes_while_another_is_away(change: dict[str, typing.Any]) -> None:
     stand = dataclasses.replace(WHOLE, nodes=changed(MASTERS, "c2", **change) + WORKERS)
     roll = dataclasses.replace(MASTER, nodes=("c0", "c1"))
-    assert "c0: it is a control-plane node, and c2 is not Ready, or cordoned" in ask(roll, stand=stand)
+    assert (
+        "c0: the node is a control-plane node, and these control-plane nodes are NotReady or cordoned too: c2"
+        in ask(roll, stand=stand)
+    )
     assert ask(WORKER, stand=stand) == "", "a worker is no control-plane node"
 
 
@@ -82,7 +85,7 @@ def test_no_control_plane_node_goes_without_all_of_etcd() -> None:
 def test_a_pool_of_the_control_plane_never_lets_two_go(name: str, most: str) -> None:
     """By its name as well, where its nodes have no label of the control plane."""
     roll = PoolPlan(name, ("w0", "w1"), 2, 1, f"maxUnavailable is {most}", machines=True)
-    assert f"MachineConfigPool {name} reboots {most} control-plane nodes at once" in ask(roll, most=most)
+    assert f"MachineConfigPool {name} reboots {most} control-plane nodes at the same time" in ask(roll, most=most)
 
 
 def test_two_pools_with_control_plane_nodes_do_not_roll_at_once() -> None:
@@ -90,12 +93,15 @@ def test_two_pools_with_control_plane_nodes_do_not_roll_at_once() -> None:
         dataclasses.replace(MASTER, nodes=("c0", "c1")),
         dataclasses.replace(MASTER, name="infra", nodes=("c2",)),
     )
-    assert "MachineConfigPool master and MachineConfigPool infra have control-plane nodes" in ask(one, other)
+    assert "MachineConfigPool master and MachineConfigPool infra contain control-plane nodes" in ask(one, other)
 
 
 def test_the_sriov_operator_lets_one_control_plane_node_go() -> None:
     turn = dataclasses.replace(SRIOV, nodes=("c0", "c1"), at_once=None)
-    assert "the default pool of the SR-IOV operator lets more than one control-plane node go at once" in ask(turn)
+    assert (
+        "the default pool of the SR-IOV operator allows more than one control-plane node to go down at the same time"
+        in ask(turn)
+    )
     assert ask(turn, drained=("c0", "c1")) == "", "a drain leaves etcd where it is"
 
 
@@ -112,12 +118,14 @@ def test_a_kubelet_makes_no_control_plane_of_its_pool() -> None:
 
 def test_the_budget_is_that_of_resets() -> None:
     stand = dataclasses.replace(WHOLE, nodes=MASTERS + changed(WORKERS, "w2", ready=False))
-    assert "w2: not Ready, or cordoned, so that no other node may go (1 at a time" in ask(SRIOV, stand=stand)
+    assert "w2: NotReady or cordoned, so no other node may go down (1 node at a time" in ask(SRIOV, stand=stand)
     two = dataclasses.replace(INTENT, node_pool=DrainPool(2))
     assert ask(SRIOV, stand=stand, intent=two) == ""
     three = dataclasses.replace(WORKER, at_once=3)
-    assert "lets 3 nodes go at once" in ask(three, intent=two, most="3")
-    assert "lets all of its nodes go at once" in ask(dataclasses.replace(SRIOV, at_once=None), intent=two)
+    assert "allows 3 nodes to go down at the same time" in ask(three, intent=two, most="3")
+    assert "allows all of its nodes to go down at the same time" in ask(
+        dataclasses.replace(SRIOV, at_once=None), intent=two
+    )
 
 
 def test_a_health_check_keeps_what_reboots_and_is_paused_for_machine_config_pools_alone() -> None:
@@ -126,17 +134,17 @@ def test_a_health_check_keeps_what_reboots_and_is_paused_for_machine_config_pool
         dataclasses.replace(INTENT, pause_health_checks=True),
     )
     assert (
-        "w0: NodeHealthCheck all would remediate it" in ask(WORKER, stand=stand)
+        "w0: NodeHealthCheck all would remediate the node" in ask(WORKER, stand=stand)
         and ask(WORKER, stand=stand, intent=may) == ""
     )
     kept = ask(SRIOV, stand=stand, intent=may)
     assert (
-        "NodeHealthCheck all would remediate it" in kept
+        "NodeHealthCheck all would remediate the node" in kept
         and "rdma_cluster.pause_health_checks" not in kept
-        and "Pause it yourself" in kept
+        and "Pause the health check manually" in kept
     )
     assert ask(SRIOV, stand=stand, drained=("w0", "w1")) == "", "a drained node stays Ready"
-    assert "whether a health check would remediate it" in ask(
+    assert "whether a health check would remediate the node while it is down" in ask(
         WORKER, stand=dataclasses.replace(WHOLE, unread={"NodeHealthCheck": "Forbidden"})
     )
 
@@ -147,7 +155,7 @@ def test_the_plan_of_stage_network_is_refused_with_the_cause_before_anything_is_
     assert list_refusals(INTENT, add_gate(planned, WHOLE, (), INTENT, names), names) == ()
     stand = dataclasses.replace(WHOLE, health_checks=(CHECK,))
     first, *_rest = list_refusals(INTENT, add_gate(planned, stand, (), INTENT, names), names)
-    assert "w0: NodeHealthCheck all would remediate it" in first
+    assert "w0: NodeHealthCheck all would remediate the node" in first
     rolled = dataclasses.replace(planned, pools=(dataclasses.replace(WORKER, nodes=names),))
     may = dataclasses.replace(INTENT, pause_health_checks=True)
     found = add_gate(rolled, stand, (MachinePool("worker"),), may, names)

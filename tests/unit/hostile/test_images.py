@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An image that is named by a tag is whatever the registry says: it is told, and refused where the user asks for
+"""An image that is named by tag is whatever the registry says: it is told, and refused where the user asks for
 that."""
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def test_a_tag_is_named_and_an_error_where_the_user_is_strict(image: str) -> Non
     """The empty one is the default of the intent."""
     place = "rdma_fabrics[0].pods.image"
     assert [judged(image, strict)[place].status for strict in (False, True)] == ["pass", "fail"]
-    assert "by a tag" in judged(image, False)[place].measured
+    assert "by tag" in judged(image, False)[place].measured
     found = judged(image, True)[place]
     assert f"docker://{found.measured} " in found.remedy and found.remedy.startswith(
-        "skopeo inspect --format '{{.Name}}@{{.Digest}}' "
+        "Run skopeo inspect --format '{{.Name}}@{{.Digest}}' "
     )
 
 

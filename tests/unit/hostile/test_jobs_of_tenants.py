@@ -560,7 +560,7 @@ def test_more_devices_than_a_machine_has_do_not_count_and_are_named() -> None:
         found = judged_claim(count, *lies)
         assert {item.status for item in found} == {status, WARN}
         assert all("evil" in item.measured and "2176 devices" in item.measured for item in found if item.status == WARN)
-    assert all("a node has 8 at most" in item.measured for item in found if item.status == FAIL)
+    assert all("at most 8 on a node" in item.measured for item in found if item.status == FAIL)
 
 
 def room(**nodes: int) -> list[Finding]:
@@ -576,7 +576,7 @@ def test_the_room_of_one_node_is_not_that_of_the_cluster() -> None:
     assert [item.status for item in room(a=8, b=8)] == [FAIL]
     found = room(a=8, b=8, evil=100_000_000)
     assert {item.status for item in found} == {FAIL, WARN}
-    assert [item.measured for item in found if item.status == FAIL] == ["room for 2 pods on 2 nodes that are ready"]
+    assert [item.measured for item in found if item.status == FAIL] == ["room for 2 pods on 2 ready nodes"]
     assert [item.measured for item in found if item.status == WARN] == ["evil"]
 
 

@@ -52,8 +52,11 @@ def discovered(**nodes: typing.Sequence[Hca]) -> dict[str, str]:
 
 def test_what_one_node_has_is_not_listed_at_each_other() -> None:
     found = discovered(evil=[hca(number) for number in range(3000)], other=[hca(4000)])
-    assert "Others have an InfiniBand HCA at 0000:00:00.0, 0000:00:00.1, 0000:00:00.2" in found["discover.fleet other"]
-    assert "0000:00:00.7 and 2992 more, and this node has none there." in found["discover.fleet other"]
+    assert (
+        "Other nodes have an InfiniBand HCA at 0000:00:00.0, 0000:00:00.1, 0000:00:00.2"
+        in found["discover.fleet other"]
+    )
+    assert "0000:00:00.7 and 2992 more, but this node does not." in found["discover.fleet other"]
     assert found["discover.hcas evil ib0"].startswith("3000 InfiniBand HCAs: mlx5_0 (0000:00:00.0), ")
     assert found["discover.hcas evil ib0"].endswith(" and 2984 more")
     assert max(map(len, found.values())) < MOST

@@ -372,7 +372,10 @@ SRIOV_INTENT = parse_intent(FABRICS, None, None)
 def test_the_finding_names_the_namespace_the_cause_and_the_way_out() -> None:
     seen = OperatorsSeen(untrusted={SRIOV: UntrustedNamespace(SPACE, "it has x")})
     (found,) = [item for item in check(SRIOV_INTENT, seen, ()) if item.subject == SRIOV]
-    assert found.status == "fail" and f"namespace {SPACE}: it has x" in found.why
+    assert (
+        found.status == "fail"
+        and f"in namespace {SPACE}, because this collection does not trust the namespace: it has x" in found.why
+    )
     assert "kubectl get rolebindings" in found.remedy and "operators_trusted_namespaces" in found.remedy
     # no wait brings it
     assert not [line for line in missing(SRIOV_INTENT, seen, ()) if line.startswith(SRIOV)]

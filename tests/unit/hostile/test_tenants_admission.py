@@ -74,7 +74,7 @@ def test_no_pod_that_measures_is_in_a_namespace_of_jobs() -> None:
 def test_the_namespace_of_the_measurement_is_none_of_the_jobs() -> None:
     found = validate(intent({"namespace": "linerate-measure"}), Facts(("a", "b")))
     (wrong,) = [item for item in found if item.check == "validate.names" and item.status == "fail"]
-    assert wrong.subject == "rdma_fabrics[0].network.namespace" and "deletes it" in wrong.why
+    assert wrong.subject == "rdma_fabrics[0].network.namespace" and "deletes the namespace" in wrong.why
 
 
 def applied(before: Resource, wanted: Resource, check_mode: bool = False) -> tuple[str, Resource]:
@@ -145,7 +145,7 @@ def test_privileged_warns_of_what_it_gives_and_prints_the_reason() -> None:
 
 def test_a_level_that_refuses_the_jobs_and_one_without_words_and_two_of_one_namespace() -> None:
     (low,) = told(intent({"pod_security": {"enforce": "baseline", "reason": "shared"}}))
-    assert low.status == "warn" and "refuses pods with IPC_LOCK" in low.why
+    assert low.status == "warn" and "rejects pods with IPC_LOCK" in low.why
     found = told(
         intent(
             {"pod_security": {**LEVEL, "reason": " "}}, {"pod_security": {"enforce": "baseline", "reason": "shared"}}

@@ -166,12 +166,12 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
         (
             {"virtual_functions": -1},
             "validate.numbers on rdma_fabrics[0].virtual_functions",
-            "-1 VFs a physical function",
+            "-1 VFs per physical function",
         ),
         (
             {"virtual_functions": 129},
             "validate.numbers on rdma_fabrics[0].virtual_functions",
-            "129 VFs a physical function",
+            "129 VFs per physical function",
         ),
         ({"select__hcas_per_node": 0}, "validate.numbers on rdma_fabrics[0].select.hcas_per_node", "0 HCAs"),
         ({"mtu": 9}, "validate.numbers on rdma_fabrics[0].mtu", "9 bytes"),
@@ -289,7 +289,7 @@ def test_pools_of_nv_ipam(fabrics: typing.Any, ipam: typing.Any, measured: str) 
             "validate.addresses on rdma_fabrics[0].ipam.range",
             "2 shares",
         ),
-        (BLOCKS, {"pool": None}, "validate.ipam on rdma_fabrics[0].ipam.pool", "a pool with its name"),
+        (BLOCKS, {"pool": None}, "validate.ipam on rdma_fabrics[0].ipam.pool", "a pool with a name (pool.name)"),
         (BLOCKS, {"range_start": "100.100.0.9"}, "validate.ipam on rdma_fabrics[0].ipam.range_start", "no range_start"),
         (BLOCKS, {"range_end": "100.100.0.9"}, "validate.ipam on rdma_fabrics[0].ipam.range_end", "no range_end"),
         (BLOCKS, {"type": "whereabouts"}, "validate.ipam on rdma_fabrics[0].ipam.pool", "no pool"),
@@ -440,7 +440,7 @@ def test_an_empty_inventory_says_why_it_is_empty(fabrics: typing.Any) -> None:
         "no host",
         f"The inventory gave no nodes: {said}",
     )
-    assert finding.remedy == "Correct what is named, and run it again."
+    assert finding.remedy == "Correct the cause under 'why', then run stage validate again."
     assert closing(fabrics(), validate.Facts(nodes=("worker-1",), inventory_error=said)) == {}
 
 
@@ -471,7 +471,7 @@ def test_misspelt_variable_is_refused(fabrics: typing.Any, name: str, status: st
         ({"check": "validate.ipam", "reason": "I want green"}, "rdma_waivers[0].check", "another stage"),
         ({"check": "platform.error", "reason": "I want green"}, "rdma_waivers[0].check", "what a stage looks at"),
         ({"check": "platform.run", "reason": "I want green"}, "rdma_waivers[0].check", "what a stage looks at"),
-        ({"check": "platform.bios", "reason": " "}, "rdma_waivers[0].reason", "a reason in words"),
+        ({"check": "platform.bios", "reason": " "}, "rdma_waivers[0].reason", "a reason of at least 2 words"),
     ],
 )
 def test_useless_waiver_is_refused(fabrics: typing.Any, waiver: dict[str, str], subject: str, hint: str) -> None:
@@ -939,7 +939,7 @@ def test_without_an_intent_it_is_said_how_to_get_one() -> None:
     with pytest.raises(IntentError) as error:
         parse_intent([{}])
     assert {finding.why for finding in validate.refuse(error.value.problems)} == {
-        "It has no default: what it says is known to nobody but you."
+        "This key is required and has no default, because the value depends on your site."
     }
 
 

@@ -305,7 +305,7 @@ def test_a_stage_does_not_start_with_a_misspelt_variable() -> None:
         assert (name.status, name.measured, name.remedy) == (
             FAIL,
             "unknown variable",
-            "Rename it to operators_install.",
+            "Rename the variable to operators_install.",
         )
         assert "did you mean 'operators_install'?" in name.expected
         assert (value.status, value.measured, value.expected, value.remedy) == (
@@ -378,7 +378,7 @@ def test_a_finding_ends_with_file_and_line_of_what_it_is_about() -> None:
         for judged in record.judged
         if judged.finding.check == "validate.intent"
     }
-    assert remedies["rdma_fabrics[0].profile"].endswith(" It is in rdma.yml, line 4.")
-    assert remedies["rdma_fabrics[0].mut"].endswith(" rdma_fabrics[0] is in rdma.yml, line 2.")
+    assert remedies["rdma_fabrics[0].profile"].endswith(" The value is defined in rdma.yml, line 4.")
+    assert remedies["rdma_fabrics[0].mut"].endswith(" rdma_fabrics[0] is defined in rdma.yml, line 2.")
     without = may_start(StageContext("fabric", "r", "s", "f", False, {}), raw, validate.Facts(("worker-1",)))
     assert without is not None and "rdma.yml" not in json.dumps([judged.finding.remedy for judged in without.judged])

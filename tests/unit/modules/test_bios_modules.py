@@ -159,8 +159,8 @@ def test_answers_become_facts(controller: Controller, servers: tuple[BmcServer, 
         ({"password": None}, "has no user and password, and no token"),
         ({"address": f"https://root:{PASSWORD}@bmc"}, "worker-0: address: not the name or the IP address of a BMC"),
         ({"fingerprint": "12:34"}, "is no SHA-256"),
-        ({"wanted": {"sr_iov": True}}, "'sr_iov' is no key of a BIOS"),
-        ({"wanted": {"sriov": None}}, "wanted.sriov: None is no value"),
+        ({"wanted": {"sr_iov": True}}, "'sr_iov' is not a supported BIOS key"),
+        ({"wanted": {"sriov": None}}, "wanted.sriov: None is not a valid value"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anybody_is(
@@ -254,4 +254,4 @@ def test_bios_writes_nothing_where_one_thing_is_not_to_be_had(
 def test_bios_refuses_what_no_bios_has(controller: Controller, servers: tuple[BmcServer, BmcServer]) -> None:
     good, _bad = servers
     result = controller.set(bmcs=bmcs([good]), wanted={"sr_iov": True})
-    assert result["failed"] and "'sr_iov' is no key of a BIOS" in result["msg"] and good.asked == []
+    assert result["failed"] and "'sr_iov' is not a supported BIOS key" in result["msg"] and good.asked == []

@@ -247,7 +247,7 @@ def test_a_plan_for_nodes_that_are_not_there_allows_nothing(
         {
             "node": "a",
             "action": "unknown",
-            "reasons": ["the cluster has no such node"],
+            "reasons": ["the cluster has no node with this name"],
             "pods": [],
             "lost": [],
             "blockers": [],

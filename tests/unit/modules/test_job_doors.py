@@ -176,7 +176,7 @@ def test_what_the_pods_of_a_running_job_got_counts(run: typing.Callable[..., typ
     )
     assert "pod train-master-0" in result["msg"]
     assert "pod train-old" not in result["msg"]
-    assert "leaves out mlx5_11, mlx5_12, mlx5_13, mlx5_14; mlx5_91 is not the pod's" in result["msg"]
+    assert "the value leaves out mlx5_11, mlx5_12, mlx5_13, mlx5_14; the pod does not have mlx5_91." in result["msg"]
 
 
 def test_rendered_objects_before_they_are_submitted(run: typing.Callable[..., typing.Any]) -> None:

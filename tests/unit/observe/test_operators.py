@@ -188,7 +188,7 @@ def test_the_wait_ends_once_all_serve_and_says_what_is_missing() -> None:
     seen = wait_until_all_serve(lambda: steps.pop(0), INTENT, ("w",), 60, lambda: now[0], pause, said.append)
     assert (seen, steps) == (ready, [])
     assert [line.partition("  ")[2] for line in said] == [
-        "sriov-network-operator: no Deployment runs it",
+        "sriov-network-operator: no Deployment runs the operator",
         "all operators serve",
     ]
     nothing = OperatorsSeen()

@@ -268,26 +268,26 @@ ETHERNET = {
     [
         ({**ETHERNET, "virtual_functions": 0}, "virtual_functions", "get virtual functions"),
         ({**ETHERNET, "ipam": None}, "ipam", "need addresses"),
-        ({**ETHERNET, "pods_per_node": 4}, "pods_per_node", "count pods"),
-        ({**ETHERNET, "network": {"namespace": "t"}}, "network.name", "name the attachment"),
-        ({**ETHERNET, "network": {"vlan": 4095}}, "network.vlan", "refuses them"),
-        ({**ETHERNET, "network": {"vlan": 5, "vlan_qos": 8}}, "network.vlan_qos", "three bits"),
+        ({**ETHERNET, "pods_per_node": 4}, "pods_per_node", "Only profiles whose pods share one interface"),
+        ({**ETHERNET, "network": {"namespace": "t"}}, "network.name", "refer to the attachment by name"),
+        ({**ETHERNET, "network": {"vlan": 4095}}, "network.vlan", "the sriov CNI plugin rejects them"),
+        ({**ETHERNET, "network": {"vlan": 5, "vlan_qos": 8}}, "network.vlan_qos", "3 bits"),
         ({**ETHERNET, "network": {"vlan_qos": 3}}, "network.vlan_qos", "priority without a VLAN"),
-        ({**ETHERNET, "network": {"max_tx_rate": -1}}, "network.max_tx_rate", "refuses it"),
+        ({**ETHERNET, "network": {"max_tx_rate": -1}}, "network.max_tx_rate", "rejects a negative rate"),
         ({**ETHERNET, "network": {"min_tx_rate": 200, "max_tx_rate": 100}}, "network.min_tx_rate", "EINVAL"),
-        ({"profile": "macvlan", "network": {"trust": False}}, "network.trust", "trusted or not"),
-        ({"profile": "macvlan", "resource_name": "r"}, "resource_name", "No device plugin"),
-        ({"profile": "macvlan", "virtual_functions": 2}, "virtual_functions", "makes no virtual functions"),
-        ({"profile": "macvlan", "select": {"hcas_per_node": 1}}, "select.netdev", "names one interface"),
+        ({"profile": "macvlan", "network": {"trust": False}}, "network.trust", "have a trust setting"),
+        ({"profile": "macvlan", "resource_name": "r"}, "resource_name", "uses no device plugin"),
+        ({"profile": "macvlan", "virtual_functions": 2}, "virtual_functions", "creates no virtual functions"),
+        ({"profile": "macvlan", "select": {"hcas_per_node": 1}}, "select.netdev", "refers to one interface"),
         (
             {"profile": "macvlan", "select": {"hcas_per_node": 2, "netdev": ["ens1"]}},
             "select.hcas_per_node",
-            "One interface is one HCA",
+            "One interface belongs to one HCA",
         ),
-        ({"profile": "macvlan", "pods_per_node": 0}, "pods_per_node", "proves nothing"),
+        ({"profile": "macvlan", "pods_per_node": 0}, "pods_per_node", "cannot be tested"),
         ({"profile": "macvlan", "network": {"mode": "passthru"}}, "pods_per_node", "belongs to one pod"),
         ({"profile": "rdma_shared"}, "resource_name", "name of a resource"),
-        ({"profile": "rdma_shared", "resource_name": "r", "rdma": False}, "rdma", "the profile macvlan or ipoib"),
+        ({"profile": "rdma_shared", "resource_name": "r", "rdma": False}, "rdma", "use profile macvlan or ipoib"),
         (
             {
                 "profile": "rdma_shared",
@@ -296,22 +296,26 @@ ETHERNET = {
                 "select": {"hcas_per_node": 1, "netdev": ["ib0"], "subnet_manager": "any"},
             },
             "mtu",
-            "that of the partition",
+            "the MTU of the partition",
         ),
         (
             {"profile": "ipoib", "network": {"meta_plugins": [{"type": "tuning"}]}},
             "network.meta_plugins",
-            "Nothing chains",
+            "does not support chained CNI plugins",
         ),
         (
             {"profile": "host_device", "select": {"hcas_per_node": 2, "netdev": ["ens1", "ens2"]}},
             "select.hcas_per_node",
-            "One interface is one HCA",
+            "One interface belongs to one HCA",
         ),
-        ({"profile": "pod_network"}, "ipam", "of the cluster's own network already"),
+        ({"profile": "pod_network"}, "ipam", "already have addresses of the cluster network"),
         ({"profile": "pod_network"}, "select", "No HCA belongs"),
         *(
-            ({"profile": "macvlan", word.partition(".")[0]: {word.partition(".")[2]: value}}, word, "TCP is measured")
+            (
+                {"profile": "macvlan", word.partition(".")[0]: {word.partition(".")[2]: value}},
+                word,
+                "measures TCP instead",
+            )
             for word, value in (
                 ("bandwidth.latency", True),
                 ("bandwidth.most_latency_us", 3.0),
@@ -320,7 +324,7 @@ ETHERNET = {
                 ("line_rate.fraction", 0.99),
             )
         ),
-        ({**ETHERNET, "rdma": False, "bandwidth": {"latency": True}}, "bandwidth.latency", "TCP is measured"),
+        ({**ETHERNET, "rdma": False, "bandwidth": {"latency": True}}, "bandwidth.latency", "measures TCP instead"),
     ],
 )
 def test_a_key_that_does_not_go_with_the_profile_is_refused(

@@ -235,7 +235,7 @@ def test_comparison_is_a_table_with_its_alarms_and_advice() -> None:
     said = " ".join(Page(page(made)).text)
     assert "pod <network> pod network 2 3.46 0.16 8.1 % 8.5 % negative scaling : slower than 1" in said
     assert "compute sriov rdma 2 40.58 1.90 95.1 % 100.0 % \u2013" in said
-    assert "Never use the pod network for training on several nodes." in said
+    assert "Do not use the pod network for training on several nodes." in said
     assert said.index("one node") < said.index("pod <network> pod") < said.index("compute sriov rdma")
     assert "The facts of this stage can't be drawn: compare_facts.bandwidth" in page(
         made.change("compare", {"bandwidth": 7})
@@ -377,23 +377,28 @@ def test_any_name_changes_no_element(name: str) -> None:
 def test_the_operators_that_are_needed_stand_in_their_order() -> None:
     made = records(SMALL)
     found = (
-        ok("operators.needed", "node-feature-discovery", "nfd/nfd-master v0.18.3", "one that serves, for label x"),
+        ok(
+            "operators.needed",
+            "node-feature-discovery",
+            "nfd/nfd-master v0.18.3",
+            "one installation that is ready, for label x",
+        ),
         Finding(
             "operators.needed",
             "gpu-operator",
             "fail",
             "no <Deployment> runs it",
-            "one that serves, for rdma_job",
+            "one installation that is ready, for rdma_job",
             "Nobody does.",
             "Install it.",
         ),
-        ok("operators.read", "cluster", "everything was read", "everything"),
+        ok("operators.read", "cluster", "all objects read", "everything"),
     )
     record = dataclasses.replace(made.records["fabric"], stage="operators", judged=judge(found).judged)
     shown = render_html(build({"operators": record}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts))
     table = shown.partition("Operators that are needed")[2].partition("</table>")[0]
     assert table.index("node-feature-discovery") < table.index("gpu-operator")
-    assert "rdma_job" in table and "no &lt;Deployment&gt; runs it" in table and "everything was read" not in table
+    assert "rdma_job" in table and "no &lt;Deployment&gt; runs it" in table and "all objects read" not in table
     without = dataclasses.replace(record, judged=judge(found[2:]).judged)
     assert "Operators that are needed" not in render_html(
         build({"operators": without}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts)

@@ -232,7 +232,7 @@ def test_a_node_without_facts_says_what_is_missing_and_the_next_step() -> None:
     assert (drawn.blocks, drawn.hcas, drawn.gpus, drawn.rank) == ((), (), (), 1)
     assert drawn.unknown[:2] == ("HCAs: ssh: no route to host", "GPUs, NUMA nodes and PCI: ssh: no route to host")
     assert drawn.steps == (
-        f"Make {ILL} answer (ssh as root), with Python 3.9 or later, or take it out of the group rdma_nodes.",
+        f"Make {ILL} reachable by ssh as root, with Python 3.9 or later, or remove the node from the group rdma_nodes.",
     )
     assert found(made).notes == (f"In no group, since nothing is known of how they are tuned: {ILL}.",)
     unlooked = make_sheet(SheetInputs("node-9", ObservedHcas(), ObservedTuning(), {}, ()))

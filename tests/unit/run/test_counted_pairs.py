@@ -204,10 +204,10 @@ def test_the_answer_that_stops_at_two_leaves_is_measured_once_more_between_two_r
         and world.asked[0] == world.asked[1]
         and not any(port.why for port in first.ports)
     )
-    found = next(one for one in world.findings(measured, "suspect") if "between leaf-1" in one.subject)
-    assert f"counters of {len(first.ports)} ports read before and after" in found.why
+    found = next(one for one in world.findings(measured, "suspect") if "from leaf-1 to" in one.subject)
+    assert f"counters of {len(first.ports)} ports were read before and after the test" in found.why
     assert "leaf-1 port 9 (to spine-2 port 2) +5000, 100 % of all" in found.why.replace("100%", "100 %")
-    assert found.remedy.startswith("Look behind leaf-1 port 9 (to spine-2 port 2)")
+    assert found.remedy.startswith("Check the path beyond leaf-1 port 9 (to spine-2 port 2)")
     assert any("counters: 28 of 28 ports read before and after" in line for line in world.lines)
 
 
@@ -220,27 +220,26 @@ def test_errors_that_rise_name_the_port_before_one_that_waits() -> None:
     }
     found = world.suspect()
     assert (
-        "Errors were counted meanwhile: spine-1 port 2 (to leaf-1 port 8): SymbolErrorCounter +7, PortRcvErrors +2."
-        in found.why
-    )
+        "These error counters increased during the test: spine-1 port 2 (to leaf-1 port 8):"
+        " SymbolErrorCounter +7, PortRcvErrors +2."
+    ) in found.why
     assert "leaf-1 port 8 (to spine-1 port 2) +900" in found.why and "+50" not in found.why
-    assert (
-        found.remedy
-        == "Clean and seat the cable at spine-1 port 2 (to leaf-1 port 8) at both ends, then swap it; if the errors"
-        " stay, it is the port."
+    assert found.remedy == (
+        "Clean and reseat the cable at spine-1 port 2 (to leaf-1 port 8) at both ends, then swap"
+        " the cable. If the errors continue, the port is faulty."
     )
 
 
 def test_ports_that_count_nothing_are_told_and_the_usual_step_stays() -> None:
     found = between().suspect()
-    assert "No error counter of these ports rose, and none of them waited to send." in found.why
-    assert found.remedy.startswith("Look at the uplinks of both leaves with iblinkinfo and ibqueryerrors")
+    assert "No error counter of these ports increased, and none of the ports waited to send." in found.why
+    assert found.remedy.startswith("Check the uplinks of both leaves with iblinkinfo and ibqueryerrors")
 
 
 def test_what_does_not_concern_the_data_is_not_named() -> None:
     world = between()
     world.rises = {(202, 2): {"VL15Dropped": 3, "PortRcvSwitchRelayErrors": 9, "QP1Dropped": 1}}
-    assert "No error counter of these ports rose" in world.suspect().why
+    assert "No error counter of these ports increased" in world.suspect().why
 
 
 def test_counters_that_somebody_clears_meanwhile_are_told() -> None:
@@ -253,8 +252,8 @@ def test_counters_that_somebody_clears_meanwhile_are_told() -> None:
     world.mute = set(range(201, 201 + SPINES))
     found = world.suspect()
     assert (
-        "Somebody cleared these counters meanwhile" in found.why
-        and "leaf-1 port 7 (to spine-0 port 2)" in found.why.partition("Somebody")[2]
+        "Counters of these ports were cleared during the test" in found.why
+        and "leaf-1 port 7 (to spine-0 port 2)" in found.why.partition("were cleared")[2]
     )
     # how much the uplinks carried is not known, so nothing is said of the way; what they counted since is
     assert "The data left" not in found.why and "leaf-1 port 7 (to spine-0 port 2): SymbolErrorCounter +" in found.why
@@ -263,7 +262,7 @@ def test_counters_that_somebody_clears_meanwhile_are_told() -> None:
 def test_a_counter_at_its_maximum_is_no_proof_that_nothing_rose() -> None:
     world = between()
     world.counters[202, 2] = {"SymbolErrorCounter": 65535}
-    assert "At their maximum, where they can't rise" in world.suspect().why
+    assert "These counters are at their maximum and cannot increase" in world.suspect().why
 
 
 def test_a_port_that_can_t_be_read_is_told_by_name() -> None:
@@ -271,7 +270,7 @@ def test_a_port_that_can_t_be_read_is_told_by_name() -> None:
     world.mute = {202}
     found = world.suspect()
     assert (
-        "Not read, so not known: spine-1 port 2 (to leaf-1 port 8) (perfquery: iberror: failed: classportinfo query)"
+        "The counters of these ports could not be read: spine-1 port 2 (to leaf-1 port 8) (perfquery: iberror: failed: classportinfo query)"
         in found.why
     )
     world = between()
@@ -298,11 +297,13 @@ def test_a_link_at_less_than_its_peers_or_than_it_could_is_named() -> None:
     )
     found = world.suspect()
     assert (
-        "Of the uplinks of leaf-1, which run at 400 Gb/s, these run at less: leaf-1 port 10 to spine-3 port 2 at 200"
-        " Gb/s." in found.why
-    )
-    assert "Below what both of its ends can: leaf-1 port 10 to spine-3 port 2, could be 4X." in found.why
-    assert found.remedy.startswith("See with iblinkinfo why these links run at less")
+        "The uplinks of leaf-1 run at 400 Gb/s, but these uplinks run at a lower rate: leaf-1"
+        " port 10 to spine-3 port 2 at 200 Gb/s."
+    ) in found.why
+    assert (
+        "These links run below the rate that both of their ends support: leaf-1 port 10 to spine-3 port 2, could be 4X."
+    ) in found.why
+    assert found.remedy.startswith("Run iblinkinfo to find out why these links run below the rate that they support")
 
 
 @pytest.mark.parametrize(
@@ -327,9 +328,9 @@ def test_without_an_observer_where_the_fabric_was_seen_nothing_is_measured_and_t
     assert (
         number == sum(not pair.why for pair in measured.counted) + len(measured.pairs) + once_more and not world.asked
     )
-    found = next(one for one in world.findings(measured, "suspect") if "between leaf-1" in one.subject)
+    found = next(one for one in world.findings(measured, "suspect") if "from leaf-1 to" in one.subject)
     assert said in found.why and found.remedy.startswith(
-        "Read them by hand before and after a test: perfquery -l LID PORTS"
+        "Read the counters by hand before and after a test: run perfquery -l LID PORTS"
     )
 
 
@@ -345,7 +346,7 @@ def test_switches_that_no_node_can_ask_are_told_with_where_to_look(monkeypatch: 
     assert test is not None
     # those of Ethernet have steps of their own, by the names that LLDP tells
     for profile, step in (
-        ("sriov_infiniband", "Read them by hand before and after a test: perfquery -l LID PORTS"),
+        ("sriov_infiniband", "Read the counters by hand before and after a test: run perfquery -l LID PORTS"),
         ("sriov_ethernet", ""),
     ):
         told = Counted(
@@ -366,8 +367,8 @@ def test_where_the_figures_name_the_link_two_good_tests_show_how_the_switches_ro
     (found,) = world.findings(measured, "routing")
     assert (found.status, found.measured, found.expected) == (
         "pass",
-        "2 tests took one uplink each",
-        "routing: static, as the intent says",
+        "2 tests used one uplink each",
+        "routing: static, as in the intent",
     )
 
 
@@ -383,8 +384,8 @@ def test_without_observers_nothing_is_measured_to_see_how_the_switches_route() -
 
 def test_the_uplink_that_took_all_is_told_and_how_to_have_the_link_named() -> None:
     found = between().suspect()
-    assert "The data left leaf-1 by port" in found.why and "(100%)" in found.why and "came to leaf-" in found.why
-    assert "say routing: static in the intent, and the link can be named" in found.why
+    assert "The data left leaf-1 through port" in found.why and "(100%)" in found.why and "came to leaf-" in found.why
+    assert "set routing: static in the intent, so that this collection can name the link" in found.why
 
 
 def test_uplinks_that_share_the_data_are_told_and_nobody_is_asked_to_call_that_static() -> None:
@@ -392,13 +393,14 @@ def test_uplinks_that_share_the_data_are_told_and_nobody_is_asked_to_call_that_s
     world.takes = {0: 0.5, 4: 0.3, 5: 0.2}
     found = world.suspect()
     assert (
-        "left leaf-1 by port 7 (50%), port 11 (30%), port 12 (20%)" in found.why and "routing: static" not in found.why
+        "left leaf-1 through port 7 (50%), port 11 (30%), port 12 (20%)" in found.why
+        and "routing: static" not in found.why
     )
     (seen,) = world.findings(world.run(), "routing")
     assert (
         seen.status == "pass"
-        and "tests took several uplinks" in seen.measured
-        and "the intent does not say it" in seen.expected
+        and "tests used several uplinks" in seen.measured
+        and "the intent does not set routing" in seen.expected
     )
 
 
@@ -433,21 +435,24 @@ def test_data_over_several_uplinks_is_not_the_static_routing_of_the_intent() -> 
     (found,) = routing(world, FAR)
     assert (found.check, found.status, found.subject) == ("bandwidth.routing", "fail", "compute")
     assert (
-        "The intent says routing: static" in found.why
+        "The intent sets routing: static" in found.why
         and "node-1 -> node-10 by leaf-0 port 7 (50%), leaf-0 port 8 (45%)" in found.why
     )
     world.takes = dict.fromkeys(range(SPINES), 1 / SPINES)
     assert routing(world, FAR)[0].status == "fail"
     # what somebody else sends beside a test that took one uplink
     world.takes = {0: 1.0, 1: 0.6}
-    assert all("another uplink" in one.measured for one in routing(world, FAR))
+    assert all("different uplink" in one.measured for one in routing(world, FAR))
 
 
 def test_data_over_another_uplink_than_the_tables_have_means_that_they_are_old() -> None:
     world = Counting({}, routing="static")
     world.takes = {4: 1.0}
     (found,) = routing(world, FAR)
-    assert found.measured == "another uplink in 2 of 2 tests" and "took other uplinks than the tables have" in found.why
+    assert (
+        found.measured == "different uplink in 2 of 2 tests"
+        and "used other uplinks than those in the forwarding tables" in found.why
+    )
 
 
 def test_data_over_one_uplink_alone_is_not_the_adaptive_routing_of_the_intent() -> None:
@@ -456,12 +461,12 @@ def test_data_over_one_uplink_alone_is_not_the_adaptive_routing_of_the_intent() 
     assert (found.status, found.measured) == (
         "warn",
         "one uplink in 2 tests",
-    ) and "The intent says routing: adaptive" in found.why
+    ) and "The intent sets routing: adaptive" in found.why
     # one test may have had one way by chance
     assert routing(world, FAR[:1]) == []
     world.takes = {0: 0.5, 1: 0.5}
     assert [(one.status, one.measured) for one in routing(world, FAR)] == [
-        ("pass", "2 of 2 tests took several uplinks")
+        ("pass", "2 of 2 tests used several uplinks")
     ]
     # where less arrived than was sent, nothing is proven
     world.takes = {0: 0.3, 1: 0.1}
@@ -486,7 +491,7 @@ def test_ports_with_several_lids_are_told_and_the_tables_stay_trusted() -> None:
     measured = world.run()
     found = world.findings(measured, "routing")[-1]
     assert (found.status, found.subject) == ("warn", "compute LMC") and found.measured.startswith(
-        "LMC 2: 4 LIDs a port"
+        "LMC 2: 4 LIDs per port"
     )
     assert [one.subject for one in world.findings(measured, "suspect")] == ["compute leaf-0 port 10 to spine-3 port 1"]
     for lmc in (0, None):

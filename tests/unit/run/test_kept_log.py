@@ -137,10 +137,10 @@ def with_ranks(kept: KeptLog, times: int, channels: int = 64) -> KeptLog:
     ("nodes", "times", "channels", "measured", "expected"),
     [
         (1, 1, 64, "", ""),
-        (1, 2, 64, "16 ranks of job-worker-0", "8 ranks of a host at most"),
-        (2, 1, 64, "ranks of 2 hosts", "1 hosts at most"),
-        (1, 1, 10_000, "a rank with 10000 channels", "9999 channels at most"),
-        (1, 1, 9_000, "parts", "50000 parts at most"),
+        (1, 2, 64, "16 ranks of job-worker-0", "at most 8 ranks per host"),
+        (2, 1, 64, "ranks of 2 hosts", "at most 1 hosts"),
+        (1, 1, 10_000, "a rank with 10000 channels", "at most 9999 channels"),
+        (1, 1, 9_000, "log entries", "at most 50000 log entries"),
     ],
 )
 def test_a_log_of_more_than_the_nodes_of_its_run_can_have_is_refused_by_name(

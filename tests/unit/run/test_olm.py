@@ -182,7 +182,7 @@ def test_an_upgrade_by_another_version_is_named(served: Served) -> None:
     run(world, DesiredOperator("nfd", SPACE, version="1.0.0"))
     title = world.plans({"nfd": "nfd.v1.1.0"})
     stand = failed(
-        run(world, DesiredOperator("nfd", SPACE, version="1.2.0")), "goes from nfd.v1.0.0 to nfd.v1.1.0 first"
+        run(world, DesiredOperator("nfd", SPACE, version="1.2.0")), "OLM upgrades from nfd.v1.0.0 to nfd.v1.1.0 first"
     )
     assert "Set version to nfd.v1.1.0" in stand.remedy and world.at("InstallPlan", title)["spec"]["approved"] is False
 
@@ -191,9 +191,9 @@ def test_an_older_version_is_not_gone_back_to(served: Served) -> None:
     world = served(package(channels={"stable": ["1.1.0", "1.0.0"]}))
     run(world)
     stand = failed(
-        run(world, DesiredOperator("nfd", SPACE, version="1.0.0")), "nfd.v1.1.0 is installed", "nfd.v1.0.0 is asked for"
+        run(world, DesiredOperator("nfd", SPACE, version="1.0.0")), "nfd.v1.1.0 is installed", "nfd.v1.0.0 is requested"
     )
-    assert "OLM never goes back" in stand.remedy
+    assert "OLM does not downgrade" in stand.remedy
 
 
 def test_a_default_channel_that_changes_is_no_wish(served: Served) -> None:
@@ -248,7 +248,7 @@ def test_a_plan_of_somebody_else_is_not_approved(served: Served) -> None:
     world = served()
     world.have(subscription())
     world.plans({"nfd": "nfd.v1.0.0"})
-    stand = failed(run(world), "is somebody else's", "waits for approval")
+    stand = failed(run(world), "this collection does not manage Subscription ops/nfd", "waits for approval")
     assert "patch installplan" in stand.remedy and world.writes() == []
 
 
@@ -257,7 +257,7 @@ def test_another_version_of_somebody_else_is_named(served: Served) -> None:
     world.have(subscription(currentCSV="nfd.v1.0.0", installedCSV="nfd.v1.0.0"), version("nfd.v1.0.0"))
     failed(
         run(world, DesiredOperator("nfd", SPACE, version="1.1.0")),
-        "nfd.v1.0.0 is installed by Subscription ops/nfd of somebody else",
+        "nfd.v1.0.0 is installed by Subscription ops/nfd, which this collection does not manage",
     )
 
 
@@ -271,7 +271,7 @@ def test_an_operator_group_that_fits_is_used(served: Served) -> None:
 def test_an_operator_group_that_does_not_fit_is_refused_by_name(served: Served) -> None:
     world = served()
     world.have(group("theirs", [SPACE]))
-    failed(run(world), "OperatorGroup ops/theirs watches ops", "all namespaces is asked for")
+    failed(run(world), "OperatorGroup ops/theirs watches ops", "all namespaces is requested")
     assert world.writes() == []
 
 
@@ -318,7 +318,7 @@ def test_a_catalog_that_is_gone(served: Served) -> None:
 def test_a_catalog_that_goes_while_it_is_waited_for(served: Served) -> None:
     world = served()
     world.subscribed = lambda item: world.lose(catalog())
-    failed(run(world), "CatalogSource olm/lab is not there")
+    failed(run(world), "CatalogSource olm/lab does not exist")
 
 
 def test_a_catalog_that_does_not_answer(served: Served) -> None:
@@ -329,9 +329,9 @@ def test_a_catalog_that_does_not_answer(served: Served) -> None:
     world.have(_pod("lab-x7", words, CATALOGS))
     stand = failed(
         run(world),
-        "catalog olm/lab does not answer: TRANSIENT_FAILURE",
+        "catalog olm/lab does not respond: TRANSIENT_FAILURE",
         "pod lab-x7: ImagePullBackOff",
-        "no image of this name",
+        "The registry has no image with this name",
     )
     assert "spec.image of CatalogSource lab" in stand.remedy
 
@@ -342,8 +342,8 @@ def test_a_catalog_that_somebody_else_serves(served: Served) -> None:
     item = catalog("TRANSIENT_FAILURE")
     world.have({**item, "spec": {**item["spec"], "address": "192.0.2.1:50051"}})
     world.subscribed = lambda item: None
-    stand = failed(run(world), "catalog olm/lab does not answer: TRANSIENT_FAILURE")
-    assert "start the server at 192.0.2.1:50051" in stand.remedy and "get pods" not in stand.remedy
+    stand = failed(run(world), "catalog olm/lab does not respond: TRANSIENT_FAILURE")
+    assert "Start the server at 192.0.2.1:50051" in stand.remedy and "get pods" not in stand.remedy
 
 
 def test_the_package_s_absence_is_told_before_anything_is_made(served: Served) -> None:
@@ -562,8 +562,11 @@ def test_a_plan_that_holds_more_than_was_asked_for(served: Served) -> None:
         world.plans({"nfd": "nfd.v1.0.0"}, "theirs.v2.0.0")
 
     world.subscribed = olm
-    stand = failed(run(world), "makes theirs.v2.0.0 beside nfd.v1.0.0, which nobody asked for; so it is not approved")
-    assert "namespace of its own" in stand.remedy
+    stand = failed(
+        run(world),
+        "installs theirs.v2.0.0 in addition to nfd.v1.0.0. These versions are not requested, so this run does not approve the InstallPlan",
+    )
+    assert "give the operator its own namespace" in stand.remedy
     (title,) = world.names("InstallPlan")
     assert world.at("InstallPlan", title)["spec"]["approved"] is False and not world.names("ClusterServiceVersion")
 
@@ -578,7 +581,10 @@ def test_a_plan_that_would_upgrade_another_operator_of_ours_is_not_approved(serv
     world.subscribed = olm
     answer = run(world, WISH, DesiredOperator("gpu", SPACE))
     assert [(stand.package, stand.phase) for stand in answer.stands] == [("nfd", "ready"), ("gpu", "failed")]
-    assert answer.stands[0].upgrade == "nfd.v1.1.0" and "makes nfd.v1.1.0 beside gpu.v1.0.0" in answer.stands[1].detail
+    assert (
+        answer.stands[0].upgrade == "nfd.v1.1.0"
+        and "installs nfd.v1.1.0 in addition to gpu.v1.0.0" in answer.stands[1].detail
+    )
 
 
 def test_a_plan_of_two_operators_that_were_both_asked_for_is_approved(served: Served) -> None:
@@ -600,7 +606,9 @@ def test_an_image_that_cannot_be_pulled(served: Served) -> None:
     world.have(_pod("nfd-operator-7f", "ErrImagePull: lookup quay.io: no such host"))
     _approved_into(world, version("nfd.v1.0.0", "Installing", "InstallWaiting", "waiting for deployment nfd-operator"))
     stand = failed(
-        run(world), "pod nfd-operator-7f: ErrImagePull: lookup quay.io: no such host", "does not reach the registry"
+        run(world),
+        "pod nfd-operator-7f: ErrImagePull: lookup quay.io: no such host",
+        "The node cannot reach the registry",
     )
     assert "spec.noProxy" in stand.remedy
 
@@ -637,7 +645,8 @@ def test_a_webhook_without_endpoints(slices: typing.Sequence[Resource], served: 
     world.have(*slices)
     _approved_into(world, version("nfd.v1.0.0", spec=WEBHOOK))
     stand = failed(
-        run(world), "its webhook does not serve: Service ops/nfd-operator-service has no address that is ready"
+        run(world),
+        ("the webhook of the operator is not available: Service ops/nfd-operator-service has no ready address"),
     )
     assert "endpointslices" in stand.remedy
     # and it is proven once it does
@@ -659,7 +668,7 @@ def test_a_webhook_of_another_operator_in_the_way_of_a_plan(served: Served) -> N
     assert (
         "Service old-webhook"
         in failed(
-            run(world), "a webhook does not serve: Service old-webhook", 'failed calling webhook "v.kb.io"'
+            run(world), "a webhook is not available: Service old-webhook", 'failed calling webhook "v.kb.io"'
         ).remedy
     )
 
@@ -681,7 +690,7 @@ def test_a_version_that_is_gone_from_under_its_subscription(served: Served) -> N
     world = served()
     run(world)
     world.lose(version("nfd.v1.0.0"))
-    stand = failed(run(world), "ClusterServiceVersion nfd.v1.0.0 is not there")
+    stand = failed(run(world), "ClusterServiceVersion nfd.v1.0.0 does not exist")
     assert "delete subscriptions.operators.coreos.com nfd" in stand.remedy
 
 
@@ -695,13 +704,13 @@ def test_a_version_that_is_gone_from_under_its_subscription(served: Served) -> N
         ),
         (
             'error validating existing CRs against new CRD\'s schema for "widgets.example.org": spec.x is required',
-            "objects of it do not fit",
+            "some of its objects do not match",
             "widgets.example.org",
         ),
         (
             'error updating CRD "widgets.example.org": is invalid',
-            "is there already",
-            "helm uninstall keeps definitions",
+            "already exists",
+            "helm uninstall keeps CRDs",
         ),
     ],
 )
@@ -711,7 +720,7 @@ def test_a_definition_of_an_older_version_in_the_way(said: str, words: str, reme
     world.approved = lambda item: world.have(
         {**item, "status": {"phase": "Failed", "message": said, "conditions": [failure]}}
     )
-    assert remedy in failed(run(world), "definition widgets.example.org", words).remedy
+    assert remedy in failed(run(world), "CRD widgets.example.org", words).remedy
 
 
 @pytest.mark.parametrize(
@@ -719,9 +728,9 @@ def test_a_definition_of_an_older_version_in_the_way(said: str, words: str, reme
     [
         ("UnsupportedOperatorGroup", "cannot watch the namespaces of its OperatorGroup"),
         ("NoOperatorGroup", "has no OperatorGroup"),
-        ("InstallCheckFailed", "did not get ready in time"),
-        ("ComponentUnhealthy", "not ready any more"),
-        ("APIServiceResourceIssue", "the API that it serves is not there"),
+        ("InstallCheckFailed", "were not ready in time"),
+        ("ComponentUnhealthy", "and are not ready now"),
+        ("APIServiceResourceIssue", "the API of the operator is not available"),
         ("OwnerConflict", "another operator owns"),
         ("SomethingNew", "SomethingNew"),
     ],

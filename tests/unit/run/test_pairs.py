@@ -417,7 +417,7 @@ def test_of_an_end_whose_pairs_stay_slow_two_are_measured_once_more() -> None:
     assert sum(pair.wider is not None and pair.wider.average_gbps == 219.0 for pair in found) == 4
     told = {pair.wider.why for pair in found if pair.wider is not None and pair.wider.average_gbps is None}
     assert told == {
-        f"2 other pairs with f as the {role} were measured so, and stayed too slow or failed"
+        f"2 other pairs with f as the {role} were measured with more queue pairs, and were still too slow or failed"
         for role in ("client", "server")
     }
 
@@ -442,7 +442,7 @@ def test_an_end_whose_second_measurement_fails_is_measured_no_more_than_one_that
     said = [pair.wider.why for pair in facts.pairs if pair.wider is not None]
     assert len(said) == 10 and sum("Couldn't allocate MR" in why for why in said) == 4
     assert {why for why in said if "MR" not in why} == {
-        f"2 other pairs with f as the {role} were measured so, and stayed too slow or failed"
+        f"2 other pairs with f as the {role} were measured with more queue pairs, and were still too slow or failed"
         for role in ("client", "server")
     }
 

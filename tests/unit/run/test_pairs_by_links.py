@@ -230,7 +230,7 @@ def test_each_finding_has_a_subject_of_its_own() -> None:
 def test_a_slot_that_trained_down_is_named_as_what_it_is() -> None:
     world = World({("node-8", "leaf-1"): 0.5, ("leaf-1", "node-8"): 0.5}, pcie={"node-8": PcieLink(32.0, 8, 32.0, 16)})
     (finding,) = world.findings(world.run(), "suspect")
-    assert "The PCIe link of that HCA runs at" in finding.why and "Reseat the HCA mlx5_0 of node-8" in finding.remedy
+    assert "of this HCA runs at" in finding.why and "Reseat the HCA mlx5_0 of node-8" in finding.remedy
 
 
 def test_a_node_without_a_pod_leaves_its_links_unknown_by_name() -> None:
@@ -252,7 +252,7 @@ def test_a_node_without_a_pod_leaves_its_links_unknown_by_name() -> None:
 
 @pytest.mark.parametrize(
     ("routing", "words"),
-    [(None, "the intent does not say it (routing)"), ("adaptive", "route adaptively, says the intent")],
+    [(None, "the intent does not set routing"), ("adaptive", "route adaptively according to the intent")],
 )
 def test_where_switches_may_choose_the_answer_ends_at_the_leaves(routing: typing.Optional[str], words: str) -> None:
     world = World({("leaf-0", "spine-3"): 0.5}, routing=routing)

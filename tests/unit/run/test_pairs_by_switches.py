@@ -115,14 +115,14 @@ def test_a_sound_fabric_is_proven_by_the_cables_of_its_nodes() -> None:
     assert (
         plan.cover is not None
         and plan.cover.covered == plan.cover.directions == 2 * len(NAMES)
-        and "hash of their own" in plan.cover.spread
+        and "by their own hash" in plan.cover.spread
     )
     assert [
         finding.status for name in ("rounds", "coverage", "suspect") for finding in world.findings(measured, name)
     ] == ["pass"] * 3
     (coverage,) = world.findings(measured, "coverage")
-    assert "100 % of 48 directions of links of the nodes' cables" in coverage.measured
-    assert "the same UDP source port and the same way whenever it is measured" in coverage.measured
+    assert "100 % of 48 link directions on the cables of the nodes" in coverage.measured
+    assert "the same UDP source port and the same path in each measurement" in coverage.measured
     assert plan.cover.tests == len(world.api.tests) < 3 * len(NAMES) and world.api.pods == {}
 
 
@@ -165,15 +165,18 @@ def test_a_slow_uplink_ends_at_the_two_leaves_and_nobody_else_is_accused() -> No
             if not pair.again and pair.average_gbps is not None and pair.average_gbps < 0.9 * LINE
         }
         assert (
-            {finding.subject for finding in found} == {"storage between leaf-0 and leaf-2, on the way there"}
+            {finding.subject for finding in found} == {"storage from leaf-0 to leaf-2, over an unknown link"}
         ) == bool(slow), spine
         for finding in found:
-            assert f"{len(slow)} of {HOSTS} flows between them carry 50% of what is usual" in finding.measured
-            assert "It is one of the links between these leaves" in finding.why and "UDP source port" in finding.why
-            assert re.search(
-                r"As other flows, by another flow label, [0-9] of [0-9] of these pairs carry what is usual", finding.why
+            assert f"{len(slow)} of {HOSTS} flows between these leaves carry 50% of the usual rate" in finding.measured
+            assert (
+                "One or several of the links between these leaves are slow" in finding.why
+                and "UDP source port" in finding.why
             )
-            assert "Look at the ports between leaf-0 and leaf-2" in finding.remedy and "ib" not in re.findall(
+            assert re.search(
+                r"With a different flow label, [0-9] of [0-9] of these pairs reach the usual rate", finding.why
+            )
+            assert "Check the ports between leaf-0 and leaf-2" in finding.remedy and "ib" not in re.findall(
                 r"\bib\w*", finding.remedy
             )
 
@@ -187,9 +190,12 @@ def test_at_least_one_of_the_uplinks_is_found() -> None:
 def test_where_all_uplinks_of_a_leaf_are_slow_each_flow_is() -> None:
     world = World({("leaf-0", f"spine-{spine}"): 0.5 for spine in range(SPINES)})
     found = world.findings(world.run(), "suspect")
-    assert [finding.subject for finding in found] == ["storage between leaf-0 and leaf-2, on the way there"]
+    assert [finding.subject for finding in found] == ["storage from leaf-0 to leaf-2, over an unknown link"]
     assert f"{HOSTS} of {HOSTS} flows" in found[0].measured and "Each flow between these leaves is slow" in found[0].why
-    assert f"0 of {HOSTS} of these pairs carry what is usual, so other links there are no better" in found[0].why
+    assert (
+        f"0 of {HOSTS} of these pairs reach the usual rate, so the other links between these leaves are no better"
+        in found[0].why
+    )
 
 
 def test_a_suspect_is_measured_again_over_the_way_that_it_took() -> None:
@@ -206,11 +212,18 @@ def test_a_suspect_is_measured_again_over_the_way_that_it_took() -> None:
 @pytest.mark.parametrize(
     ("labels", "changes", "words"),
     [
-        (False, {}, "flows are not pinned, for perftest in the pods knows no --flow_label (23.10 and newer do)"),
+        (
+            False,
+            {},
+            (
+                "flows are not pinned to a path because perftest in the pods does not support --flow_label"
+                " (supported since 23.10)"
+            ),
+        ),
         (
             True,
             {"pods": {**PODS, "connection": "rdma_cm"}},
-            "flows are not pinned, for rdma_cm (pods.connection) takes no flow label",
+            "flows are not pinned to a path because rdma_cm (pods.connection) does not support flow labels",
         ),
     ],
 )
@@ -223,7 +236,7 @@ def test_where_flows_can_not_be_pinned_the_finding_says_so(
         pair.flow_label for pair in measured.pairs
     )
     (coverage,) = world.findings(measured, "coverage")
-    assert words in coverage.measured and "a slow one between leaves may be missed" in coverage.measured
+    assert words in coverage.measured and "may miss a slow link between leaves" in coverage.measured
     assert [finding.subject for finding in world.findings(measured, "suspect")] == [
         "storage node-8 rail 0 <-> leaf-1 port Ethernet1/2"
     ]
@@ -235,7 +248,7 @@ def test_of_a_driver_that_is_not_known_nothing_is_claimed() -> None:
         world.facts, hcas={**world.facts.hcas, "node-3": roce_fabric.node(driver="bnxt_en")}
     )
     (coverage,) = world.findings(world.run(), "coverage")
-    assert "whether bnxt_en makes a UDP source port of it is not known" in coverage.measured
+    assert "it is unknown whether the driver bnxt_en derives the UDP source port from the label" in coverage.measured
 
 
 @pytest.mark.parametrize("deaf", [0, 1, 5, 12, 13, 24])
@@ -249,15 +262,15 @@ def test_ports_without_lldp_are_told_by_name_whether_few_or_all_and_nobody_is_ac
     assert [finding.status for finding in switches] == ["warn"] * bool(deaf)
     for finding in switches:
         assert (
-            finding.measured == f"not known of {deaf} of 24 ports"
-            and f"{NAMES[-deaf]} rail 0: ens1 heard no switch" in finding.why
+            finding.measured == f"unknown for {deaf} of 24 ports"
+            and f"{NAMES[-deaf]} rail 0: ens1 received LLDP from no switch" in finding.why
         )
         assert (
             finding.remedy is not None
-            and "Switch LLDP on" in finding.remedy
+            and "Enable LLDP on" in finding.remedy
             and "tcpdump -nn -i ens1 ether proto 0x88cc" in finding.remedy
         )
-        assert ("rounds of pairs were measured" in finding.why) == (measured.plans[0].cover is None)
+        assert ("rounds were therefore planned by pairs of nodes" in finding.why) == (measured.plans[0].cover is None)
     assert {finding.status for finding in world.findings(measured, "coverage")} <= {"pass", "warn"}
     assert {pair.client for pair in measured.pairs} <= set(NAMES) and {
         finding.status for finding in world.findings(measured, "suspect")
@@ -275,7 +288,7 @@ def test_without_lldp_there_are_rounds_of_pairs_and_the_plan_says_why() -> None:
     world.facts = dataclasses.replace(world.facts, neighbours={name: roce_fabric.neighbours() for name in NAMES})
     measured = world.run()
     (plan,) = measured.plans
-    assert plan.cover is None and plan.rounds == 23 and "Switch LLDP on" in plan.why
+    assert plan.cover is None and plan.rounds == 23 and "Enable LLDP on" in plan.why
     assert not any(label is not None for _one, _other, label in world.api.tests)
 
 

@@ -206,7 +206,7 @@ def test_another_kubelet_config_of_the_pool_is_in_the_way() -> None:
     other = {**KUBELET, "metadata": {"name": "performance-gpu"}}
     (pool,) = read_config(OpenShift(KubeletConfig=(KUBELET, other)), KUBELET).pools
     (blocker,) = pool.blockers
-    assert "takes KubeletConfig performance-gpu as well" in blocker
+    assert "also selects KubeletConfig performance-gpu" in blocker
     elsewhere = {
         **other,
         "spec": {

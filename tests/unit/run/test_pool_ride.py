@@ -414,7 +414,7 @@ DEGRADED = {
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"spec": {"paused": True}}, "paused by somebody else"),
+        ({"spec": {"paused": True}}, "is paused by a user or another program"),
         (
             {"spec": {"paused": True}, "metadata": {"annotations": {"sriovnetwork.openshift.io/state": "Paused"}}},
             "paused by the SR-IOV operator",

@@ -176,7 +176,7 @@ def test_lenovo_pending_is_another_resource(serve: Serve, trust: Trust) -> None:
     (against,) = list_states(bios, find_wanted({"sriov": True}))
     assert (against.state, against.why) == (
         "wrong",
-        "DevicesandIOPorts_SRIOV: Disabled waits for a reset, and is not on",
+        "DevicesandIOPorts_SRIOV: Disabled takes effect at the next reset, and is not on",
     )
 
 
@@ -235,7 +235,7 @@ def test_gb200_names_no_registry_and_has_a_switch_for_each_root_port(serve: Serv
     )
     assert state(bios, acs=True) == "ok" and state(bios, acs=False) == "wrong"
     (missing,) = list_states(bios, find_wanted({"sriov": True}))
-    assert missing.state == "unknown" and missing.measured == "not found" and "Looked for: SR-?IOV" in missing.why
+    assert missing.state == "unknown" and missing.measured == "not found" and "Searched for: SR-?IOV" in missing.why
 
 
 def test_names_take_the_place_of_a_registry_on_each_vendor(serve: Serve, trust: Trust) -> None:
@@ -277,7 +277,7 @@ def test_a_job_holds_the_bios(serve: Serve, trust: Trust) -> None:
         "JID_1",
         "SriovGlobalEnable Disabled (Enabled after a reset)",
     )
-    assert waits.why == "SriovGlobalEnable: Enabled waits for a reset by the job JID_1 (Scheduled)"
+    assert waits.why == "SriovGlobalEnable: Enabled takes effect at the next reset by the job JID_1 (Scheduled)"
     server.answers[f"{JOBS}/JID_1"] = {**JOB, "JobState": "Completed"}
     bios = seen(server, trust)
     assert bios.jobs == () and state(bios, sriov=True) == "pending"
@@ -362,7 +362,10 @@ def test_parts_that_cannot_be_read_are_named_and_pass_for_nothing(serve: Serve, 
     assert bios.jobs is None and bios.lockdown is None
     assert [error.partition(" could")[0] for error in bios.errors] == ["jobs", "lockdown mode"]
     (unknown,) = list_states(bios, find_wanted({"sriov": True}))
-    assert unknown.state == "unknown" and "as wanted now, but the settings object could not be read" in unknown.why
+    assert (
+        unknown.state == "unknown"
+        and "the current value is correct, but the settings object could not be read" in unknown.why
+    )
     assert state(bios, sriov=False) == "wrong"
 
 

@@ -290,7 +290,7 @@ def test_nobody_waits_for_a_foreign_node_that_is_away_and_none_of_ours_is_forgot
         assert error in rolled.error and bool(rolled.error) == bool(error)
         (finding,) = machine_config.check_plan((rolled,), "")
         assert finding.status == ("warn" if others else "fail")
-        assert not others or "Others of the pool have not: n2" in finding.why
+        assert not others or "These other nodes of the pool do not have it: n2" in finding.why
         (stand,) = machine_config.check_kubelet(roller(operator).kubelet(CONFIGS, inventory), False)
         assert stand.status == ("pass" if others else "unknown")
 
@@ -370,8 +370,8 @@ def test_a_node_that_does_not_come_back_is_named() -> None:
     (finding,) = machine_config.check_plan((rolled,), "")
     assert (
         finding.status == "fail"
-        and "node n1 is NotReady and does not come back" in finding.why
-        and "see its console" in finding.why
+        and "node n1 is NotReady and does not recover" in finding.why
+        and "check its console" in finding.why
     )
     assert "n2" not in finding.why, "it waits for its turn"
 
@@ -395,9 +395,9 @@ def test_a_drain_that_a_budget_blocks_names_pod_and_budget() -> None:
     (finding,) = machine_config.check_plan((rolled,), "")
     assert finding.status == "fail"
     assert (
-        "node n1 is not drained: pod prod/db-0 is held by PodDisruptionBudget prod/db, which allows no eviction now:"
-        " let it allow one" in finding.why
-    )
+        "node n1 is not drained: pod prod/db-0 cannot be evicted because PodDisruptionBudget"
+        " prod/db currently allows no eviction: let the PodDisruptionBudget allow an eviction"
+    ) in finding.why
 
 
 def test_a_second_roll_is_counted_and_fails() -> None:
@@ -504,7 +504,7 @@ def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
     operator = Operator()
     assert judged(operator, check_mode=True) == (
         "unknown",
-        "not there, or with other settings Check mode: it would be applied.",
+        "does not exist, or has different settings Check mode: the KubeletConfig would be applied.",
     )
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     status, said = judged(operator)
@@ -517,12 +517,12 @@ def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
     config = next(iter(operator.kubelets.values()))
     other = {"kind": "KubeletConfig", "metadata": {"name": "performance-gpu", "generation": 1}, "spec": config["spec"]}
     operator.kubelets["performance-gpu"] = other
-    assert judged(operator)[0] == "fail" and "takes KubeletConfig performance-gpu as well" in judged(operator)[1]
+    assert judged(operator)[0] == "fail" and "also selects KubeletConfig performance-gpu" in judged(operator)[1]
     del operator.kubelets["performance-gpu"]
     config["status"]["conditions"].append({"type": "Failure", "status": "False", "message": "Error: no template"})
     assert judged(operator)[0] == "fail" and judged(operator)[1].startswith("Failure: Error: no template")
     config["metadata"]["generation"] += 1
-    assert judged(operator)[0] == "unknown" and "no condition of its present generation" in judged(operator)[1]
+    assert judged(operator)[0] == "unknown" and "no condition for its current generation" in judged(operator)[1]
 
 
 def test_a_kubelet_config_without_a_pool_has_no_effect() -> None:
@@ -531,7 +531,7 @@ def test_a_kubelet_config_without_a_pool_has_no_effect() -> None:
     (finding,) = machine_config.check_kubelet(
         KubeletStatus((dataclasses.replace(config, there=True, refusal=""),)), False
     )
-    assert (finding.status, finding.measured) == ("fail", "accepted, without a pool")
+    assert (finding.status, finding.measured) == ("fail", "accepted, but no pool selected")
 
 
 def forbidden(kind: str, namespace: str, name: str) -> typing.Any:
@@ -579,7 +579,7 @@ class Beside(Operator):
 def test_no_pool_is_touched_while_the_budget_has_no_room() -> None:
     operator = Beside()
     operator.lost = True
-    with pytest.raises(NodeFailed, match="beside: not Ready, or cordoned, so that no other node may go"):
+    with pytest.raises(NodeFailed, match="beside: NotReady or cordoned, so no other node may go down"):
         roller(operator, ClusterIntent()).prepare(CONFIGS, check_mode=False)
     assert (operator.paused, operator.configs, operator.away) == (False, {}, [])
     operator.configs = {"99-worker-linerate-memlock": CONFIGS[0]}
@@ -607,7 +607,7 @@ def test_a_pool_stays_paused_where_a_node_has_gone_since_and_the_next_run_lets_i
     prepared = roller(operator, ClusterIntent()).prepare(CONFIGS, check_mode=False)
     operator.lost = True
     (rolled,) = roller(operator, ClusterIntent()).release(prepared.paused, 600)
-    assert "beside: not Ready" in rolled.error and "It stays paused." in rolled.error
+    assert "beside: NotReady or cordoned" in rolled.error and "It stays paused." in rolled.error
     assert operator.paused and operator.away == []
     assert [finding.status for finding in machine_config.check_plan((rolled,), "")] == ["fail"]
     operator.lost = False
@@ -627,14 +627,14 @@ def test_a_pool_that_lets_more_nodes_go_than_the_budget_is_not_rolled() -> None:
         return found
 
     operator.list = list_  # type: ignore[method-assign]
-    with pytest.raises(NodeFailed, match="MachineConfigPool worker lets 3 nodes go at once"):
+    with pytest.raises(NodeFailed, match="MachineConfigPool worker allows 3 nodes to go down at the same time"):
         roller(operator, intent).prepare(CONFIGS, check_mode=False)
     assert not operator.paused
 
 
 def test_a_health_check_keeps_a_pool_unless_it_may_be_paused_and_goes_on_after_the_roll() -> None:
     operator = Beside(checked=True)
-    with pytest.raises(NodeFailed, match="NodeHealthCheck workers would remediate it"):
+    with pytest.raises(NodeFailed, match="NodeHealthCheck workers would remediate the node while it is down"):
         roller(operator, ClusterIntent()).prepare(CONFIGS, check_mode=False)
     assert not operator.paused
     intent = ClusterIntent(pause_health_checks=True)

@@ -300,7 +300,7 @@ def test_nodes_that_are_away_count(site: Site) -> None:
     only(site, "worker-1")
     site.world.put("Node", ready(site.world.seen("worker-3"), False))
     done = site.run()
-    assert "worker-3" in done.plan.refusal and "Bring them back" in done.plan.refusal and site.world.did == []
+    assert "worker-3" in done.plan.refusal and "Restore these nodes first" in done.plan.refusal and site.world.did == []
 
 
 def test_a_node_that_is_not_ready_is_left_out(site: Site) -> None:

@@ -224,7 +224,7 @@ def test_values_that_no_job_would_apply_are_written_again(serve: Serve, trust: T
     server.answers[DELL_SETTINGS]["Attributes"] = {"SriovGlobalEnable": "Enabled"}
     bios = read_one(bmc(server), trust, BiosQuery(), Registries())
     (one,) = list_states(bios, find_wanted({"sriov": True}))
-    assert one.state == "pending" and "no job is there that would apply it" in one.why
+    assert one.state == "pending" and "no job exists that applies it" in one.why
     done = put(server, trust)
     assert [write.after for write in done.writes] == ["Enabled"] and done.job and done.reset_required
     server.reset()
@@ -244,7 +244,7 @@ def test_lockdown_is_seen_before_anything_is_written(
     server = serve(vendor)
     server.answers[path].update(change)
     error = refused(server, trust)
-    assert error.cause == "lockdown" and "Switch off the lockdown mode" in error.remedy and server.written == []
+    assert error.cause == "lockdown" and "Disable the lockdown mode" in error.remedy and server.written == []
 
 
 @pytest.mark.parametrize("vendor", ["dell", "hpe", "supermicro"])
@@ -275,7 +275,7 @@ def test_a_setting_that_does_not_take_is_wrong_after_the_reset(serve: Serve, tru
         server.reset()
         bios = read_one(bmc(server), trust, BiosQuery(), Registries())
         (one,) = list_states(bios, find_wanted({"sriov": True}))
-        assert one.state == "wrong" and "when values were applied last: The BIOS did not take" in one.why
+        assert one.state == "wrong" and "the last attempt to apply values reported: The BIOS did not take" in one.why
         assert ("the job JID_" in one.why and "ended as Failed" in one.why) == (vendor == "dell")
         assert len(put(server, trust).writes) == len(SWITCHES[vendor])
         # the next time it does

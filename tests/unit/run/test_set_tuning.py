@@ -137,7 +137,7 @@ def test_it_is_set_and_waited_for_and_a_second_run_changes_nothing(served: typin
     found, (outcome,), look, said = run(world)
     assert found == TuningSet("tuned", dict.fromkeys(NODES, NodeSetting("set")))
     assert outcome.applied.action == "created" and look == NODES
-    assert "0 of 2 nodes have it; worker-1: the operator has chosen profile openshift-node" in said[0] and said[
+    assert "0 of 2 nodes have it; worker-1: the operator has selected profile openshift-node" in said[0] and said[
         -1
     ].endswith("2 of 2 nodes have it")
     made = copy.deepcopy(world.tuned())
@@ -154,7 +154,7 @@ def test_a_change_is_waited_for_by_its_lines(served: typing.Callable[..., World]
     assert outcome.applied.action == "changed" and look == NODES
     assert {item.state for item in found.nodes.values()} == {"set"}
     # the profile is named as before, so that its name does not tell
-    assert "the operator has not handed our lines to it yet" in said[0]
+    assert ("the operator has not yet copied the settings of this collection to the Profile of the node") in said[0]
 
 
 def test_check_mode_writes_nothing(served: typing.Callable[..., World]) -> None:
@@ -254,19 +254,23 @@ def test_a_control_plane_that_works_keeps_its_profile(served: typing.Callable[..
         (
             lambda text: profile("worker-2", "theirs", "theirs"),
             "stuck",
-            "the operator has chosen profile theirs of Tuned theirs, priority 5",
+            "the operator has selected profile theirs of Tuned theirs, priority 5",
         ),
         (
             lambda text: profile("worker-2", TUNED, "openshift-node", text),
             "coming",
-            "TuneD on it has not taken it yet, it has openshift-node",
+            ("TuneD on the node has not activated the profile yet; its active profile is openshift-node"),
         ),
         (
             lambda text: profile("worker-2", TUNED, TUNED, text, applied=False),
             "coming",
-            "TuneD has not applied it: not yet applied, or application failed.",
+            "TuneD has not applied the profile: not yet applied, or application failed.",
         ),
-        (lambda text: profile("worker-2", TUNED, TUNED, "[main]\n"), "stuck", "has not handed our lines to it yet"),
+        (
+            lambda text: profile("worker-2", TUNED, TUNED, "[main]\n"),
+            "stuck",
+            "has not yet copied the settings of this collection to the Profile of the node",
+        ),
     ],
 )
 def test_a_node_that_does_not_get_it_has_a_cause(
@@ -290,7 +294,8 @@ def test_a_node_without_the_label_is_not_waited_for(served: typing.Callable[...,
     found = run(world)[0]
     assert (
         found.nodes["worker-2"].state == "stuck"
-        and "it lacks the label feature.node.kubernetes.io/network-sriov.capable=true" in found.nodes["worker-2"].why
+        and "the node lacks the label feature.node.kubernetes.io/network-sriov.capable=true"
+        in found.nodes["worker-2"].why
     )
     assert world.now < 10
 
@@ -300,7 +305,7 @@ def test_a_node_without_a_pod_of_tuned_is_named(served: typing.Callable[..., Wor
     world.drop("Pod", pod("worker-2"), NAMESPACE)
     found = run(world)[0]
     assert (
-        "no pod of DaemonSet tuned runs on it" in found.nodes["worker-2"].why
+        "no pod of DaemonSet tuned runs on the node" in found.nodes["worker-2"].why
         and found.nodes["worker-2"].state == "stuck"
     )
 
@@ -309,12 +314,12 @@ def test_a_mirror_pod_that_a_kubelet_shows_is_no_pod_of_tuned(served: typing.Cal
     world, shown = served(), pod("worker-2")
     shown["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
     world.put("Pod", shown, NAMESPACE)
-    assert "no pod of DaemonSet tuned runs on it" in run(world)[0].nodes["worker-2"].why
+    assert "no pod of DaemonSet tuned runs on the node" in run(world)[0].nodes["worker-2"].why
 
 
 def test_a_node_of_another_name_is_named(served: typing.Callable[..., World]) -> None:
     found = run(served(), nodes=(*NODES, "worker-9"))[0]
-    assert "the cluster has no node of this name" in found.nodes["worker-9"].why
+    assert "the cluster has no node with this name" in found.nodes["worker-9"].why
     assert found.nodes["worker-1"].state == "set"
 
 

@@ -172,7 +172,7 @@ def test_the_course_of_a_real_rollout() -> None:
     assert (facts.finished, facts.waited_seconds, facts.nodes[0].phase) == (True, 22.0 + STEADY_SECONDS, "ready")
     assert [line.split()[0] for line in lines] == ["0", "3", "6", "14", "22"]
     assert "older than the policy" in lines[1]
-    assert "offers 0 openshift.io/igbvf of 4" in lines[3]
+    assert "offers 0 openshift.io/igbvf instead of 4" in lines[3]
 
 
 def offering(amount: str) -> KindUpdate:
@@ -185,7 +185,7 @@ def test_an_offer_of_a_device_plugin_that_is_gone_is_not_taken() -> None:
     done = (20, KindUpdate("SriovNetworkNodeState", "put", (STATE,)))
     facts, lines = run(*start(working), done, (26, offering("0")), (36, offering("4")))
     assert [line.partition("  ")[0] for line in lines] == ["0 s", "20 s", "26 s", "36 s"]
-    assert "ready" in lines[1] and "offers 0 openshift.io/igbvf of 4" in lines[2] and "ready" in lines[3]
+    assert "ready" in lines[1] and "offers 0 openshift.io/igbvf instead of 4" in lines[2] and "ready" in lines[3]
     assert (facts.finished, facts.waited_seconds, facts.nodes[0].phase) == (True, 36.0 + STEADY_SECONDS, "ready")
 
 
@@ -216,7 +216,7 @@ def test_a_failed_sync_that_heals_is_no_failure() -> None:
 def test_time_out_returns_the_last_state() -> None:
     facts, _lines = run(*start(BARE), limit=30.0)
     assert (facts.finished, facts.timed_out, facts.waited_seconds) == (False, True, 30.0)
-    assert "has not put policy pol1" in facts.nodes[0].detail
+    assert "has not written policy pol1" in facts.nodes[0].detail
 
 
 def test_an_api_server_that_never_answers() -> None:
@@ -258,8 +258,10 @@ def test_a_blocked_drain_names_pod_and_budget_and_ends() -> None:
         grace={"drain_held": 60.0},
     )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (61.0, "failed")
-    assert "pod shop/db-0 is held by PodDisruptionBudget shop/db, which allows no eviction now" in facts.nodes[0].detail
-    assert "held by" in lines[-1]
+    assert (
+        "pod shop/db-0 cannot be evicted because PodDisruptionBudget shop/db currently allows no eviction"
+    ) in facts.nodes[0].detail
+    assert "cannot be evicted because" in lines[-1]
 
 
 def test_a_drain_that_is_let_go_goes_on() -> None:
@@ -313,8 +315,9 @@ def test_a_sync_that_fails_again_and_again_ends_with_the_daemon_s_words() -> Non
         *start(working), (0, KindUpdate("Pod", "replace", (DAEMON,))), limit=1800.0, error="cannot allocate memory"
     )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0, "failed")
-    assert (
-        facts.nodes[0].detail == "the config daemon works (syncStatus InProgress); its log says: cannot allocate memory"
+    assert facts.nodes[0].detail == (
+        "the config daemon is working (syncStatus InProgress); the log of the config daemon contains: cannot"
+        " allocate memory"
     )
 
 
@@ -327,7 +330,7 @@ def test_the_log_of_a_failed_sync_is_read_before_the_wait_ends() -> None:
     facts, _lines = run(*start(failed), (0, KindUpdate("Pod", "replace", (DAEMON,))), limit=1800.0, error=log)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (20.0, "failed")
     assert (
-        f"its log says: {log}. The function has no interrupt vectors" in facts.nodes[0].detail
+        f"the log of the config daemon contains: {log}. The function has no interrupt vectors" in facts.nodes[0].detail
         and "msix_vec_per_pf_max" in facts.nodes[0].remedy
     )
 
@@ -345,8 +348,8 @@ def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure() -> None:
         (20, KindUpdate("SriovNetworkNodeState", "put", (STATE,))),
     )
     assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 20.0 + STEADY_SECONDS)
-    assert [line.split(";")[-1].strip() for line in lines if "pod is not ready" in line] == [
-        "the config daemon's pod is not ready: there is none on the node"
+    assert [line.split(";")[-1].strip() for line in lines if "pod of the config daemon is not ready" in line] == [
+        "the pod of the config daemon is not ready: it does not exist on the node"
     ]
 
 
@@ -640,11 +643,11 @@ POLICY_STATE = {"kind": "NicClusterPolicy", "metadata": {"name": "nic-cluster-po
         (
             {NIC_LABEL: "true"},
             (("ds-1", PodState("waiting", "ErrImagePull: no such host", "image")),),
-            "ds-1 on the node: ErrImagePull: no such host",
+            "pod ds-1 of the operator on the node: ErrImagePull: no such host",
             180.0,
             "failed",
         ),
-        ({NIC_LABEL: "true"}, (), "it gives no reason", 3600.0, "waiting"),
+        ({NIC_LABEL: "true"}, (), "no reason reported", 3600.0, "waiting"),
     ],
 )
 def test_why_a_nic_policy_is_not_ready_is_told_and_ends_the_wait_unless_a_driver_is_built(

@@ -73,7 +73,7 @@ def arrive(api: FakeApi) -> typing.Callable[..., typing.Any]:
 
 
 def test_one_list_and_one_watch_a_kind(api: FakeApi) -> None:
-    facts, _lines = run(api, ("has not put policy pol1", arrive(api)))
+    facts, _lines = run(api, ("has not written policy pol1", arrive(api)))
     assert facts.nodes[0].phase == "ready"
     assert set(api.requests.values()) == {1}
     # OpenShift's kind is not followed where it is not known
@@ -85,7 +85,7 @@ def test_a_restart_of_the_server_goes_on_where_it_was(api: FakeApi) -> None:
         arrive(api)()
         api.start()
 
-    facts, lines = run(api, ("has not put policy pol1", api.stop), ("the API server does not answer", come_back))
+    facts, lines = run(api, ("has not written policy pol1", api.stop), ("the API server does not answer", come_back))
     assert (facts.nodes[0].phase, facts.timed_out) == ("ready", False)
     # what happened meanwhile came by the watch: it was not listed again
     assert lists(api)["sriovnetworknodestates"] == 1, lines
@@ -97,7 +97,7 @@ def test_a_server_that_has_forgotten_is_listed_again(api: FakeApi) -> None:
         api.forget()
         api.start()
 
-    facts, _lines = run(api, ("has not put policy pol1", api.stop), ("the API server does not answer", come_back))
+    facts, _lines = run(api, ("has not written policy pol1", api.stop), ("the API server does not answer", come_back))
     assert facts.nodes[0].phase == "ready"
     assert lists(api)["sriovnetworknodestates"] == 2
 

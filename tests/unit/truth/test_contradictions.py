@@ -106,7 +106,7 @@ CASES = (
         "fabric.island",
         "compute",
         "fail",
-        "no way to a subnet manager: node-1 mlx5_0",
+        "no path to a subnet manager: node-1 mlx5_0",
     ),
     Contradiction(
         PAIR,
@@ -115,7 +115,7 @@ CASES = (
         "network.disruption",
         "node-1 (not in the inventory)",
         "unknown",
-        "What the node has is not known",
+        "The state of the node is unknown",
     ),
     Contradiction(
         ROCE,
@@ -127,7 +127,13 @@ CASES = (
         "node-1 mlx5_0 (ens0np0), node-2 mlx5_0 (ens0np0)",
     ),
     Contradiction(
-        PAIR, "platform", on_first_node(vfio), "platform.driver", "node-1 mlx5_0", "fail", "given away as a whole"
+        PAIR,
+        "platform",
+        on_first_node(vfio),
+        "platform.driver",
+        "node-1 mlx5_0",
+        "fail",
+        "The whole function is assigned to a virtual machine",
     ),
     Contradiction(
         PAIR,
@@ -154,10 +160,16 @@ CASES = (
         "reachability.port",
         "compute rail 0 node-01 mlx5_0 port 1",
         "unknown",
-        "no port of its rail has: 7",
+        "no port on its rail has: 7",
     ),
     Contradiction(
-        ROCE, "rolls", lambda rolls: (), "network.roll", "MachineConfigPool worker", "unknown", "nobody waited for it"
+        ROCE,
+        "rolls",
+        lambda rolls: (),
+        "network.roll",
+        "MachineConfigPool worker",
+        "unknown",
+        "this run did not observe the roll",
     ),
     Contradiction(
         PAIR,
@@ -166,7 +178,7 @@ CASES = (
         "network.address_overlap",
         "cluster",
         "unknown",
-        "'10.244.0.0/99' is no network",
+        "'10.244.0.0/99' is not a valid network",
     ),
     Contradiction(
         PAIR,
@@ -175,10 +187,16 @@ CASES = (
         "host.cluster_policy",
         "ClusterPolicy cluster-policy",
         "fail",
-        "switched off",
+        "driver.rdma.enabled is false and was not changed",
     ),
     Contradiction(
-        PAIR, "memlock.proofs", first(replaced(user=None)), "host.memlock", "compute node-1", "unknown", "is not known"
+        PAIR,
+        "memlock.proofs",
+        first(replaced(user=None)),
+        "host.memlock",
+        "compute node-1",
+        "unknown",
+        "The user of the pod is unknown",
     ),
     Contradiction(
         PAIR,
@@ -196,7 +214,7 @@ CASES = (
         "training.oob",
         "job-worker-1",
         "unknown",
-        "The line that says it is missing",
+        "that names the interface is missing",
     ),
     Contradiction(
         PAIR,
@@ -205,7 +223,7 @@ CASES = (
         "training.ranks",
         "job-worker-1 rank 4",
         "unknown",
-        "Nothing of its process",
+        "no lines of the process",
     ),
     Contradiction(
         PAIR,
@@ -214,7 +232,7 @@ CASES = (
         "training.gpu_direct",
         "job-worker-0 rank 0",
         "fail",
-        "does not say why",
+        "does not show the reason",
     ),
     Contradiction(
         PAIR,
@@ -223,7 +241,7 @@ CASES = (
         "training.problem",
         "job-worker-0 line 9",
         "warn",
-        "it is not known here whether it matters",
+        "does not know whether it matters",
     ),
 )
 

@@ -166,13 +166,13 @@ def _report_gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
     :param path: path of the ipam mapping in the intent
     """
     if ipam.gateway is not None and not is_address(ipam.gateway):
-        remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
+        remedy = "Correct the gateway, or remove it: RDMA traffic in one subnet needs no gateway."
         yield _report_bad(
             "validate.gateway",
             f"{path}.gateway",
             f"'{ipam.gateway}'",
-            "an address in range",
-            "A pod can't reach what is no address.",
+            "an IP address in the range",
+            "The value is not an IP address, so pods cannot reach the gateway.",
             remedy,
         )
 
@@ -211,7 +211,7 @@ def _report_route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
 def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> list[Finding]:
     """Check that the addresses suffice, and that the gateway and the routes fit the network."""
     pool = find_pool(ipam)
-    findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} takes")]
+    findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} accepts")]
     if isinstance(pool, Blocks):
         findings += run_rule(_check_pool_blocks, fabric, pool, path, max(1, len(nodes)))
     else:
@@ -233,42 +233,42 @@ def _check_keys(ipam: Ipam, path: str) -> list[Finding]:
     )
     prefix = "pool.per_node_network_prefix"
     wrong: tuple[tuple[bool, str, str, str], ...] = (
-        (whereabouts and ipam.pool is not None, "pool", "no pool with whereabouts", "Pools of nodes are nv-ipam's."),
+        (whereabouts and ipam.pool is not None, "pool", "no pool with whereabouts", "Only nv-ipam has address pools."),
         (
             not whereabouts and ipam.pool is None,
             "pool",
-            "a pool with its name",
-            "nv-ipam gives addresses out of a pool, and none is named.",
+            "a pool with a name (pool.name)",
+            "nv-ipam allocates addresses from a pool, and the intent names no pool.",
         ),
         (
             not whereabouts and ipam.range_start is not None,
             "range_start",
             "no range_start with nv-ipam",
-            "Only whereabouts knows it.",
+            "Only whereabouts supports this key.",
         ),
         (
             not whereabouts and ipam.range_end is not None,
             "range_end",
             "no range_end with nv-ipam",
-            "Only whereabouts knows it.",
+            "Only whereabouts supports this key.",
         ),
         (
             networks and ipam.gateway is not None,
             "gateway",
             "pool.gateway_index",
-            "In a CIDRPool each node has a gateway of its own.",
+            "In a CIDRPool each node has its own gateway.",
         ),
         (
             networks and pool.per_node_network_prefix is None,
             prefix,
             "a prefix, such as 24",
-            "A CIDRPool is cut into networks of this prefix.",
+            "nv-ipam divides a CIDRPool into networks with this prefix length.",
         ),
         (
             blocks and pool.per_node_network_prefix is not None,
             prefix,
             "pool.per_node_block_size",
-            "An IPPool is cut into blocks of addresses.",
+            "nv-ipam divides an IPPool into blocks of addresses.",
         ),
         (
             blocks and pool.gateway_index is not None,
@@ -279,18 +279,18 @@ def _check_keys(ipam: Ipam, path: str) -> list[Finding]:
         (
             not pool.create and bool(ipam.routes),
             "routes",
-            "no routes with a pool that somebody else made",
-            "nv-ipam takes routes from its pool.",
+            "no routes with a pool that this collection does not create",
+            "nv-ipam takes the routes from the pool, and this collection does not change this pool.",
         ),
     )
     return [
         _report_bad(
             "validate.ipam",
             f"{path}.{key}",
-            "contradicts the rest of ipam",
+            "contradicts other keys of ipam",
             expected,
             why,
-            f"Correct {path}.{key}; docs/intent.md shows both types.",
+            f"Correct {path}.{key}. docs/intent.md shows the keys of both ipam types.",
         )
         for is_wrong, key, expected, why in wrong
         if is_wrong
@@ -309,25 +309,29 @@ def _check_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> Findin
     needed = nodes * count_needed_on_a_node(fabric)
     subject, measured, expected = f"{path}.range", f"{pool.capacity} addresses", need(fabric, nodes)
     if pool.capacity < needed:
-        why = "Each pod takes an address, so the last ones would wait for ever with 'Could not allocate IP in range'."
+        why = (
+            "Each pod takes one address. Pods without an address wait forever with the error 'Could not allocate IP in"
+            " range'."
+        )
         remedy = (
-            "Widen range (or range_start and range_end), or lower"
+            "Enlarge range (or range_start and range_end), or reduce"
             f" {'virtual_functions' if find_traits(fabric).functions else 'pods_per_node'}."
         )
         return _report_bad("validate.addresses", subject, measured, expected, why, remedy)
     if pool.capacity < needed + count_needed_on_a_node(fabric):
         why = (
-            "It is enough until a node dies: whereabouts keeps the addresses of its pods until the nightly reconciler"
-            f" comes, and the pods that replace them need {count_needed_on_a_node(fabric)} more."
+            "The addresses suffice until a node fails. whereabouts then keeps the addresses of the pods of that node"
+            f" until its nightly reconciler runs, and the replacement pods need {count_needed_on_a_node(fabric)} more"
+            " addresses."
         )
         return Finding(
             "validate.addresses",
             subject,
             WARN,
             measured,
-            f"{expected}, and one node's {count_needed_on_a_node(fabric)} more",
+            f"{expected}, and {count_needed_on_a_node(fabric)} spare addresses for the pods of one node",
             why,
-            "Widen range.",
+            "Enlarge range.",
         )
     return ok("validate.addresses", subject, measured, expected)
 
@@ -344,17 +348,18 @@ def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Findin
     needed = count_needed_on_a_node(fabric)
     if served < nodes:
         why = (
-            "nv-ipam gives each node a share of its own; the nodes that come last get none, and their pods no address."
+            "nv-ipam gives each node its own share of the pool. The last nodes get no share, and their pods get no"
+            " address."
         )
-        remedy = f"Widen range, or make the shares smaller ({path}.pool.{key}): {needed} addresses are needed in each."
+        remedy = f"Enlarge range, or make the shares smaller ({path}.pool.{key}). Each share needs {needed} addresses."
         measured = f"{served} shares of {pool.size} addresses in {pool.network}"
         return _report_bad(
             "validate.addresses", f"{path}.range", measured, f"{nodes} shares, one for each node", why, remedy
         )
     if poorest < needed:
         why = (
-            "Each pod takes an address of its node's share, so the node's last pods would get none. Gateway and"
-            " exclusions are taken off."
+            "Each pod takes one address from the share of its node, so the last pods of a node would get no address."
+            " The gateway and the exclusions reduce the share."
         )
         expected = f"{needed} addresses in each share: {_describe_addresses_per_node(fabric)}"
         return _report_bad(
@@ -363,13 +368,13 @@ def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Findin
             f"{poorest} addresses in the smallest share",
             expected,
             why,
-            "Make the shares larger.",
+            "Change this key so that each share is larger.",
         )
     return ok(
         "validate.addresses",
         f"{path}.range",
         f"{nodes} shares, {poorest} addresses in the smallest",
-        f"{nodes} shares with {needed} addresses at least",
+        f"{nodes} shares, at least {needed} addresses in the smallest",
     )
 
 
@@ -377,15 +382,17 @@ def _check_gateway(ipam: Ipam, pool: Pool, path: str) -> list[Finding]:
     if ipam.gateway is None:
         return []
     if not pool.on_network(ipam.gateway):
-        why = "A pod can't reach a gateway that is outside its own network."
-        remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
+        why = "A pod cannot reach a gateway outside its own network."
+        remedy = "Correct the gateway, or remove it: RDMA traffic in one subnet needs no gateway."
         return [
             _report_bad(
                 "validate.gateway", f"{path}.gateway", f"'{ipam.gateway}'", f"an address in {pool.network}", why, remedy
             )
         ]
     # whereabouts itself reserves none; pool_of and the renderer exclude it
-    return [ok("validate.gateway", f"{path}.gateway", ipam.gateway, f"in {pool.network}, never handed out")]
+    return [
+        ok("validate.gateway", f"{path}.gateway", ipam.gateway, (f"an address in {pool.network} that pods do not get"))
+    ]
 
 
 def _check_routes(ipam: Ipam, network: Network, path: str) -> list[Finding]:
@@ -402,7 +409,7 @@ def _check_routes(ipam: Ipam, network: Network, path: str) -> list[Finding]:
             )
             continue
         if target.version != network.version:
-            why = "A route of the other IP version can't use this network."
+            why = "A route to a network of a different IP version cannot use this network."
             findings.append(
                 _report_bad(
                     "validate.routes",
@@ -410,16 +417,19 @@ def _check_routes(ipam: Ipam, network: Network, path: str) -> list[Finding]:
                     str(target),
                     f"IPv{network.version}",
                     why,
-                    "Correct or remove it.",
+                    "Correct dst, or remove the route.",
                 )
             )
         elif target.prefixlen == 0:
             why = (
-                "A default route over the secondary network: the pod already has one over the cluster's own, and what"
-                " is meant for the API server, DNS and everything else outside would leave over a network that can't"
-                " carry it, or only sometimes."
+                "This is a default route over the secondary network, and the pod already has a default route over the"
+                " cluster network. Traffic to the API server, DNS and external destinations could leave over a network"
+                " that cannot carry it."
             )
-            remedy = "Remove it. To reach other networks of the fabric, name them, such as 100.101.0.0/16."
+            remedy = (
+                "Remove the route. To reach other networks of the fabric, add a route to each of them, for example"
+                " 100.101.0.0/16."
+            )
             findings.append(
                 Finding("validate.routes", f"{subject}.dst", WARN, str(target), "no default route", why, remedy)
             )
@@ -432,22 +442,29 @@ def _check_way(ipam: Ipam, way: typing.Optional[str], network: Network, subject:
     if ipam.type == "nv-ipam":
         has_gateway = ipam.gateway is not None or (ipam.pool is not None and ipam.pool.gateway_index is not None)
         if way is not None or not has_gateway:
-            why = "nv-ipam leads all routes over the gateway of its pool."
-            expected = "no gw, and a gateway (IPPool) or pool.gateway_index (CIDRPool)"
-            return _report_bad("validate.routes", subject, f"gw {way}", expected, why, "Correct the two.")
-        return ok("validate.routes", subject, str(target), "over the gateway of the pool")
+            why = "nv-ipam sends all routes through the gateway of its pool."
+            expected = "no gw, and a value for gateway (IPPool) or pool.gateway_index (CIDRPool)"
+            return _report_bad(
+                "validate.routes",
+                subject,
+                f"gw {way}",
+                expected,
+                why,
+                ("Remove gw, and set gateway (IPPool) or pool.gateway_index (CIDRPool)."),
+            )
+        return ok("validate.routes", subject, str(target), "a route through the gateway of the pool")
     over = way if way is not None else ipam.gateway
     if over is None or not parse_range(ipam.range).on_network(over):
-        why = "Without a gateway on its own network a pod finds no way to the other one."
+        why = "Without a gateway on its own network, a pod cannot reach the destination of the route."
         return _report_bad(
             "validate.routes",
             f"{subject}.gw",
             f"'{over}'" if over else "none",
             f"an address in {network}",
             why,
-            "Set gw, or gateway.",
+            "Set gw of the route, or gateway of ipam.",
         )
-    return ok("validate.routes", subject, f"{target} over {over}", f"a gateway in {network}")
+    return ok("validate.routes", subject, f"{target} via {over}", f"a gateway in {network}")
 
 
 def _check_disjoint(intent: Intent) -> tuple[Finding, ...]:
@@ -462,7 +479,10 @@ def _check_disjoint(intent: Intent) -> tuple[Finding, ...]:
             continue  # named already, by its own finding
         for other_path, other in pools:
             if network.version == other.version and network.overlaps(other):
-                why = "A pod on both fabrics would have two ways to the same addresses and send on the wrong one."
+                why = (
+                    "A pod on both fabrics would have two routes to the same addresses, and could send over the wrong"
+                    " fabric."
+                )
                 expected = f"no overlap with {other_path} ({other})"
                 findings.append(
                     _report_bad(
@@ -476,5 +496,10 @@ def _check_disjoint(intent: Intent) -> tuple[Finding, ...]:
                 )
         pools.append((path, network))
     return tuple(findings) or (
-        ok("validate.disjoint_ranges", "rdma_fabrics", f"{len(pools)} networks", "networks that do not overlap"),
+        ok(
+            "validate.disjoint_ranges",
+            "rdma_fabrics",
+            (f"{len(pools)} networks without overlap"),
+            "no overlap between the networks",
+        ),
     )

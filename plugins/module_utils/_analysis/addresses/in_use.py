@@ -19,10 +19,10 @@ from .arithmetic import count_needed_on_a_node, find_pool, need
 
 _SHOWN = 5
 _WHAT = {
-    "pods": "the pods' own network",
-    "services": "the services' network",
-    "node": "a node's address",
-    "attachment": "another attachment's network",
+    "pods": "the pod network",
+    "services": "the service network",
+    "node": "an address of a node",
+    "attachment": "the network of another attachment",
 }
 
 
@@ -36,10 +36,10 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
     """
     fabrics = [(fabric, fabric.ipam) for fabric in intent.fabrics if fabric.ipam is not None]
     if seen is None:
-        why = "The cluster was not asked which addresses it uses."
-        remedy = "Run the stage again; the error beside it says why it was not asked."
+        why = "The addresses that the cluster uses could not be read."
+        remedy = "Correct the error in the other findings of this stage, then run stage network again."
         return tuple(
-            Finding("network.addresses", fabric.name, UNKNOWN, "nothing", need(fabric, len(nodes)), why, remedy)
+            Finding("network.addresses", fabric.name, UNKNOWN, "not read", need(fabric, len(nodes)), why, remedy)
             for fabric, _ipam in fabrics
         )
     seen = _exclude_invalid_networks(seen)
@@ -86,7 +86,7 @@ def _exclude_invalid_networks(seen: AddressFacts) -> AddressFacts:
     the facts instead.
     """
     wrong = [item for item in seen.taken if not _is_network(item.network)]
-    errors = (*seen.errors, *(f"{item.owner}: '{item.network}' is no network" for item in wrong))
+    errors = (*seen.errors, *(f"{item.owner}: '{item.network}' is not a valid network" for item in wrong))
     return dataclasses.replace(seen, taken=tuple(item for item in seen.taken if item not in wrong), errors=errors)
 
 
@@ -117,15 +117,15 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
     leaks = [lease for lease in seen.leaks if pool.hands_out(lease.address)]
     left, expected = pool.capacity - len(leaks), need(fabric, len(nodes))
     if not leaks:
-        return ok("network.addresses", fabric.name, f"{left} addresses, none leaked", expected)
-    pods = ", ".join(sorted({lease.pod or "no pod" for lease in leaks})[:_SHOWN])
-    measured = f"{left} addresses, {len(leaks)} more are kept for pods that are not there: {pods}"
+        return ok("network.addresses", fabric.name, f"{left} addresses available, none leaked", expected)
+    pods = ", ".join(sorted({lease.pod or "pod not recorded" for lease in leaks})[:_SHOWN])
+    measured = f"{left} addresses available, {len(leaks)} leaked by pods that no longer exist: {pods}"
     why = (
-        "whereabouts frees an address when the pod's sandbox goes. That did not happen here: a node died, or the CNI"
-        " plugin failed."
+        "whereabouts frees an address when the sandbox of the pod is removed. That did not happen for these pods: a"
+        " node failed, or the CNI plugin failed."
     )
     remedy = (
-        "Run the reconciler of whereabouts (its CronJob or DaemonSet), or take the entries out of kubectl -n"
+        "Run the reconciler of whereabouts (its CronJob or DaemonSet), or remove the entries of these pods: kubectl -n"
         " kube-system edit ippools.whereabouts.cni.cncf.io."
     )
     status: typing.Literal["fail", "warn"] = FAIL if left < len(nodes) * count_needed_on_a_node(fabric) else WARN
@@ -137,7 +137,7 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
     wanted = fabric.pool or NvIpamPool("")
     name = f"{wanted.kind} {wanted.namespace}/{wanted.name}"
     share = wanted.per_node_block_size if wanted.kind == "IPPool" else wanted.per_node_network_prefix
-    expected = f"{name}: {pool.network}, {_format_node_share(wanted.kind, share)} a node"
+    expected = f"{name}: {pool.network}, {_format_node_share(wanted.kind, share)} per node"
     found = next(
         (
             item
@@ -148,8 +148,11 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
     )
     if found is None:
         if wanted.create:
-            return ok("network.address_pool", fabric.name, "not there yet", expected)
-        why = "The intent says that somebody else makes the pool, and it is not there. Pods would get no address."
+            return ok("network.address_pool", fabric.name, "does not exist yet", expected)
+        why = (
+            "The pool does not exist, and this collection does not create it (pool.create is false). Pods would get no"
+            " address."
+        )
         return Finding(
             "network.address_pool",
             fabric.name,
@@ -157,10 +160,10 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
             "absent",
             expected,
             why,
-            "Make it, correct pool.name and pool.namespace, or set pool.create.",
+            "Create the pool, correct pool.name and pool.namespace, or set pool.create: true.",
         )
     measured = (
-        f"{found.network}, {_format_node_share(found.kind, found.share)} a node, shares of {len(found.nodes)} nodes"
+        f"{found.network}, {_format_node_share(found.kind, found.share)} per node, shares for {len(found.nodes)} nodes"
     )
     if (found.network, found.share) != (str(pool.network), share):
         return _check_other(fabric, found, measured, expected, wanted.create)
@@ -168,21 +171,29 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
     if not missing:
         return ok("network.address_pool", fabric.name, measured, expected)
     why = (
-        f"No share for {', '.join(missing[:_SHOWN])}: the pool's nodeSelector leaves it out, the pool is used up, or"
-        " the controller of nv-ipam does not run."
+        f"These nodes have no share: {', '.join(missing[:_SHOWN])}. The nodeSelector of the pool excludes them, the"
+        " pool has no addresses left, or the controller of nv-ipam does not run."
     )
     remedy = (
-        f"kubectl -n {found.namespace} get {found.kind.lower()}s.nv-ipam.nvidia.com {found.name} -o yaml, and the log"
-        " of the controller of nv-ipam."
+        f"See the pool (kubectl -n {found.namespace} get {found.kind.lower()}s.nv-ipam.nvidia.com {found.name} -o yaml)"
+        " and the log of the controller of nv-ipam."
     )
     return Finding(
-        "network.address_pool", fabric.name, FAIL, f"{measured}; {len(missing)} without", expected, why, remedy
+        "network.address_pool",
+        fabric.name,
+        FAIL,
+        (f"{measured}; {len(missing)} nodes without a share"),
+        expected,
+        why,
+        remedy,
     )
 
 
 def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str, create: bool) -> Finding:
     if not create:
-        why = "The pool in the cluster is another one than the intent says, so its arithmetic proves nothing."
+        why = (
+            "The pool in the cluster differs from the intent, so the address count of the intent does not apply to it."
+        )
         return Finding(
             "network.address_pool",
             fabric.name,
@@ -190,13 +201,13 @@ def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str
             measured,
             expected,
             why,
-            "Correct range and pool in the intent, or change the pool.",
+            "Correct range and pool in the intent, or change the pool in the cluster.",
         )
     if not found.nodes:
         return ok("network.address_pool", fabric.name, f"{measured}; will be changed", expected)
     why = (
-        "The pool will be changed, and nv-ipam then drops all shares: pods that run keep addresses which others may"
-        " get."
+        "The pool will be changed, and nv-ipam then drops all shares. Running pods keep their addresses, and nv-ipam"
+        " may give the same addresses to other pods."
     )
     return Finding(
         "network.address_pool",
@@ -205,7 +216,7 @@ def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str
         measured,
         expected,
         why,
-        "Stop the pods of this network first, or take a new pool.name.",
+        "Stop the pods of this network first, or set a new pool.name.",
     )
 
 
@@ -219,7 +230,7 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
     :param network: range of the fabric
     :param taken: networks in use, without those of the intent
     """
-    expected = "no overlap with networks of pods, services and other attachments, and addresses of nodes"
+    expected = "no overlap with the networks of pods, services and other attachments, or with addresses of nodes"
     # attachments last: who makes many of them hides nothing that is worse
     met = sorted(
         (item for item in taken if _is_overlapping_network(network, item)), key=lambda item: item.kind == "attachment"
@@ -231,15 +242,20 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
         if item.kind != "attachment" and _is_overlapping_network(route, item)
     ]
     if not met and not routes:
-        return ok("network.address_overlap", fabric.name, f"{network} meets none of {len(taken)}", expected)
-    said = [f"{network} meets {item.network} ({item.owner}, {_WHAT[item.kind]})" for item in met]
-    said += [f"the route to {route} meets {item.network} ({item.owner}, {_WHAT[item.kind]})" for route, item in routes]
+        return ok(
+            "network.address_overlap", fabric.name, (f"{network} overlaps with none of {len(taken)} networks"), expected
+        )
+    said = [f"{network} overlaps with {item.network} ({item.owner}, {_WHAT[item.kind]})" for item in met]
+    said += [
+        (f"the route to {route} overlaps with {item.network} ({item.owner}, {_WHAT[item.kind]})")
+        for route, item in routes
+    ]
     measured = "; ".join(said[:_SHOWN]) + (f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else "")
     if all(item.kind == "attachment" for item in met) and not routes:
         # tenants write them as they like, and must not keep a fabric from being made
         why = (
-            "A pod on both has two ways. Where one IPAM plugin gives out the addresses of both, they use up the same"
-            " ones; else two pods may get one address."
+            "A pod on both networks has two routes to the same addresses. If one IPAM plugin serves both networks, they"
+            " use up the same addresses. Otherwise two pods may get the same address."
         )
         return Finding(
             "network.address_overlap",
@@ -248,14 +264,20 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
             measured,
             expected,
             why,
-            "Give each attachment a network of its own.",
+            "Give each attachment its own network.",
         )
     why = (
-        "A pod with an interface on this network sends what is meant for the other one into it: it loses nodes,"
-        " services or pods, or meets its address twice."
+        "A pod with an interface on this network sends traffic for the other network into it. The pod then cannot reach"
+        " nodes, services or other pods, or its address exists twice."
     )
     return Finding(
-        "network.address_overlap", fabric.name, FAIL, measured, expected, why, "Take a network that nobody uses."
+        "network.address_overlap",
+        fabric.name,
+        FAIL,
+        measured,
+        expected,
+        why,
+        ("Use a network that the cluster does not use."),
     )
 
 
@@ -279,13 +301,16 @@ def _is_overlapping_network(network: Network, taken: UsedNetwork) -> bool:
 
 def _check_compared(seen: AddressFacts) -> list[Finding]:
     """Return the findings on networks that could not be read or compared."""
-    expected = "all networks of the cluster"
+    expected = "all networks of the cluster known"
     findings = []
     for item in seen.unread:
         # a fabric, too, may have the name of a node
         why, remedy = (
-            "The kubelet of this node writes them, so its own address was not compared.",
-            f"See kubectl get node {item.node} -o yaml, and its kubelet.",
+            (
+                "The kubelet reports the addresses of this node. They could not be read, so they were not compared with"
+                " the ranges."
+            ),
+            f"Check the addresses of the node (kubectl get node {item.node} -o yaml) and its kubelet.",
         )
         findings.append(
             Finding(
@@ -293,36 +318,37 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
             )
         )
     if seen.errors:
-        why = f"The API server did not let us read: {'; '.join(seen.errors[:_SHOWN])}."
-        remedy = "Give the user of the kubeconfig the rights of docs/rbac/look.yml."
+        why = f"These networks could not be read or compared: {'; '.join(seen.errors[:_SHOWN])}."
+        remedy = (
+            "Give the user of the kubeconfig the rights in docs/rbac/look.yml, and correct invalid networks. Then run"
+            " stage network again."
+        )
         findings.append(
             Finding(
                 "network.address_overlap",
                 "cluster",
                 UNKNOWN,
-                f"{len(seen.errors)} things unread",
+                f"{len(seen.errors)} items not read",
                 expected,
                 why,
                 remedy,
             )
         )
     if not seen.pods and not any(taken.kind == "pods" for taken in seen.taken):
-        why = (
-            "No node has a podCIDR, and no pod has an address of its own yet, so the network of the pods is not known."
-        )
+        why = "No node has a podCIDR, and no pod has its own address yet, so the pod network is unknown."
         findings.append(
             Finding(
                 "network.address_overlap",
                 "pod network",
                 WARN,
-                "not known",
+                "unknown",
                 expected,
                 why,
-                "Compare it with the ranges by hand.",
+                "Compare the pod network with the ranges manually.",
             )
         )
     if seen.unclear:
-        why = f"It is not known which addresses these have: {'; '.join(seen.unclear[:_SHOWN])}."
+        why = f"The addresses of these attachments are unknown: {'; '.join(seen.unclear[:_SHOWN])}."
         measured = f"{len(seen.unclear)} attachments not compared"
         findings.append(
             Finding(
@@ -332,7 +358,7 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
                 measured,
                 expected,
                 why,
-                "Compare them with the ranges by hand.",
+                "Compare these attachments with the ranges manually.",
             )
         )
     return findings

@@ -77,12 +77,13 @@ def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas
     netdev = of.netdevs[0].name if of is not None and of.netdevs else "PF"
     number = own.vf_index if own is not None and own.vf_index is not None else "NUMBER"
     text = (
-        f"the physical function lets {function} of {name}, VF {number} of {netdev}, send {limit / 1000:g} Gb/s at most"
+        f"the physical function limits {function} of {name}, VF {number} of {netdev}, to {limit / 1000:g} Gb/s"
         f" (max_tx_rate {limit})"
     )
     remedy = (
-        f"Take the limit off, on {name}: ip link set {netdev} vf {number} max_tx_rate 0; and look who sets it. If it is"
-        f" meant so, write it into network.max_tx_rate of the fabric ({limit}): the floor then follows it."
+        f"Remove the limit on {name}: ip link set {netdev} vf {number} max_tx_rate 0. Find the program that sets it. If"
+        f" the limit is intended, set network.max_tx_rate of the fabric to {limit}: the floor then takes it into"
+        " account."
     )
     return BandwidthBound(text, remedy)
 
@@ -94,9 +95,10 @@ def far(what: str, binding: str, name: str) -> BandwidthBound:
     :param binding: the CPUs to which it is bound, or the reason why it is not bound, as text
     :param name: name of the node
     """
-    text = f"{what} ran {binding}, so all its data crosses from one NUMA node to another"
+    text = f"{what} ran {binding}, so all of its data crosses from one NUMA node to another"
     remedy = (
-        "Bring the pod's CPUs to its HCA: topologyManagerPolicy single-numa-node and cpuManagerPolicy static in the"
-        f" kubelet of {name}, and whole CPUs in pods.cpu of the fabric."
+        "Run the pod on CPUs of the NUMA node of its HCA: set topologyManagerPolicy single-numa-node and"
+        f" cpuManagerPolicy static in the kubelet configuration of {name}, and a whole number of CPUs in pods.cpu of"
+        " the fabric."
     )
     return BandwidthBound(text, remedy)

@@ -132,7 +132,7 @@ class PairLimits:
         return (
             ways * rule.fraction * slowest,
             (
-                f"{double}{rule.fraction:g} x {slowest:g} Gb/s, the slowest of:"
+                f"{double}{rule.fraction:g} x {slowest:g} Gb/s, the lowest of:"
                 f" {', '.join(limit.text for limit in limits)} Gb/s"
             ),
         )
@@ -188,8 +188,8 @@ class PairLimits:
             and wanted.queue_pairs not in (None, pair.queue_pairs)
         ):
             return (
-                f"It is of {pair.queue_pairs or 'an unknown number of'} queue pairs, and {wanted.queue_pairs} were"
-                " asked for (pods.queue_pairs)."
+                f"The figure is from {pair.queue_pairs or 'an unknown number of'} queue pairs, but {wanted.queue_pairs}"
+                " were requested (pods.queue_pairs)."
             )
         return self._explain_invalid_figure(
             pair, wanted.message_bytes, wanted.iterations, "pods.message_bytes", "pods.iterations"
@@ -201,12 +201,12 @@ class PairLimits:
         """
         found = pair.wider
         if found is None or not found.average_gbps:
-            return (found.why if found is not None else "") or "It was not measured."
+            return (found.why if found is not None else "") or "The pair was not measured with more queue pairs."
         wanted = wider(self.fabric, pair.queue_pairs)
         if wanted is None or found.queue_pairs != wanted.queue_pairs:
             return (
-                f"It is of {found.queue_pairs} queue pairs, and {wanted.queue_pairs if wanted else 'none'} were to be"
-                " measured."
+                f"The figure is from {found.queue_pairs} queue pairs, but {wanted.queue_pairs if wanted else 'none'}"
+                " were requested."
             )
         return self._explain_invalid_figure(
             _with_more(pair), wanted.message_bytes, wanted.iterations, "more queue pairs", "more queue pairs"
@@ -239,29 +239,30 @@ class PairLimits:
         if average is None:
             return ""
         if pair.transport != "RDMA" and carries_rdma(self.fabric):
-            return f"It is of {pair.transport}, and the pods of this fabric are to have RDMA."
+            return f"The figure is from {pair.transport}, but the pods of this fabric must use RDMA."
         if pair.transport == "RDMA":
             if pair.message_bytes != message_bytes:
                 return (
-                    f"It is of messages of {pair.message_bytes} bytes, and {message_bytes} were asked for ({of_bytes})."
+                    f"The figure is from messages of {pair.message_bytes} bytes, but {message_bytes} bytes were"
+                    f" requested ({of_bytes})."
                 )
             # of each queue pair, or of all together, as the version of perftest has it
             told = (iterations, iterations * (pair.queue_pairs or 1)) if iterations is not None else (pair.iterations,)
             if not pair.iterations or pair.iterations not in told:
                 asked = (
-                    f"{iterations} were asked for ({of_iterations})"
+                    f"{iterations} were requested ({of_iterations})"
                     if iterations is not None
-                    else "a figure needs one at least"
+                    else "a figure needs at least one message"
                 )
-                return f"It is of {pair.iterations} messages, and {asked}."
+                return f"The figure is from {pair.iterations} messages, but {asked}."
             # both have two digits behind the point, or six
             if pair.peak_gbps is not None and average > pair.peak_gbps * CLOCKS + 0.01:
-                return f"Its average is above its peak of {gbps(pair.peak_gbps)}."
+                return f"The average is above the peak of the same measurement, {gbps(pair.peak_gbps)}."
         limits = [limit for end in self.ends(pair) for limit in end.most]
         least = min(limits, default=None)
         if least is not None and average > self.ways * least.gbps * CLOCKS:
             return (
-                f"It is above what the link can carry: {least.text}"
+                f"The figure is above the capacity of the link: {least.text}"
                 f" Gb/s{', in each direction' if self.ways == 2 else ''}."
             )
         return ""
@@ -291,7 +292,7 @@ def _compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRa
     if found is None and expected is not None:
         found = HcaRates("", pod.rail, pod.rate_gbps, expected, "line_rate.expected_gbps")
     if found is None:
-        unknown = f"what the link of {pod.node} could carry is not known: node_info shows no HCA for its pod"
+        unknown = f"the capability of the link of {pod.node} is unknown because node_info reports no HCA for its pod"
         own = (Limit(pod.rate_gbps, f"port of {pod.node} {pod.rate_gbps:g}"),) if pod.rate_gbps else ()
         return EndRate((), unknown, own, pod.rate_gbps)
     address, hca = pod.physical_function or pod.pci or "", found.pcie
@@ -302,7 +303,7 @@ def _compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRa
         most += (Limit(carried, f"PCIe of {pod.node} {carried:.4g}"),)
     now = found.now if found.now is not None else pod.rate_gbps
     if found.could is None:
-        return EndRate((), f"what the link of {pod.node} {found.hca} could carry is not known: {found.why}", most, now)
+        return EndRate((), f"the capability of the link of {pod.node} {found.hca} is unknown: {found.why}", most, now)
     limits = [("port", found.data * found.could, address)]
     if hca is not None and hca.could is not None:
         limits.append(("PCIe", hca.could, _strip_pci_function(address)))

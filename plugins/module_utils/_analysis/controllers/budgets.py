@@ -117,10 +117,15 @@ def find_held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, b
             continue
         names = folded([f"{budget.namespace}/{budget.name}" for budget in closed or its], MOST_NAMED)
         found.append(
-            f"pod {pod.namespace}/{pod.name} is held by PodDisruptionBudget {names}, which allows no eviction now"
+            (
+                f"pod {pod.namespace}/{pod.name} cannot be evicted because PodDisruptionBudget {names} currently allows"
+                " no eviction"
+            )
             if closed
-            else f"pod {pod.namespace}/{pod.name} is held by more than one PodDisruptionBudget ({names}), and the API"
-            " server evicts no such pod"
+            else (
+                f"pod {pod.namespace}/{pod.name} cannot be evicted because more than one PodDisruptionBudget ({names})"
+                " selects it, and the API server does not evict such a pod"
+            )
         )
-    why = " that allow no eviction now" if not twice else ""
-    return (*found, f"{more} more pods are held by PodDisruptionBudgets{why}") if more else tuple(found)
+    why = " that currently allow no eviction" if not twice else ""
+    return (*found, f"{more} more pods are blocked by PodDisruptionBudgets{why}") if more else tuple(found)

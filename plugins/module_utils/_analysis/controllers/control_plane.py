@@ -73,24 +73,24 @@ def explain_why_kept(
     down = [other.name for other in others if not other.ready or other.unschedulable]
     if down:
         return (
-            f"it is a control-plane node, and {', '.join(down)} is not Ready, or cordoned, too. Bring the other one"
-            " back first: kubectl get nodes."
+            "the node is a control-plane node, and these control-plane nodes are NotReady or cordoned too:"
+            f" {', '.join(down)}. Restore them first: kubectl get nodes."
         )
     if unread:
         return (
-            f"it is a control-plane node, and the members of etcd could not be read ({unread}). Give the user of the"
-            " kubeconfig the right to list pods."
+            f"the node is a control-plane node, and the members of etcd could not be read ({unread}). Give the user of"
+            " the kubeconfig the right to list pods."
         )
     seats = {node.name, *(other.name for other in control)}
     members = [member for member in members if member.node in seats]
     if not members:
         why = (
-            "no pod of etcd is seen in kube-system (component=etcd) or openshift-etcd (app=etcd), so that nobody knows"
-            " whether etcd bears it"
+            "neither kube-system (component=etcd) nor openshift-etcd (app=etcd) has a pod of etcd, so it is unknown"
+            " whether etcd would keep its quorum"
         )
         return (
-            f"it is a control-plane node, and {why}. Reset such nodes by hand, one after the other, and take them out"
-            " of the inventory."
+            f"the node is a control-plane node, and {why}. Reset such nodes manually, one after the other, and remove"
+            " them from the inventory."
         )
     ready = {member.node for member in members if member.ready}
     every = (node, *others)
@@ -99,8 +99,8 @@ def explain_why_kept(
     lacking = [other.name for other in every if other.name not in ready and (other.name in having or not split)]
     if lacking:
         return (
-            f"it is a control-plane node, and etcd has no Ready member on {', '.join(lacking)}. Bring it back first:"
-            " kubectl get pods -A -l component=etcd."
+            f"the node is a control-plane node, and etcd has no Ready member on {', '.join(lacking)}. Restore the"
+            " member first: kubectl get pods -A -l component=etcd."
         )
     return ""
 
@@ -118,21 +118,21 @@ def describe_shape(nodes: typing.Sequence[ClusterNode], going: typing.Iterable[s
     if len(nodes) == 1:
         return (
             (
-                f"single-node cluster: {mine[0]} is its only node. While it is reset there is no API server, and no pod"
-                " runs."
+                f"single-node cluster: {mine[0]} is its only node. While the node is reset, there is no API server, and"
+                " no pod runs."
             ),
         )
     if len(control) == 1:
         return (
             (
-                f"{mine[0]} is the only control-plane node. While it is reset there is no API server, and nobody"
-                " schedules pods."
+                f"{mine[0]} is the only control-plane node. While the node is reset, there is no API server, and no"
+                " pods are scheduled."
             ),
         )
     if len(control) == len(nodes):
         why = (
-            "all of its nodes are control plane and workers at once. They go one at a time, and etcd bears no other"
-            " loss meanwhile"
+            "all of its nodes are control-plane nodes and workers. The nodes are reset one at a time, and etcd"
+            " tolerates no other failure during that time"
         )
         return (f"compact cluster of {len(nodes)} nodes: {why}.",)
     return ()

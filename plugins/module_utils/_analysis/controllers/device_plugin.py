@@ -27,35 +27,40 @@ def why_not_offered(
     offered = node.allocatable.get(resource)
     if handed_to and own not in handed_to:
         why = (
-            f"Operator: it hands these functions to the resource {', '.join(sorted(handed_to))}, so another policy"
-            " decides."
+            f"Operator: it assigns these functions to the resource {', '.join(sorted(handed_to))}, so a different"
+            " policy applies to them."
         )
-        return why, "Compare the policies' priority and nicSelector."
+        return why, "Compare priority and nicSelector of the policies."
     if resource in node.unread:
-        why = f"API: the node writes '{node.unread[resource]}' as the number of {resource}, which is no whole number."
-        return why, f"Read status.allocatable of kubectl get node {node.name} -o yaml, and report this text."
+        why = (
+            f"API: the node reports '{node.unread[resource]}' as the number of {resource}, which is not a whole number."
+        )
+        return why, (
+            f"Read status.allocatable of the node (kubectl get node {node.name} -o yaml), and report this text to the"
+            " developers of this collection."
+        )
     if offered is None:
         alike = sorted(name.rpartition("/")[0] for name in node.allocatable if name.rpartition("/")[2] == own)
         if alike:
             return (
-                f"Intent: the cluster offers {alike[0]}/{own}, with another prefix than {prefix}.",
+                f"Intent: the cluster offers {alike[0]}/{own}, but the intent expects the prefix {prefix}.",
                 f"Set resource_prefix of rdma_cluster to {alike[0]}.",
             )
         why = "Device plugin: it does not offer this resource."
         remedy = (
-            "Check that it runs on the node (label sriovnetwork.openshift.io/device-plugin), with the resource in its"
-            " ConfigMap device-plugin-config."
+            "Check that the device plugin runs on the node (label sriovnetwork.openshift.io/device-plugin) and that its"
+            " ConfigMap device-plugin-config contains the resource."
         )
         return why, f"{remedy} {_LOG}."
     if offered > wanted:
         return (
-            "Device plugin: its resource takes in functions that are not of this fabric.",
-            "Compare the nicSelector of all policies with this resource name.",
+            "Device plugin: its resource includes functions that do not belong to this fabric.",
+            "Compare the nicSelector of all policies that have this resource name.",
         )
     return (
         (
-            f"Device plugin: the node has all {wanted} functions, and it offers {offered}: it does not see the others"
-            " or finds them unhealthy."
+            f"Device plugin: the node has all {wanted} functions, and the device plugin offers {offered}. It does not"
+            " detect the other functions, or it reports them as unhealthy."
         ),
         f"{_LOG}.",
     )

@@ -32,15 +32,17 @@ def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str
     found = []
     unread = _format_pod_names(pod for pod in going if pod.unread)
     if unread:
-        found.append(f"these pods are too large to be read: {unread}. End them, or have their owner shrink them.")
+        found.append(
+            (f"these pods are too large to be read: {unread}. Delete them, or have their owner reduce their size.")
+        )
     if alone and not allowed.force:
         how = "rdma_cluster.drain.force: true (platform_delete_unmanaged: true does the same)"
-        found.append(f"nothing makes these pods again: {alone}. End them, or allow it with {how}.")
+        found.append(f"no controller recreates these pods: {alone}. Delete them, or allow their deletion with {how}.")
     if local and not allowed.delete_empty_dir_data:
         how = "rdma_cluster.drain.delete_empty_dir_data: true"
         found.append(
-            f"a drain deletes the emptyDir data of these pods: {local}. Save what is needed and end them, or allow it"
-            f" with {how}."
+            f"the drain deletes the emptyDir data of these pods: {local}. Save the data and delete the pods, or allow"
+            f" the deletion with {how}."
         )
     return tuple(found)
 

@@ -59,7 +59,7 @@ class Room:
             return ""
         who = ", ".join(self.away[:5])
         return (
-            f"{who}: not Ready, or cordoned, so that no other node may go ({self.limit}). Bring them back first, or"
+            f"{who}: NotReady or cordoned, so no other node may go down ({self.limit}). Restore these nodes first, or"
             " raise max_unavailable."
         )
 
@@ -77,7 +77,7 @@ def find_room(
     limit = (
         f"rdma_cluster.node_pool.max_unavailable is {most}"
         if intent.node_pool is not None
-        else "1 at a time: rdma_cluster.node_pool is not set"
+        else "1 node at a time, because rdma_cluster.node_pool is not set"
     )
     away = (
         node.name
@@ -127,8 +127,8 @@ def explain_too_many(pool: MachinePool, control: bool) -> str:
         return ""
     how = f'oc patch machineconfigpool {pool.name} --type merge -p \'{{"spec":{{"maxUnavailable":1}}}}\''
     return (
-        f"MachineConfigPool {pool.name} reboots {pool.max_unavailable} control-plane nodes at once. Let it reboot one:"
-        f" {how}."
+        f"MachineConfigPool {pool.name} reboots {pool.max_unavailable} control-plane nodes at the same time. Set its"
+        f" maxUnavailable to 1: {how}."
     )
 
 
@@ -162,17 +162,17 @@ def closed(
             found.append(explain_too_many(pools[roll.name], mine))
         elif mine and roll.at_once != 1:
             found.append(
-                f"{_describe_pool(roll)} lets more than one control-plane node go at once ({roll.limit}). Give it a"
-                " maxUnavailable of 1."
+                f"{_describe_pool(roll)} allows more than one control-plane node to go down at the same time"
+                f" ({roll.limit}). Set its maxUnavailable to 1."
             )
         if intent.node_pool is not None and (roll.at_once is None or roll.at_once > intent.node_pool.max_unavailable):
             more = "all of its nodes" if roll.at_once is None else f"{roll.at_once} nodes"
             found.append(
-                f"{_describe_pool(roll)} lets {more} go at once ({roll.limit}), and"
-                " rdma_cluster.node_pool.max_unavailable is "
-                f"{intent.node_pool.max_unavailable}. Give both the same number."
+                f"{_describe_pool(roll)} allows {more} to go down at the same time ({roll.limit}), and"
+                f" rdma_cluster.node_pool.max_unavailable is {intent.node_pool.max_unavailable}. Set both to the same"
+                " number."
             )
-        how = HOW if roll.machines else "Pause it yourself until the node is back, and run again"
+        how = HOW if roll.machines else "Pause the health check manually until the node is back, then rerun"
         for node in rebooted:
             found += [
                 f"{node.name}: {why}"
@@ -181,8 +181,8 @@ def closed(
     for labels in control.values():
         if len(labels) > 1:
             found.append(
-                f"{' and '.join(labels)} have control-plane nodes, and would each let one go at the same time. Let one"
-                " of them go after the other."
+                f"{' and '.join(labels)} contain control-plane nodes, and each of these pools would take one down at"
+                " the same time. Let only one of them proceed at a time."
             )
     return tuple(dict.fromkeys(filter(None, found)))
 

@@ -12,7 +12,10 @@ from ..._model.kubernetes.objects import ClusterNode
 from .sriov_operator import matches
 
 #: what to do about one, where the roll can pause it
-HOW = "rdma_cluster.pause_health_checks: true pauses it until the node is back; or pause it yourself, and run again"
+HOW = (
+    "Set rdma_cluster.pause_health_checks: true to pause the health check until the node is back, or pause it manually;"
+    " then rerun"
+)
 #: API groups that a cluster may serve: kind of the health check, and of what it selects
 BY_GROUP: dict[str, tuple[str, str]] = {
     "machine.openshift.io": ("MachineHealthCheck.machine.openshift.io", "Machine.machine.openshift.io"),
@@ -74,12 +77,12 @@ def explain_remediation_risk(
         told = "; ".join(f"{kind}: {unread[kind]}" for kind in kinds)
         return (
             (
-                f"whether a health check would remediate it while it is away is not known ({told}). Give the user of"
-                " the kubeconfig the right to list it."
+                f"it could not be determined whether a health check would remediate the node while it is down ({told})."
+                " Give the user of the kubeconfig the right to list these kinds."
             ),
         )
     found = list_watching(node, checks) if not allowed else ()
     if not found:
         return ()
     names = ", ".join(map(str, found[:3]))
-    return (f"{names} would remediate it while it is away, which may reboot or reprovision it. {how}.",)
+    return (f"{names} would remediate the node while it is down, and could reboot or reprovision it. {how}.",)

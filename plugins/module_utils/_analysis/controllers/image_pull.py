@@ -135,26 +135,29 @@ def explain(words: str, keys: Keys) -> tuple[str, str]:
     :param keys: settings that the remedy names
     """
     kind = find_kind(words)
-    cause = f"{_CAUSES[kind]} This is what its mirrors answered." if _MIRRORS in words else _CAUSES[kind]
+    cause = f"{_CAUSES[kind]} The mirrors of the registry returned this error." if _MIRRORS in words else _CAUSES[kind]
     return cause, _collect_remedies(keys)[kind]
 
 
 _CAUSES: typing.Mapping[Kind, str] = {
-    "never": "The image is not on the node, and may not be pulled.",
-    "name": "The name of the image is none.",
-    "policy": "The node's policy refuses the image: its registry is blocked or not allowed, or a signature is missing.",
-    "short": "The name of the image has no registry in front, and the node does not know which one is meant.",
-    "platform": "The image is not there for the processor of the node.",
-    "space": "The disk of the node is full.",
-    "rate": "The registry gives no more images to those without an account for now.",
-    "certificate": "The node does not trust the certificate of the registry.",
-    "plain": "The registry has no TLS.",
-    "network": "The node does not reach the registry.",
-    "right": (
-        "The registry does not give the image to the node: it has no pull secret for it, or the registry has no such"
-        " image."
+    "never": "The image is not on the node, and the pull policy does not permit a pull.",
+    "name": "The name of the image is invalid.",
+    "policy": (
+        "The image policy of the node rejects the image: its registry is blocked or not allowed, or a signature is"
+        " missing."
     ),
-    "absent": "The registry has no image of this name.",
+    "short": "The name of the image contains no registry, and the node cannot determine the registry.",
+    "platform": "The image is not available for the CPU architecture of the node.",
+    "space": "The disk of the node is full.",
+    "rate": "The registry currently allows no more pulls without an account (rate limit).",
+    "certificate": "The node does not trust the certificate of the registry.",
+    "plain": "The registry does not use TLS.",
+    "network": "The node cannot reach the registry.",
+    "right": (
+        "The registry denies the node access to the image: the node has no pull secret for the registry, or the image"
+        " does not exist."
+    ),
+    "absent": "The registry has no image with this name.",
     "other": "The image cannot be pulled.",
 }
 
@@ -167,45 +170,49 @@ def _collect_remedies(keys: Keys) -> typing.Mapping[Kind, str]:
     )
     cluster = "oc set data secret/pull-secret -n openshift-config --from-file=.dockerconfigjson=FILE"
     right = (
-        f"Make a pull secret ({secret}) and name it in {keys.secrets}; on OpenShift an admin may add it to the"
-        f" cluster's own instead: {cluster}"
+        f"Create a pull secret ({secret}) and name it in {keys.secrets}. On OpenShift, an administrator can add it to"
+        f" the pull secret of the cluster instead: {cluster}"
     )
     return {
-        "never": f"Load the image on the node, or let it be pulled: {keys.policy}: IfNotPresent",
+        "never": f"Load the image on the node, or allow the pull with {keys.policy}: IfNotPresent",
         "name": f"Correct {keys.image}: registry/path:tag or, better, registry/path@sha256:...",
         "policy": (
-            "Have an admin of the cluster allow the registry: oc edit image.config.openshift.io cluster"
-            " (allowedRegistries, blockedRegistries), oc get clusterimagepolicies. Or name an image of another"
-            f" registry in {keys.image}"
+            "Ask an administrator of the cluster to allow the registry: oc edit image.config.openshift.io cluster"
+            " (allowedRegistries, blockedRegistries), oc get clusterimagepolicies. Alternatively, name an image of a"
+            f" different registry in {keys.image}"
         ),
-        "short": f"Write {keys.image} with the registry's host in front",
+        "short": f"Write the host of the registry at the start of {keys.image}",
         "platform": (
-            f"Name an image for the nodes' processor in {keys.image}; skopeo inspect --raw docker://IMAGE lists those"
-            " that it is there for"
+            f"Name an image for the CPU architecture of the nodes in {keys.image}. skopeo inspect --raw docker://IMAGE"
+            " lists the architectures of an image"
         ),
         "space": (
-            "Free the disk of the node (crictl rmi --prune), or give it a larger one; kubectl describe node shows"
-            " DiskPressure"
+            "Free disk space on the node (crictl rmi --prune), or give the node a larger disk. kubectl describe node"
+            " shows the condition DiskPressure"
         ),
         "rate": right,
         "certificate": (
-            "Have the nodes trust it. On OpenShift put the authority's certificate into a ConfigMap in"
-            " openshift-config, and name that in spec.additionalTrustedCA: oc edit image.config.openshift.io cluster."
-            " On other clusters give it to the container runtime of each node"
+            "Make the nodes trust the certificate. On OpenShift, put the certificate of the authority into a ConfigMap"
+            " in openshift-config, and name the ConfigMap in spec.additionalTrustedCA: oc edit"
+            " image.config.openshift.io cluster. On other clusters, add the certificate to the container runtime of"
+            " each node"
         ),
         "plain": (
-            "Give the registry TLS, or have the nodes take it without: on OpenShift insecureRegistries (oc edit"
-            " image.config.openshift.io cluster)"
+            "Configure TLS for the registry, or allow the nodes to use the registry without TLS. On OpenShift:"
+            " insecureRegistries (oc edit image.config.openshift.io cluster)"
         ),
         "network": (
-            "Name a registry or a mirror that the nodes reach: on OpenShift an ImageDigestMirrorSet or"
-            " ImageTagMirrorSet, see operators.image. Where a proxy is in the way, add the registry's host to"
-            f" spec.noProxy: oc edit proxy.config.openshift.io cluster. {keys.show} shows all of it"
+            "Name a registry or a mirror that the nodes can reach. On OpenShift, use an ImageDigestMirrorSet or"
+            " ImageTagMirrorSet (see finding operators.image). With a proxy, add the host of the registry to"
+            f" spec.noProxy: oc edit proxy.config.openshift.io cluster. {keys.show} shows all messages"
         ),
         "right": right,
         "absent": (
-            f"Correct {keys.image}, or copy the image to where the nodes pull it: skopeo copy --all docker://IMAGE"
-            f" docker://MIRROR/IMAGE. {keys.show} shows all of it"
+            f"Correct {keys.image}, or copy the image to the registry from which the nodes pull: skopeo copy --all"
+            f" docker://IMAGE docker://MIRROR/IMAGE. {keys.show} shows all messages"
         ),
-        "other": f"Correct {keys.image}, or mirror it where the nodes reach it; {keys.show} shows all of it",
+        "other": (
+            f"Correct {keys.image}, or copy the image to a registry that the nodes can reach. {keys.show} shows all"
+            " messages"
+        ),
     }

@@ -56,13 +56,13 @@ def _have_run_install(operator: Operator, install: bool, leave: typing.Collectio
     """Tell by what the run would install it."""
     first = "" if install else "set operators_install to true"
     if operator.name in leave:
-        taken = f"take {operator.name} out of operators_leave"
+        taken = f"remove {operator.name} from operators_leave"
         return f"{first} and {taken}".capitalize() if first else taken.capitalize()
     if first:
         return first.capitalize()
     return (
-        "operators_install is set, and this run did not install it: correct what the other findings of stage operators"
-        " name, and run the stage again without --check"
+        "operators_install is true, and this run did not install the operator: correct the other findings of stage"
+        " operators, then run stage operators again without --check"
     )
 
 
@@ -80,10 +80,10 @@ def describe_half_installed(namespace: str, install: bool = False) -> str:
 
     :param install: operators_install is set already
     """
-    again = "stage operators takes it up again when it is run again" if install else ""
+    again = "stage operators resumes the installation when it runs again" if install else ""
     return (
-        f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed;"
-        f" {again or 'operators_install: true takes it up again'}"
+        f"helm list -n {namespace} --all shows whether the release is incomplete (pending-install) or failed;"
+        f" {again or 'with operators_install: true, stage operators resumes the installation'}"
     )
 
 
@@ -92,12 +92,12 @@ def name_way_to_trust(namespace: str) -> str:
     in it.
     """
     look = f"kubectl get namespace {namespace} -o yaml; kubectl get rolebindings,secrets -n {namespace} -o wide"
-    broken_off = "a release whose first installation broke off by helm uninstall"
+    broken_off = "helm uninstall for a release whose first installation failed"
     ends = (
-        f"take out what is not the operator's, {broken_off}; or delete the namespace; or, if it is yours, add it to"
-        " operators_trusted_namespaces"
+        f"remove the objects that do not belong to the operator ({broken_off}); or delete the namespace; or, if the"
+        " namespace is yours, add it to operators_trusted_namespaces"
     )
-    return f"See whose it is: {look}. Then {ends}."
+    return f"Find the owner of the namespace: {look}. Then {ends}."
 
 
 def describe_helm_removal(operator: Operator, release: str, namespace: str) -> str:
@@ -110,12 +110,12 @@ def describe_helm_removal(operator: Operator, release: str, namespace: str) -> s
         f"kubectl api-resources --api-group={group} -o name" for group in _GROUPS.get(operator.name, ())
     )
     steps = (
-        [f"delete the objects of all kinds that are named by {groups} (kubectl delete KIND --all -A)"]
+        [f"delete the objects of all kinds that {groups} lists (kubectl delete KIND --all -A)"]
         if groups and release
         else []
     )
     steps += [f"helm uninstall --wait -n {namespace} {release}"] if release else []
-    steps += [f"delete the definitions that are named by {groups} (kubectl delete crd NAME)"] if groups else []
+    steps += [f"delete the CRDs that {groups} lists (kubectl delete crd NAME)"] if groups else []
     return "; then ".join([*steps, f"kubectl delete namespace {namespace}"])
 
 
@@ -128,8 +128,8 @@ def describe_installer(found: Controller) -> str:
 def describe_installation(found: Controller) -> str:
     """Return the name, version and installer of an installation, and the number of its ready pods, as text."""
     return (
-        f"{found.name} {found.version or 'of a version that nothing tells'}, {describe_installer(found)}, "
-        f"{found.ready} of {found.wanted} pods ready"
+        f"{found.name} {found.version or '(version unknown)'}, {describe_installer(found)}, {found.ready} of"
+        f" {found.wanted} pods ready"
     )
 
 

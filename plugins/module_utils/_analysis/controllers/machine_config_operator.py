@@ -75,8 +75,10 @@ def find_conflicting_configs(
     if config.kind != "KubeletConfig" or not find_rendered_configs(pool, config, pools):
         return ()
     return tuple(
-        f"MachineConfigPool {pool.name} takes KubeletConfig {other.name} as well, and a node has the settings of one of"
-        " them alone"
+        (
+            f"MachineConfigPool {pool.name} also selects KubeletConfig {other.name}, and a node applies the settings of"
+            " only one of them"
+        )
         for other in others
         if find_rendered_configs(pool, other, pools)
     )
@@ -141,13 +143,13 @@ def waits_for(
         )
         if not node.ready:
             said.append(
-                f"node {node.name} is NotReady and does not come back ({node.not_ready or 'its kubelet says nothing'}):"
-                " see its console"
+                f"node {node.name} is NotReady and does not recover"
+                f" ({node.not_ready or 'its kubelet reports no reason'}): check its console"
             )
         elif held:
             said.append(
-                f"node {node.name} is not drained: {'; '.join(held[:3])}: let it allow one (a replica more), or end"
-                " the pod"
+                f"node {node.name} is not drained: {'; '.join(held[:3])}: let the PodDisruptionBudget allow an eviction"
+                " (one more replica), or delete the pod"
             )
     return tuple(said)
 
@@ -183,18 +185,18 @@ def find_rollout_blocker(
     if pool is None:
         return "", ""
     if pool.conditions.get("Degraded") == "True":
-        remedy = f"Repair it first: oc describe machineconfigpool {pool.name}"
-        return f"{describe(pool)} and is degraded: {pool.message or 'it gives no reason'}", remedy
+        remedy = f"Repair the pool first: oc describe machineconfigpool {pool.name}"
+        return f"{describe(pool)} and is degraded: {pool.message or 'no reason reported'}", remedy
     if pool.paused and not pool.paused_by_us:
-        who = "the SR-IOV operator" if pool.paused_by_operator else "somebody else"
+        who = "the SR-IOV operator" if pool.paused_by_operator else "a user or another program"
         return (
             f"MachineConfigPool {pool.name} is paused by {who}",
-            f"See why, and let it go on: oc get machineconfigpool {pool.name} -o yaml",
+            f"Find the reason for the pause, then unpause the pool: oc get machineconfigpool {pool.name} -o yaml",
         )
     # a pool that we have paused is let go by whoever holds the Lease; a node that had begun goes on all the same
     if under_way(pool, node, pools, nodes, inventory) or (pool.paused and not node.machine_config):
         return (
-            f"{describe(pool)}, and may reboot the node",
-            f"Wait until it is through: oc get machineconfigpool {pool.name}",
+            f"{describe(pool)}, so it may reboot the node",
+            f"Wait until the pool is updated: oc get machineconfigpool {pool.name}",
         )
     return "", ""

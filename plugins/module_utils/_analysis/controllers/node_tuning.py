@@ -61,13 +61,13 @@ def explain_refusal(
         if taken:
             why = (
                 f"PerformanceProfile {name} tunes {taken[0]}{f' and {len(taken) - 1} more' if len(taken) > 1 else ''};"
-                " of two profiles a node gets one"
+                " a node can have only one profile"
             )
             return (
                 why,
                 (
-                    f"Put the lines into a Tuned with include=openshift-node-performance-{name} and a priority under"
-                    " 20, which is yours, and rdma_cluster.tuning.set: false."
+                    f"Write the settings into your own Tuned with include=openshift-node-performance-{name} and a"
+                    " priority below 20, and set rdma_cluster.tuning.set: false."
                 ),
             )
     return "", ""
@@ -88,62 +88,70 @@ def find_setting(
     if node is None:
         return NodeSetting(
             "stuck",
-            "the cluster has no node of this name",
-            "Name the node in the inventory as the cluster does: oc get nodes.",
+            "the cluster has no node with this name",
+            "Use the node name of the cluster in the inventory: oc get nodes.",
         )
     missing = [f"{key}={value}" for key, value in selector.items() if node.labels.get(key) != value]
     if missing:
         return NodeSetting(
             "stuck",
-            f"it lacks the label {missing[0]}, by which Tuned {TUNED} matches nodes",
+            f"the node lacks the label {missing[0]}, by which Tuned {TUNED} selects nodes",
             f"oc label node {name} {missing[0]}",
         )
     if seen.invalid:
         return NodeSetting(
             "stuck",
-            f"the operator does not take Tuned {TUNED}: {seen.invalid}",
+            f"the operator rejects Tuned {TUNED}: {seen.invalid}",
             f"oc -n {NAMESPACE} get tuned {TUNED} -o yaml",
         )
     if profile is None:
-        why = f"there is no Profile {name} in {NAMESPACE}"
+        why = f"Profile {name} does not exist in {NAMESPACE}"
         return NodeSetting(
             "stuck" if late else "coming",
             why,
-            f"See why the operator makes none: oc -n {NAMESPACE} logs deployment/cluster-node-tuning-operator.",
+            (
+                f"Find the reason in the log of the operator: oc -n {NAMESPACE} logs"
+                " deployment/cluster-node-tuning-operator."
+            ),
         )
     if profile.wanted != TUNED:
         owner = seen.owners.get(profile.wanted, "")
-        why = f"the operator has chosen profile {profile.wanted or 'none'}{f' of {owner}' if owner else ''}"
-        remedy = f"Give that Tuned a priority over 20, or no match for this node; then: {look}."
+        why = f"the operator has selected profile {profile.wanted or 'none'}{f' of {owner}' if owner else ''}"
+        remedy = (
+            "Set the priority of that Tuned above 20, or change its match so that it does not select this node; then:"
+            f" {look}."
+        )
         return NodeSetting("stuck" if late else "coming", why, remedy)
     if profile.data is not None and profile.data.strip() != data.strip():
         return NodeSetting(
             "stuck" if late else "coming",
-            "the operator has not handed our lines to it yet",
-            f"See what it has: {look}.",
+            "the operator has not yet copied the settings of this collection to the Profile of the node",
+            f"See the Profile: {look}.",
         )
     if not any(pod.node == name and POD_LABEL in pod.labels.items() and not pod.ended for pod in seen.pods):
         why = (
-            "no pod of DaemonSet tuned runs on"
-            f" it{f'; the node is not ready: {node.not_ready}' if not node.ready else ''}"
+            "no pod of DaemonSet tuned runs on the"
+            f" node{f'; the node is not ready: {node.not_ready}' if not node.ready else ''}"
         )
-        return NodeSetting("stuck" if late else "coming", why, f"See why: oc -n {NAMESPACE} describe daemonset tuned.")
+        return NodeSetting(
+            "stuck" if late else "coming", why, (f"Find the reason: oc -n {NAMESPACE} describe daemonset tuned.")
+        )
     if not profile.current or profile.active != TUNED:
         return NodeSetting(
             "coming",
-            f"TuneD on it has not taken it yet, it has {profile.active or 'none'}",
-            f"See what TuneD says there: {look}.",
+            f"TuneD on the node has not activated the profile yet; its active profile is {profile.active or 'none'}",
+            f"See the messages of TuneD in the Profile: {look}.",
         )
     if profile.degraded:
         return NodeSetting(
             "stuck",
-            f"TuneD on it is degraded: {profile.message or 'it gives no reason'}",
-            f"Correct what it names; then: {look}.",
+            f"TuneD on the node is degraded: {profile.message or 'no reason reported'}",
+            f"Correct the problem that TuneD reports; then: {look}.",
         )
     if not profile.applied:
         return NodeSetting(
             "coming",
-            f"TuneD has not applied it: {profile.message or 'it gives no reason'}",
-            f"See what TuneD says there: {look}.",
+            f"TuneD has not applied the profile: {profile.message or 'no reason reported'}",
+            f"See the messages of TuneD in the Profile: {look}.",
         )
     return NodeSetting("set")

@@ -203,14 +203,14 @@ class _Index:
         if node is None:
             return (
                 "no_node",
-                "the cluster knows no such node",
-                "Name the node as the cluster does; kubectl get nodes lists them",
+                "the cluster has no node with this name",
+                "Use the node name of the cluster in the inventory; kubectl get nodes lists the names",
             )
         if daemon is None:
             return (
                 "no_daemon_set",
-                f"there is no DaemonSet {seen.namespace}/{DAEMON_SET}",
-                f"Start them again; see kubectl get events -n {seen.namespace}",
+                f"DaemonSet {seen.namespace}/{DAEMON_SET} does not exist",
+                f"Start the observers again, and see kubectl get events -n {seen.namespace}",
             )
         if pod is None or pod.deleting:
             return self._without_pod(node, daemon, pod)
@@ -223,30 +223,30 @@ class _Index:
         if daemon.nodes and node.name not in daemon.nodes:
             return (
                 "left_out",
-                "the DaemonSet is for other nodes, by their names",
-                "Add it to the observers' nodes, or leave the list empty",
+                "the list of nodes of the DaemonSet does not contain the node",
+                "Add the node to the nodes of the observers, or leave that list empty",
             )
         missing = [f"{key}={value}" for key, value in daemon.node_selector.items() if node.labels.get(key) != value]
         if missing:
             return (
                 "left_out",
-                f"the node selector of the DaemonSet leaves it out: the node has no label {', '.join(missing)}",
+                f"the node has no label {', '.join(missing)}, which the node selector of the DaemonSet requires",
                 (
-                    f"Change the observers' node selector, or label the node: kubectl label node {node.name}"
+                    f"Change the node selector of the observers, or label the node: kubectl label node {node.name}"
                     f" {' '.join(missing)}"
                 ),
             )
         if not daemon.seen:
             remedy = (
-                "Bring the controller manager of the control plane back: kubectl get pods -n kube-system -l"
+                "Restore the kube-controller-manager of the control plane: kubectl get pods -n kube-system -l"
                 " component=kube-controller-manager"
             )
-            return "not_seen", "the DaemonSet's controller has not seen it yet", remedy
+            return "not_seen", "the DaemonSet controller has not processed the DaemonSet yet", remedy
         if pod is not None:
             return (
                 "outdated",
                 f"pod {pod.name} is being deleted",
-                f"See what keeps it: kubectl get pod {pod.name} -n {space} -o yaml",
+                f"Find the reason why the pod is not removed: kubectl get pod {pod.name} -n {space} -o yaml",
             )
         if self._refusal is not None:
             return _explain_refusal(self._refusal.message, space)
@@ -257,7 +257,7 @@ class _Index:
             return self._lost(node)
         return (
             "no_pod",
-            "its pod is not made yet",
+            "the pod of the observer has not been created yet",
             f"See the events of the DaemonSet: kubectl describe daemonset {daemon.name} -n {space}",
         )
 
@@ -267,20 +267,23 @@ class _Index:
         if pod.template != daemon.template and pod.phase == "ready":
             return (
                 "outdated",
-                f"pod {pod.name} is of the DaemonSet as it was before",
-                f"See why it is not replaced: kubectl describe daemonset {daemon.name}",
+                f"pod {pod.name} still has the previous configuration of the DaemonSet",
+                f"Find the reason why the pod is not replaced: kubectl describe daemonset {daemon.name}",
             )
         if pod.phase == "failed":
             return (
                 "ended",
                 words,
-                f"Correct what ended it, for the kubelet will end the next one as well; {show} shows it",
+                f"Correct the cause that ended the pod, otherwise the next pod ends as well; {show} shows the cause",
             )
         if pod.suspect == "unschedulable":
             return (
                 "unschedulable",
                 words,
-                f"Make room on the node, or have the observers ask for less; {show} shows what the scheduler misses",
+                (
+                    f"Free resources on the node, or reduce the resource requests of the observers; {show} shows the"
+                    " missing resources"
+                ),
             )
         if not node.ready and pod.suspect != "image":
             return self._lost(node)
@@ -290,19 +293,22 @@ class _Index:
             return (
                 "container",
                 words,
-                f"Correct what the kubelet names; the image needs /bin/sh and sleep. {show} shows all of it",
+                (
+                    f"Correct the error that the kubelet reports; the image needs /bin/sh and sleep. {show} shows all"
+                    " messages"
+                ),
             )
         if any(event.reason in _START for event in self._of_pods.get(pod.uid, ())):
-            return "sandbox", words, f"Correct what the kubelet names; {show} shows all of it"
-        return "starting", words, f"See how far it is: {show}"
+            return "sandbox", words, f"Correct the error that the kubelet reports; {show} shows all messages"
+        return "starting", words, f"See the progress of the pod: {show}"
 
     def _lost(self, node: ClusterNode) -> tuple[str, str, str]:
-        detail = f"the node is not ready: {node.not_ready or 'its condition Ready is not True'}"
+        detail = f"the node is NotReady: {node.not_ready or 'its condition Ready is not True'}"
         return (
             "node_not_ready",
             detail,
             (
-                f"Bring the node back: see its power, kubelet and network; kubectl describe node {node.name} has its"
+                f"Restore the node: check its power, kubelet and network; kubectl describe node {node.name} shows its"
                 " conditions"
             ),
         )
@@ -316,9 +322,9 @@ class _Index:
             return None
         last = self._words_of.get(name)
         words = [] if last is None else [f"{last.reason}: {last.message}"]
-        detail = "; ".join([f"its pod {name} ended, and the next one is to come", *words])
+        detail = "; ".join([f"pod {name} of the observer ended, and its replacement has not started yet", *words])
         remedy = (
-            f"Correct what ended it: kubectl get events -n {self._seen.namespace} --field-selector"
+            f"Correct the cause that ended the pod: kubectl get events -n {self._seen.namespace} --field-selector"
             f" involvedObject.name={name}"
         )
         return "ended", detail, remedy
@@ -346,22 +352,22 @@ def _explain_refusal(message: str, namespace: str) -> tuple[str, str, str]:
     message = message[len(_COMBINED) :] if message.startswith(_COMBINED) else message
     remedies = {
         "scc": (
-            "Let the pods use the SCC, or ask the cluster's admin: oc adm policy add-scc-to-user privileged -z"
-            f" {DAEMON_SET} -n {namespace}"
+            "Allow the service account of the pods to use the SCC, or ask an administrator of the cluster: oc adm"
+            f" policy add-scc-to-user privileged -z {DAEMON_SET} -n {namespace}"
         ),
         "pod_security": (
-            f"Let it take privileged pods: kubectl label namespace {namespace}"
+            f"Allow privileged pods in the namespace: kubectl label namespace {namespace}"
             " pod-security.kubernetes.io/enforce=privileged --overwrite"
         ),
         "quota": (
-            "Raise the quota, or set observers_resources or observers_priority_class as it asks: kubectl describe"
-            f" resourcequota -n {namespace}"
+            "Raise the quota, or set observers_resources or observers_priority_class to values that the quota allows:"
+            f" kubectl describe resourcequota -n {namespace}"
         ),
-        "priority_class": "Name a priority class that is there; kubectl get priorityclass lists them",
+        "priority_class": "Name an existing priority class; kubectl get priorityclass lists them",
         "policy": (
-            f"Have the policy that the message names let the pods of namespace {namespace} pass; {events} shows all"
-            " of it"
+            f"Change the policy that the message names so that it accepts the pods of namespace {namespace}; {events}"
+            " shows all messages"
         ),
-        "refused": f"Correct what the API server names; {events} shows all of it",
+        "refused": f"Correct the error that the API server reports; {events} shows all messages",
     }
     return reason, message, remedies[reason]

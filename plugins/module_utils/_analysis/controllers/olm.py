@@ -40,23 +40,23 @@ def group_trouble(
     wished = tuple(sorted(targets))
     if len(found) > 1:
         why = (
-            f"namespace {namespace} has {len(found)} OperatorGroups ({names}); with two OLM installs nothing there, and"
-            " fails what is there"
+            f"namespace {namespace} has {len(found)} OperatorGroups ({names}). OLM installs nothing in a namespace with"
+            " more than one OperatorGroup, and the operators there fail"
         )
         kept = min(found, key=lambda item: (item.targets != wished, not item.ours, item.name))
         others = " ".join(item.name for item in found if item is not kept)
         return Trouble(
             "groups",
             why,
-            f"Keep one of them, such as {kept.name}: kubectl -n {namespace} delete operatorgroup {others}",
+            f"Keep one of them, for example {kept.name}: kubectl -n {namespace} delete operatorgroup {others}",
             lasting,
         )
     if found and found[0].targets != wished:
         watched = _name_spaces(found[0].targets)
-        why = f"OperatorGroup {namespace}/{names} watches {watched}, and {_name_spaces(wished)} is asked for"
+        why = f"OperatorGroup {namespace}/{names} watches {watched}, but {_name_spaces(wished)} is requested"
         remedy = (
-            f"Set target_namespaces to [{', '.join(found[0].targets)}], name another namespace, or change it: kubectl"
-            f" -n {namespace} edit operatorgroup {names}"
+            f"Set target_namespaces to [{', '.join(found[0].targets)}], use a different namespace, or change the"
+            f" OperatorGroup: kubectl -n {namespace} edit operatorgroup {names}"
         )
         return Trouble("groups", why, remedy, lasting)
     return None
@@ -80,8 +80,8 @@ def _judge_operator(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperat
     if subscription is None:
         trouble = Trouble(
             "subscription",
-            "its Subscription is gone",
-            f"See who deleted it, and run again: kubectl -n {wish.namespace} get events",
+            "the Subscription of the operator no longer exists",
+            f"Find the reason in the events, then rerun: kubectl -n {wish.namespace} get events",
             PASSING_SECONDS,
         )
         return _report_wait(OperatorStatus(wish.package, wish.namespace, "waiting", ""), trouble)
@@ -113,13 +113,13 @@ def _judge_operator(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperat
     if services:
         space, service = (unserved or list(services))[0]
         why = (
-            f"its webhook does not serve: Service {space}/{service} has no address that is ready"
+            f"the webhook of the operator is not available: Service {space}/{service} has no ready address"
             if unserved
-            else "its webhooks are looked at"
+            else "the webhooks of the operator are being checked"
         )
         remedy = (
-            f"See its pods: kubectl -n {space} get endpointslices,pods; a pod that is ready, and whose labels the"
-            " Service selects, serves it"
+            f"See the pods of the Service: kubectl -n {space} get endpointslices,pods. The Service needs a ready pod"
+            " with the labels that it selects"
         )
         return _report_wait(
             stand,
@@ -173,14 +173,14 @@ def _judge_unfinished(
             item.name for item in seen.versions.values() if item.namespace == space and item.replaces == stand.wanted
         ]
         why = (
-            f"ClusterServiceVersion {stand.wanted} is not there, and its InstallPlan {plan.name} is"
+            f"ClusterServiceVersion {stand.wanted} does not exist, although its InstallPlan {plan.name} is"
             f" complete{f'; {newer[0]} has replaced it' if newer else ''}"
         )
         return _report_wait(
             stand, Trouble("replaced", why, name_newer_version(wish, newer, subscription), PASSING_SECONDS)
         )
     return _report_wait(
-        stand, Trouble("olm", "OLM has not looked at its Subscription yet", show_subscription(subscription))
+        stand, Trouble("olm", "OLM has not processed the Subscription yet", show_subscription(subscription))
     )
 
 
@@ -225,35 +225,48 @@ def _judge_plan(
     names = ", ".join(plan.versions) or "nothing"
     if not subscription.ours:
         why = (
-            f"InstallPlan {place} ({names}) waits for approval, and Subscription {subscription.place} is somebody"
-            " else's"
+            f"InstallPlan {place} ({names}) waits for approval, and this collection does not manage Subscription"
+            f" {subscription.place}"
         )
-        return _report_wait(stand, Trouble("approval", why, f"Have its owner approve it: {approve}", PASSING_SECONDS))
+        return _report_wait(
+            stand,
+            Trouble(
+                "approval",
+                why,
+                (f"Ask the owner of the Subscription to approve the InstallPlan: {approve}"),
+                PASSING_SECONDS,
+            ),
+        )
     more = [name for name in plan.versions if name not in allowed]
     if stand.wanted in plan.versions and not more:
         return _report_wait(
-            stand, Trouble("approval", f"InstallPlan {place} is approved: it makes {names}", show)
+            stand, Trouble("approval", f"InstallPlan {place} is approved: it installs {names}", show)
         )._replace(approve=plan.name)
     if stand.wanted in plan.versions:
         why = (
-            f"InstallPlan {place} makes {', '.join(more)} beside {stand.wanted}, which nobody asked for; so it is not"
-            " approved"
+            f"InstallPlan {place} installs {', '.join(more)} in addition to {stand.wanted}. These versions are not"
+            " requested, so this run does not approve the InstallPlan"
         )
         remedy = (
-            "Ask for these as well (package and version), give the operator a namespace of its own, or approve all of"
-            f" it: {approve}"
+            "Request these versions as well (package and version), give the operator its own namespace, or approve the"
+            f" complete InstallPlan: {approve}"
         )
         return _report_wait(stand, Trouble("approval", why, remedy, PASSING_SECONDS))
     if not subscription.installed:
-        why = f"InstallPlan {place} makes {names}, and {stand.wanted} is asked for"
+        why = f"InstallPlan {place} installs {names}, but {stand.wanted} is requested"
         return _report_wait(
-            stand, Trouble("approval", why, f"Correct version, or see what OLM wants with it: {show}", PASSING_SECONDS)
+            stand, Trouble("approval", why, f"Correct version, or see the InstallPlan: {show}", PASSING_SECONDS)
         )
     why = (
-        f"OLM goes from {subscription.installed} to {names} first, and {stand.wanted} is asked for; so InstallPlan"
-        f" {place} is not approved"
+        f"OLM upgrades from {subscription.installed} to {names} first, but {stand.wanted} is requested, so this run"
+        f" does not approve InstallPlan {place}"
     )
     return _report_wait(
         stand,
-        Trouble("approval", why, f"Set version to {names} and run again, then to {stand.wanted}", PASSING_SECONDS),
+        Trouble(
+            "approval",
+            why,
+            (f"Set version to {names} and rerun, then set it to {stand.wanted} and rerun"),
+            PASSING_SECONDS,
+        ),
     )

@@ -33,14 +33,19 @@ def explain_catalog(subscription: Subscription, catalog: typing.Optional[Catalog
     """
     name = f"{subscription.source_namespace}/{subscription.source}"
     if catalog is None:
-        why = f"CatalogSource {name} is not there"
-        return Trouble("catalog", why, "Name one that is, or create it: kubectl get catalogsources -A", PASSING_SECONDS)
-    remedy = f"See its pod: kubectl -n {catalog.namespace} get pods -l olm.catalogSource={catalog.name}"
+        why = f"CatalogSource {name} does not exist"
+        return Trouble(
+            "catalog",
+            why,
+            ("Name an existing CatalogSource, or create this CatalogSource: kubectl get catalogsources -A"),
+            PASSING_SECONDS,
+        )
+    remedy = f"See the pod of the catalog: kubectl -n {catalog.namespace} get pods -l olm.catalogSource={catalog.name}"
     if catalog.address:
         show = f"kubectl -n {catalog.namespace} get catalogsource {catalog.name} -o yaml"
         remedy = (
-            f"OLM runs no pod for it: start the server at {catalog.address} again, or correct spec.address; {show}"
-            " shows what OLM sees"
+            f"OLM runs no pod for this catalog. Start the server at {catalog.address} again, or correct spec.address;"
+            f" {show} shows the state that OLM reports"
         )
     image = _explain_image(
         seen.pods.get(catalog.namespace, {}),
@@ -49,7 +54,7 @@ def explain_catalog(subscription: Subscription, catalog: typing.Optional[Catalog
         f"spec.image of CatalogSource {catalog.name}",
     )
     why = (
-        f"catalog {name} does not answer:"
+        f"catalog {name} does not respond:"
         f" {catalog.state or 'no connection yet'}{f', {catalog.message}' if catalog.message else ''}"
     )
     if image is not None:
@@ -95,7 +100,7 @@ def _explain_unreferenced(subscription: Subscription, seen: OlmState, said: str)
         return None
     name, catalog = found[1], f"{subscription.source_namespace}/{subscription.source}"
     delete = f"kubectl -n {subscription.namespace} delete clusterserviceversions.operators.coreos.com {name}"
-    kept = "its definitions and their objects stay, its pods end until OLM has installed it anew"
+    kept = "the CRDs and their objects remain; the pods end until OLM has installed the operator again"
     if not name.startswith(f"{subscription.package}."):
         space = subscription.namespace
         why = (
@@ -103,17 +108,20 @@ def _explain_unreferenced(subscription: Subscription, seen: OlmState, said: str)
             f" installs nothing there: {said}"
         )
         return Trouble(
-            "resolution", why, f"Make a Subscription for it, or delete it: {delete} ({kept})", PASSING_SECONDS
+            "resolution",
+            why,
+            (f"Create a Subscription for this ClusterServiceVersion, or delete it: {delete} ({kept})"),
+            PASSING_SECONDS,
         )
     version = seen.versions.get((subscription.namespace, name))
     phase = f" ({version.phase})" if version and version.phase else ""
     why = (
-        f"ClusterServiceVersion {name}{phase} was installed by an earlier Subscription, from another catalog or before"
-        f" it was deleted. Subscription {subscription.place} on catalog {catalog} is new and does not take it over:"
-        f" {said}"
+        f"An earlier Subscription installed ClusterServiceVersion {name}{phase}, from a different catalog or before"
+        f" that Subscription was deleted. The new Subscription {subscription.place} on catalog {catalog} does not take"
+        f" it over: {said}"
     )
     remedy = (
-        f"See that this catalog offers {subscription.package}: kubectl get packagemanifests -l"
+        f"Check that this catalog offers {subscription.package}: kubectl get packagemanifests -l"
         f" catalog={subscription.source}. Then delete the old ClusterServiceVersion: {delete} ({kept})"
     )
     return Trouble("resolution", why, remedy, PASSING_SECONDS)
@@ -124,11 +132,14 @@ def explain_conditions(subscription: Subscription, seen: OlmState) -> typing.Opt
     troubles, show = subscription.troubles, show_subscription(subscription)
     if "BundleUnpackFailed" in troubles:
         image = _explain_image(
-            seen.pods.get(subscription.source_namespace, {}), ("",), subscription.source_namespace, "the bundle's image"
+            seen.pods.get(subscription.source_namespace, {}),
+            ("",),
+            subscription.source_namespace,
+            ("the image of the bundle"),
         )
         why = f"OLM could not unpack the bundle: {troubles['BundleUnpackFailed']}{f'; {image.why}' if image else ''}"
         remedy = (
-            f"Delete the job that failed, and OLM tries again: kubectl -n {subscription.source_namespace} get jobs -l"
+            f"Delete the failed job, so that OLM tries again: kubectl -n {subscription.source_namespace} get jobs -l"
             " operatorframework.io/bundle-unpack-ref"
         )
         return Trouble("unpack", why, image.remedy if image else remedy, PASSING_SECONDS)
@@ -138,21 +149,26 @@ def explain_conditions(subscription: Subscription, seen: OlmState) -> typing.Opt
         if unreferenced is not None:
             return unreferenced
         cause, remedy = explain_resolution(said, subscription.package)
-        why = f"OLM finds no way to install it: {f'{cause}. ' if cause else ''}{said}"
-        return Trouble("resolution", why, remedy or f"Correct what it names; {show}", PASSING_SECONDS)
+        why = f"OLM cannot resolve the installation: {f'{cause}. ' if cause else ''}{said}"
+        return Trouble(
+            "resolution", why, remedy or (f"Correct the cause that the message names; {show}"), PASSING_SECONDS
+        )
     if "BundleUnpacking" in troubles:
         image = _explain_image(
-            seen.pods.get(subscription.source_namespace, {}), ("",), subscription.source_namespace, "the bundle's image"
+            seen.pods.get(subscription.source_namespace, {}),
+            ("",),
+            subscription.source_namespace,
+            ("the image of the bundle"),
         )
-        return image or Trouble("unpacking", "OLM unpacks its bundle", show)
+        return image or Trouble("unpacking", "OLM is unpacking the bundle of the operator", show)
     if "InstallPlanFailed" in troubles:
-        said = f"its InstallPlan failed: {troubles['InstallPlanFailed']}"
+        said = f"the InstallPlan failed: {troubles['InstallPlanFailed']}"
         return Trouble("plan", *(explain_text(said) or (said, show)), PASSING_SECONDS)
     if "CatalogSourcesUnhealthy" in troubles and not subscription.installed:
         return Trouble(
             "catalogs",
-            f"a catalog is in trouble: {troubles['CatalogSourcesUnhealthy']}",
-            "kubectl get catalogsources -A",
+            f"a catalog is unhealthy: {troubles['CatalogSourcesUnhealthy']}",
+            "See the catalogs: kubectl get catalogsources -A",
             LASTING_SECONDS,
         )
     return None
@@ -175,26 +191,26 @@ def explain_missing_upgrade(subscription: Subscription, name: str) -> Trouble:
     :param name: name of the requested ClusterServiceVersion
     """
     why = (
-        f"{subscription.installed} is installed, {name} is asked for, and OLM offers no upgrade to it in channel"
-        f" {subscription.channel or 'of its own'}"
+        f"{subscription.installed} is installed, but {name} is requested, and OLM offers no upgrade to it in channel"
+        f" {subscription.channel or '(default)'}"
     )
     if not subscription.ours:
         why = (
-            f"{subscription.installed} is installed by Subscription {subscription.place} of somebody else, and {name}"
-            " is asked for"
+            f"{subscription.installed} is installed by Subscription {subscription.place}, which this collection does"
+            f" not manage, but {name} is requested"
         )
     remedy = (
-        f"Set version to {subscription.installed}. OLM never goes back: for an older version take the operator away"
-        " first, by the teardown"
+        f"Set version to {subscription.installed}. OLM does not downgrade: for an older version, remove the operator"
+        " first with the teardown"
     )
     return Trouble("version", why, remedy, PASSING_SECONDS)
 
 
 def name_newer_version(wish: DesiredOperator, newer: typing.Sequence[str], subscription: Subscription) -> str:
     if newer:
-        return f"Set version of {wish.package} to {newer[0]}, which is there now; OLM never goes back"
+        return f"Set version of {wish.package} to {newer[0]}, which is installed now. OLM does not downgrade"
     return (
-        f"Delete the Subscription, and run again: kubectl -n {subscription.namespace} delete"
+        f"Delete the Subscription, then rerun: kubectl -n {subscription.namespace} delete"
         f" subscriptions.operators.coreos.com {subscription.name}"
     )
 
@@ -212,8 +228,8 @@ def explain_version(version: ServiceVersion, seen: OlmState) -> Trouble:
         )
         why = f"{name} is being replaced{f' by {newer}' if newer else ''}"
         remedy = (
-            f"Set version to {newer or 'the new one'}, or see who has approved its InstallPlan: kubectl -n {space} get"
-            " installplans"
+            f"Set version to {newer or 'the new one'}, or find the user who approved the InstallPlan: kubectl -n"
+            f" {space} get installplans"
         )
         return Trouble("replaced", why, remedy, PASSING_SECONDS)
     image = _explain_image(
@@ -222,12 +238,15 @@ def explain_version(version: ServiceVersion, seen: OlmState) -> Trouble:
     if image is not None:
         return image._replace(why=f"{name} is {said}; {image.why}")
     if version.requirements:
-        why = f"{name} waits for what it requires: {'; '.join(version.requirements[:5])}"
+        why = f"{name} waits for its requirements: {'; '.join(version.requirements[:5])}"
         known = explain_words("; ".join(version.requirements))
         if known is not None:
             return Trouble("requirements", f"{why}; {known[0]}", f"{known[1]}; {show}", LASTING_SECONDS)
         return Trouble(
-            "requirements", why, f"Install what is missing, or correct what it names; {show}", LASTING_SECONDS
+            "requirements",
+            why,
+            (f"Install the missing requirements, or correct the requirements that the message names; {show}"),
+            LASTING_SECONDS,
         )
     known = explain_words(f"{said}{_describe_pods(version, seen)}") if version.reason in GENERAL else None
     if version.reason in REASONS and version.phase != "Succeeded" and known is None:

@@ -13,11 +13,14 @@ import re
 import typing
 
 _CATALOG = (
-    "See its pod: kubectl get catalogsources,pods -A. Where the cluster can't reach it, as OpenShift's own ones without"
-    ' a way to the internet, switch it off: oc patch operatorhub cluster --type merge -p \'{{"spec":'
-    '{{"disableAllDefaultSources":true}}}}\''
+    "See the pod of the catalog: kubectl get catalogsources,pods -A. If the cluster cannot reach the catalog (for"
+    " example the default catalogs of OpenShift without internet access), disable it: oc patch operatorhub cluster"
+    ' --type merge -p \'{{"spec":{{"disableAllDefaultSources":true}}}}\''
 )
-_BUNDLE = "The mistake is in the bundle: take another version of the operator, and tell who makes it"
+_BUNDLE = (
+    "The bundle is faulty: use a different version of the operator, and report the problem to the vendor of the"
+    " operator"
+)
 
 
 class Words(typing.NamedTuple):
@@ -42,12 +45,12 @@ RESOLUTION = _build_explanations(
     (
         r"no operators found from catalog (\S{1,300})",
         "",
-        "The catalog offers nothing, or answered late: see its pod, kubectl get catalogsources -A",
+        "The catalog offers no operators, or responded too late. See its pod: kubectl get catalogsources -A",
     ),
     (
         r"no operators found in package (\S{1,300})",
         "",
-        "Correct package, or name the catalog that has it: kubectl get packagemanifests",
+        "Correct package, or name a catalog that offers the package: kubectl get packagemanifests",
     ),
     (
         r"no operators found in channel (\S{1,300})",
@@ -66,70 +69,73 @@ RESOLUTION = _build_explanations(
     ),
     (
         r"(?:error using catalogsource |failed to populate resolver cache from source )([^\s:]{1,300})",
-        "catalog {0} does not answer, and OLM installs nothing in a namespace that sees it",
+        "catalog {0} does not respond, and OLM installs nothing in a namespace that uses it",
         f"Repair catalog {{0}}. {_CATALOG}",
     ),
     (
         r"source \S{1,300} produced no snapshot|dependency resolution requires at least one catalogsource"
         r"|no catalog sources"
         r" available|no registry client established|failed to list bundles|while listing bundles",
-        "no catalog answers",
+        "no catalog responds",
         _CATALOG,
     ),
     (
         r"bundle (\S{1,300}) requires an operator",
         "{0} requires another operator that no catalog offers",
         (
-            "Add the catalog that offers what it names (kubectl get packagemanifests), or take a version that does not"
-            " require it"
+            "Add a catalog that offers the required operator (kubectl get packagemanifests), or use a version that does"
+            " not require it"
         ),
     ),
     (
         r"has a dependency without any candidates|not provided by a package in any|not found in any available Catalog",
-        "it requires something that no catalog offers",
-        "Add the catalog that offers what it names: kubectl get packagemanifests",
+        "the operator has a requirement that no catalog offers",
+        "Add a catalog that offers the requirement: kubectl get packagemanifests",
     ),
     (
         r"(?<!\S)(\S{1,300}) and \S{1,300} (?:provide|originate from package) \S",
-        "two operators of one namespace bring the same package or API, {0} and another one",
+        "two operators of one namespace provide the same package or API: {0} and another operator",
         (
-            "Delete one of their Subscriptions, or give one a namespace of its own: kubectl get"
+            "Delete one of the two Subscriptions, or give one of the operators its own namespace: kubectl get"
             " subscriptions.operators.coreos.com -A"
         ),
     ),
     (
         r"there can be only one (?:operator from package|provider of) (\S{1,300})",
-        "two operators of one namespace bring {0}",
+        "two operators of one namespace provide {0}",
         (
-            "Delete one of their Subscriptions, or give one a namespace of its own: kubectl get"
+            "Delete one of the two Subscriptions, or give one of the operators its own namespace: kubectl get"
             " subscriptions.operators.coreos.com -A"
         ),
     ),
     (
         r"conflicts with|permits at most|requires at least one of|is prohibited|is mandatory",
-        "the operators that are asked for in this namespace exclude each other",
-        "Give each of them a namespace of its own: kubectl get subscriptions.operators.coreos.com -A",
+        "the operators that are requested in this namespace exclude each other",
+        "Give each operator its own namespace: kubectl get subscriptions.operators.coreos.com -A",
     ),
     (
         r"multiple name matches for status.installedCSV of subscription (\S{1,300}?):",
-        "several catalogs or ClusterServiceVersions have what Subscription {0} has installed",
-        "Keep one: kubectl get subscriptions.operators.coreos.com,clusterserviceversions -A",
+        "several catalogs or ClusterServiceVersions contain the version that Subscription {0} has installed",
+        "Keep one of them: kubectl get subscriptions.operators.coreos.com,clusterserviceversions -A",
     ),
     (
         r"channel heads?\b|head of channel|replacement chain|chain of replacement",
-        "the channel in the catalog is damaged: its versions do not follow each other",
-        "Take another channel, or an earlier image of the catalog, and tell who makes the catalog",
+        "the channel in the catalog is damaged: its versions do not form one upgrade path",
+        (
+            "Use a different channel or an earlier image of the catalog, and report the problem to the vendor of the"
+            " catalog"
+        ),
     ),
     (
         r"expected 1 OperatorGroup in the namespace, found ([0-9]{1,9})|found ([0-9]{1,9}) operatorGroups, expected 1",
-        "its namespace has {0} OperatorGroups, and OLM needs one",
-        "Keep one of them: kubectl get operatorgroups -A",
+        "the namespace has {0} OperatorGroups, and OLM requires exactly one",
+        "Delete all OperatorGroups of the namespace except one: kubectl get operatorgroups -A",
     ),
     (
         r"unable to determine whether subscription \S{1,300} has a preexisting CSV"
         r"|failed to retrieve properties of csv",
-        "a ClusterServiceVersion of the namespace can't be read",
-        "See them: kubectl get clusterserviceversions -A",
+        "a ClusterServiceVersion of the namespace could not be read",
+        "See the ClusterServiceVersions: kubectl get clusterserviceversions -A",
     ),
 )
 
@@ -137,103 +143,103 @@ RESOLUTION = _build_explanations(
 ANYWHERE = _build_explanations(
     (
         r'no endpoints available for service "([^"]{1,300})"',
-        "a webhook does not serve: Service {0} has no address that is ready",
+        "a webhook is not available: Service {0} has no ready address",
         (
-            "Bring the pod of Service {0} back, or delete the webhook of an operator that is gone: "
-            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
+            "Restore the pod of Service {0}, or delete the webhook if its operator was removed: kubectl get"
+            " validatingwebhookconfigurations,mutatingwebhookconfigurations"
         ),
     ),
     (
         r'failed calling webhook "([^"]{1,300})"',
-        "webhook {0} does not answer",
+        "webhook {0} does not respond",
         (
-            "See the pod behind it; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations shows its"
-            " Service"
+            "See the pod of its Service; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
+            " shows the Service"
         ),
     ),
     (
         r'risk of data loss updating "([^"]{1,300})"',
-        "definition {0} is there in an older version, in which objects are stored that the new one does not serve",
+        "CRD {0} exists in an older version, and objects are stored in a version that the new CRD does not serve",
         (
-            "Migrate its objects, then take the old version out of status.storedVersions: kubectl get crd {0} -o"
+            "Migrate the objects, then remove the old version from status.storedVersions: kubectl get crd {0} -o"
             " jsonpath='{{.status.storedVersions}}'"
         ),
     ),
     (
         r"existing CRs against new CRD's schema for \"([^\"]{1,300})\"|updated validation is too restrictive",
-        "definition {0} is there in an older version, and objects of it do not fit the new one",
+        "CRD {0} exists in an older version, and some of its objects do not match the new schema",
         (
-            "Correct or delete the objects that it names; kubectl get crd {0} -o jsonpath='{{.spec.names.plural}}'"
-            " tells their kind"
+            "Correct or delete the objects that the message names; kubectl get crd {0} -o"
+            " jsonpath='{{.spec.names.plural}}' shows their kind"
         ),
     ),
     (
         r'(?:error updating|updating existing) CRD "?([\w.-]{1,300})"?|error finding the "([^"]{1,300})" CRD',
-        "definition {0} is there already, and cannot be brought to the new version",
+        "CRD {0} already exists and cannot be upgraded to the new version",
         (
-            "See who made it: kubectl get crd {0} -o yaml; helm uninstall keeps definitions. Delete it where no object"
-            " of it is left"
+            "Find the owner of the CRD: kubectl get crd {0} -o yaml (helm uninstall keeps CRDs). Delete the CRD if it"
+            " has no objects"
         ),
     ),
     (
         r"conflicting CRD owner in namespace|pre-existing CRD owners found",
-        "another operator of the namespace owns one of its definitions",
-        "Remove the other one: kubectl get clusterserviceversions -A",
+        "another operator of the namespace owns a CRD of this operator",
+        "Remove the other operator: kubectl get clusterserviceversions -A",
     ),
     (
         r"unable to adopt APIService|pre-existing APIService (\S{1,300}) is not adoptable",
-        "the API that it serves is served by somebody else already",
-        "See who does, and remove it: kubectl get apiservices",
+        "another component already serves the API of this operator",
+        "Find that component and remove it: kubectl get apiservices",
     ),
     (
         r"minKubeVersion \(([^)]{1,60})\) > server version",
-        "it needs Kubernetes {0} or newer",
-        "Upgrade the cluster, or set version to an older one of its channel: kubectl get packagemanifests -o yaml",
+        "the operator requires Kubernetes {0} or later",
+        "Upgrade the cluster, or set version to an older version of the channel: kubectl get packagemanifests -o yaml",
     ),
     (
         r"Policy rule not satisfied for service account|attempting to grant RBAC permissions not currently held",
-        "the service account that installs it lacks rights that it needs",
+        "the service account that installs the operator lacks required rights",
         (
-            "See spec.serviceAccountName of the OperatorGroup: kubectl get operatorgroups -A -o yaml. Grant these"
-            " rights to it, or remove the name"
+            "See spec.serviceAccountName of the OperatorGroup: kubectl get operatorgroups -A -o yaml. Grant the rights"
+            " to that service account, or remove spec.serviceAccountName"
         ),
     ),
     (
         r"attenuated service account query failed|attach attenuated ServiceAccount",
-        "the service account that the OperatorGroup names is not there, or has no secret",
+        "the service account that the OperatorGroup names does not exist, or has no secret",
         "See spec.serviceAccountName of the OperatorGroup: kubectl get operatorgroups -A -o yaml",
     ),
     (
         r"Service account is owned by another ClusterServiceVersion",
-        "its service account belongs to another operator",
-        "Remove the other one: kubectl get clusterserviceversions -A",
+        "the service account of the operator belongs to another operator",
+        "Remove the other operator: kubectl get clusterserviceversions -A",
     ),
     (
         r"Service account does not exist",
-        "its service account is not there",
-        "See who removed it, or refuses it: kubectl get events -A",
+        "the service account of the operator does not exist",
+        "Find the reason in the events: kubectl get events -A",
     ),
     (
         r"CRD is not present|CRD version not served|Established condition is False|Native API does not exist",
-        "a definition or an API that it requires is not there, or not in this version",
+        "a required CRD or API does not exist, or not in the required version",
         (
-            "Install the operator or the release of Kubernetes that brings it: kubectl get crd, kubectl api-versions. A"
-            " definition of its own comes with its InstallPlan: kubectl get installplans -A"
+            "Install the operator or the Kubernetes release that provides it: kubectl get crd, kubectl api-versions."
+            " The CRDs of the operator itself come with its InstallPlan: kubectl get installplans -A"
         ),
     ),
     (
         r"exceeded quota: ([^,\s]{1,300})",
-        "quota {0} of its namespace is used up",
-        "Raise the quota, or give the operator a namespace without one: kubectl get resourcequotas -A",
+        "quota {0} of the namespace is used up",
+        "Raise the quota, or give the operator a namespace without a quota: kubectl get resourcequotas -A",
     ),
     (
         r"violates PodSecurity \"([^\"]{1,300})\"",
-        "its namespace refuses its pods (Pod Security {0})",
-        "Set the label pod-security.kubernetes.io/enforce=privileged on that namespace (kubectl label namespace)",
+        "the namespace rejects the pods of the operator (Pod Security {0})",
+        "Set the label pod-security.kubernetes.io/enforce=privileged on the namespace (kubectl label namespace)",
     ),
     (
         r"conversion webhooks must support only AllNamespaces",
-        "it converts objects by a webhook, and so must watch all namespaces",
+        "the operator converts objects with a webhook, so it must watch all namespaces",
         "Leave target_namespaces empty",
     ),
     (
@@ -241,37 +247,37 @@ ANYWHERE = _build_explanations(
         r"|onversion [Ww]ebhook must have at least one|onversion webhook owner must be|ConversionWebhook owner must be"
         r"|does not own CRD|PreserveUnknownFields must be false|CRD with Conversion info"
         r"|specified in Conversion Webhook",
-        "a webhook in its bundle is wrong",
+        "a webhook definition in the bundle is invalid",
         _BUNDLE,
     ),
     (
         r"the InstallPlan contains invalid data|couldn't parse bundle|bundle CSV \S{1,300} missing"
         r"|CSV version parsing error|rule unmarshallable|failed to turn bundle"
         r" into steps|install strategy invalid|olm\.constraint|constraint is empty|not cast install strategy",
-        "its bundle can't be read",
+        "the bundle could not be read",
         _BUNDLE,
     ),
     (
         r"Reason: DeadlineExceeded|Reason: BackoffLimitExceeded|unpack job has failed|Bundle image pull failed",
-        "the bundle's image could not be pulled, or not be read in time",
+        "the image of the bundle could not be pulled or read in time",
         (
-            "Pull it on a node with crictl pull to see why; where the cluster has a mirror, see that it has this image."
-            " Its name is in the InstallPlan: kubectl get installplans -A -o yaml"
+            "Pull the image on a node with crictl pull to see the reason. If the cluster uses a mirror, check that the"
+            " mirror has the image. The InstallPlan contains its name: kubectl get installplans -A -o yaml"
         ),
     ),
     (
         r"Unpack pod\((\S{1,300}?)\) container\(\S{1,300}?\) is pending",
         "pod {0}, which unpacks the bundle, has not started",
-        "See it: kubectl get pods -A -l operatorframework.io/bundle-unpack-ref",
+        "See the pod: kubectl get pods -A -l operatorframework.io/bundle-unpack-ref",
     ),
     (
         r"referenced catalogsource not found|targeted catalogsource (\S{1,300}) missing",
-        "the CatalogSource that its Subscription names is not there",
-        "Name one that is, or create it: kubectl get catalogsources -A",
+        "the CatalogSource that the Subscription names does not exist",
+        "Name an existing CatalogSource, or create this CatalogSource: kubectl get catalogsources -A",
     ),
     (
         r"targeted catalogsource (\S{1,300}) unhealthy|couldn't connect to registry|couldn't ensure registry server",
-        "the catalog does not answer",
+        "the catalog does not respond",
         _CATALOG,
     ),
     (
@@ -282,18 +288,18 @@ ANYWHERE = _build_explanations(
     ),
     (
         r"not ready before timeout|install timeout",
-        "its pods did not get ready in time",
-        "See them, and their events: kubectl get pods,events -A",
+        "the pods of the operator were not ready in time",
+        "See the pods and their events: kubectl get pods,events -A",
     ),
     (
         r"fail forward upgrades enabled, unable to identify|no replacement CSV found",
-        "the ClusterServiceVersions of its namespace do not follow each other",
-        "See them, and delete the one that no Subscription has: kubectl get clusterserviceversions -A",
+        "the ClusterServiceVersions of the namespace do not form one upgrade path",
+        "Delete the ClusterServiceVersion that no Subscription references: kubectl get clusterserviceversions -A",
     ),
     (
         r"error creating secret|secret \S{1,300} does not exist",
-        "a secret for its service account can't be made",
-        "See who removed it, or refuses it: kubectl get events -A",
+        "a secret for the service account of the operator could not be created",
+        "Find the reason in the events: kubectl get events -A",
     ),
 )
 
@@ -311,68 +317,77 @@ GENERAL = frozenset(
 #: reason of a ClusterServiceVersion: cause, next step. {0} is its namespace
 REASONS: typing.Mapping[str, tuple[str, str]] = {
     "TooManyOperatorGroups": (
-        "its namespace has more than one OperatorGroup",
-        "Keep one of them: kubectl -n {0} get operatorgroups",
+        "the namespace has more than one OperatorGroup",
+        "Delete all OperatorGroups of the namespace except one: kubectl -n {0} get operatorgroups",
     ),
     "NoOperatorGroup": (
-        "its namespace has no OperatorGroup",
-        "Run again, which makes one; or see who deleted it: kubectl -n {0} get events",
+        "the namespace has no OperatorGroup",
+        "Rerun to create an OperatorGroup, or find the reason in the events: kubectl -n {0} get events",
     ),
     "UnsupportedOperatorGroup": (
-        "it cannot watch the namespaces of its OperatorGroup",
+        "the operator cannot watch the namespaces of its OperatorGroup",
         (
-            "Set target_namespaces to what it supports: its own namespace, or none for all; its spec.installModes list"
-            " them"
+            "Set target_namespaces to namespaces that the operator supports: its own namespace, or an empty list for"
+            " all namespaces. spec.installModes of the ClusterServiceVersion lists the supported modes"
         ),
     ),
     "InvalidInstallModes": ("the install modes in its bundle contradict each other", _BUNDLE),
     "NoTargetNamespaces": (
-        "its OperatorGroup selects no namespace",
+        "the OperatorGroup selects no namespace",
         "Correct the OperatorGroup: kubectl -n {0} edit operatorgroup",
     ),
     "CannotModifyStaticOperatorGroupProvidedAPIs": (
-        "its OperatorGroup is marked static (spec.staticProvidedAPIs), and lacks an API of this operator",
-        "Take staticProvidedAPIs out of it: kubectl -n {0} edit operatorgroup",
+        "the OperatorGroup is marked static (spec.staticProvidedAPIs), and lacks an API of this operator",
+        "Remove staticProvidedAPIs from the OperatorGroup: kubectl -n {0} edit operatorgroup",
     ),
-    "OwnerConflict": ("another operator owns one of its definitions", "Remove the other one, which the message names"),
+    "OwnerConflict": ("another operator owns a CRD of this operator", "Remove the operator that the message names"),
     "InterOperatorGroupOwnerConflict": (
-        "an operator of another OperatorGroup owns one of its definitions",
-        "Remove the other one: kubectl get clusterserviceversions -A",
+        "an operator of a different OperatorGroup owns a CRD of this operator",
+        "Remove the other operator: kubectl get clusterserviceversions -A",
     ),
     "RequirementsNotMet": (
-        "something that it requires is missing",
+        "a requirement of the operator is missing",
         "See status.requirementStatus: kubectl -n {0} get clusterserviceversions -o yaml",
     ),
-    "InvalidInstallStrategy": ("its bundle can't be read", _BUNDLE),
-    "InvalidWebhookDescription": ("a webhook in its bundle is wrong", _BUNDLE),
+    "InvalidInstallStrategy": ("the bundle could not be read", _BUNDLE),
+    "InvalidWebhookDescription": ("a webhook definition in the bundle is invalid", _BUNDLE),
     "InstallComponentFailed": (
-        "OLM could not make its objects",
-        "See the message, and what refuses them: kubectl -n {0} get events",
+        "OLM could not create the objects of the operator",
+        "See the message and the events: kubectl -n {0} get events",
     ),
     "InstallComponentFailedNoRetry": (
-        "OLM could not make its objects, and does not try again by itself",
+        "OLM could not create the objects of the operator, and does not try again",
         (
-            "Mend what the message names, then delete the ClusterServiceVersion and its Subscription, and run again:"
+            "Correct the error in the message, delete the ClusterServiceVersion and its Subscription, then rerun:"
             " kubectl -n {0} get clusterserviceversions,subscriptions.operators.coreos.com"
         ),
     ),
     "APIServiceInstallFailed": (
-        "the API that it serves could not be set up",
-        "See its pods and Services: kubectl -n {0} get pods,endpointslices; and kubectl get apiservices",
+        "the API of the operator could not be set up",
+        (
+            "See the pods and Services of the operator: kubectl -n {0} get pods,endpointslices; and kubectl get"
+            " apiservices"
+        ),
     ),
     "APIServiceResourceIssue": (
-        "the API that it serves is not there",
-        "See its pods and Services: kubectl -n {0} get pods,endpointslices",
+        "the API of the operator is not available",
+        "See the pods and Services of the operator: kubectl -n {0} get pods,endpointslices",
     ),
-    "ComponentUnhealthy": ("its pods ran, and are not ready any more", "See them: kubectl -n {0} get pods"),
-    "InstallCheckFailed": ("its pods did not get ready in time", "See them: kubectl -n {0} get pods"),
+    "ComponentUnhealthy": (
+        ("the pods of the operator were ready, and are not ready now"),
+        "See the pods: kubectl -n {0} get pods",
+    ),
+    "InstallCheckFailed": ("the pods of the operator were not ready in time", "See the pods: kubectl -n {0} get pods"),
     "OperatorConditionNotUpgradeable": (
-        "the operator before it says that it may not be upgraded now",
-        "kubectl -n {0} get operatorconditions -o yaml",
+        "the installed version of the operator reports that it must not be upgraded now",
+        "See the condition: kubectl -n {0} get operatorconditions -o yaml",
     ),
     "WaitingOnCleanup": (
-        "its objects are deleted before it, and one of them is not gone yet",
-        "See which, and its finalizers: kubectl -n {0} get clusterserviceversions -o yaml (status.cleanup)",
+        "OLM is still deleting the objects of the operator",
+        (
+            "See the remaining objects and their finalizers: kubectl -n {0} get clusterserviceversions -o yaml"
+            " (status.cleanup)"
+        ),
     ),
 }
 

@@ -41,7 +41,7 @@ def find_differences(policy: Policy, interface: StateInterface) -> tuple[str, ..
         ("pfNames", interface.name, names),
     )
     return tuple(
-        f"{field} is {seen or 'not known'}, the policy asks for {' or '.join(allowed)}"
+        f"{field} is {seen or 'unknown'}, and the policy requires {' or '.join(allowed)}"
         for field, seen, allowed in wishes
         if allowed and seen not in allowed
     )
@@ -55,8 +55,8 @@ def nearest_match(policy: Policy, state: NodeState) -> str:
         return ""
     near = min(state.interfaces, key=lambda interface: (len(find_differences(policy, interface)), interface.address))
     return (
-        f"nearest is {near.name or 'a function without a netdev'} at {near.address} ({near.vendor}:{near.device}):"
-        f" {'; '.join(find_differences(policy, near))}"
+        f"the closest match is {near.name or 'a function without a netdev'} at {near.address}"
+        f" ({near.vendor}:{near.device}): {'; '.join(find_differences(policy, near))}"
     )
 
 
@@ -252,22 +252,23 @@ def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.I
             0,
             0,
             "",
-            f"the node is in more than one SriovNetworkPoolConfig ({names}), which the operator refuses",
+            f"the node matches more than one SriovNetworkPoolConfig ({names}), and the operator rejects that",
         )
     if not mine:
         size = sum(not find_pools(other, pools) for other in nodes)
-        return Turn("", size, 1, "the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time")
+        return Turn(
+            "", size, 1, ("the default of the operator for nodes without a SriovNetworkPoolConfig is 1 node at a time")
+        )
     (pool,) = mine
     size = sum(matches(pool.selector, other.labels) for other in nodes)
     at_once, error = _count_at_once(pool.max_unavailable, size)
     limit = (
         f"maxUnavailable of SriovNetworkPoolConfig {pool.name} is"
-        f" {pool.max_unavailable or 'not set, which is no limit'}"
+        f" {pool.max_unavailable or 'not set, so there is no limit'}"
     )
     if error or at_once == 0:
-        blocked = (
-            error
-            or f"{limit}, which is 0 of {size} nodes: percentages are rounded down, and no node ever gets its turn"
+        blocked = error or (
+            f"{limit}, which allows 0 of {size} nodes: the operator rounds percentages down, so it never drains a node"
         )
         return Turn(pool.name, size, 0, limit, blocked)
     return Turn(pool.name, size, at_once, limit)
@@ -278,7 +279,7 @@ def _count_at_once(text: typing.Optional[str], size: int) -> tuple[typing.Option
         return None, ""
     number = parse_number(text[:-1] if text.endswith("%") else text)
     if number is None or (text.endswith("%") and not 1 <= number <= 100):
-        return 0, f"maxUnavailable is '{text}': the operator takes a number, or 1% to 100%"
+        return 0, f"maxUnavailable is '{text}', but the operator accepts only a number or 1% to 100%"
     return (number * size // 100 if text.endswith("%") else number), ""
 
 
@@ -312,9 +313,9 @@ def explain_what_holds_back(pool: MachinePool) -> str:
         return ""
     stand = describe(pool)
     if pool.conditions.get("Degraded") == "True":
-        return f"{stand} and is degraded ({pool.degraded} machines): {pool.message or 'it gives no reason'}"
+        return f"{stand} and is degraded ({pool.degraded} machines): {pool.message or 'no reason reported'}"
     if pool.paused:
-        return f"{stand} and is paused, so it never gets further"
+        return f"{stand} and is paused, so it makes no progress"
     return ""
 
 

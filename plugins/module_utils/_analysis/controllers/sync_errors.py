@@ -12,18 +12,18 @@ from __future__ import annotations
 import re
 import typing
 
-_DMESG = "Read dmesg of the node for this function"
+_DMESG = "Read the kernel log of the node (dmesg) for this function"
 _FIRMWARE = "mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=NUMBER"
 #: what the operator makes of a kernel that is locked down: cause and remedy
 LOCKED_DOWN: tuple[str, str] = (
     (
-        "The kernel of the node is locked down, as with secure boot. The operator's plugin mellanox then refuses every"
-        " policy on an NVIDIA NIC, since it could not write the firmware."
+        "The kernel of the node is locked down, for example by secure boot. The plugin mellanox of the operator then"
+        " rejects every policy for an NVIDIA NIC, because it cannot write the firmware."
     ),
     (
-        f"Set the firmware once without secure boot ({_FIRMWARE}). Then put mellanox into disablePlugins of the"
-        ' SriovOperatorConfig: kubectl patch sriovoperatorconfig default -n NAMESPACE --type merge -p \'{"spec":'
-        ' {"disablePlugins": ["mellanox"]}}\'.'
+        f"Set the firmware once with secure boot disabled ({_FIRMWARE}). Then add mellanox to disablePlugins of the"
+        f' SriovOperatorConfig: kubectl patch sriovoperatorconfig default -n NAMESPACE --type merge -p \'{{"spec":'
+        f' {{"disablePlugins": ["mellanox"]}}}}\'.'
     ),
 )
 _TEXTS: tuple[tuple[str, str, str], ...] = (
@@ -31,34 +31,34 @@ _TEXTS: tuple[tuple[str, str, str], ...] = (
     (
         r"eSwitch mode to \[\w*\] on device .{0,40}: (?:invalid argument|operation not (?:supported|permitted))",
         (
-            "The driver refused the mode of the eSwitch: the firmware does not support it, or virtual functions were"
-            " there when it was changed."
+            "The driver rejected the eSwitch mode: the firmware does not support it, or virtual functions existed when"
+            " the mode was changed."
         ),
         (
-            f"{_DMESG}, and leave eSwitchMode at legacy unless switchdev is needed. Otherwise move the NIC to a newer"
-            " firmware. The mode that it has: devlink dev eswitch show pci/ADDRESS."
+            f"{_DMESG}, and keep eSwitchMode at legacy unless switchdev is required. Otherwise update the firmware of"
+            " the NIC. Current mode: devlink dev eswitch show pci/ADDRESS."
         ),
     ),
     (
         r"can't get devlink device|eSwitch mode to .{0,80}: no such device",
-        "The driver of the function has no devlink, which the mode of the eSwitch needs.",
-        "Use a newer driver, or leave eSwitchMode out.",
+        "The driver of the function does not support devlink, which the eSwitch mode requires.",
+        "Use a newer driver, or remove eSwitchMode.",
     ),
     (
         r"NumVfs \(\d+\) is larger than TotalVfs \(0\)",
-        "The function has no virtual functions: SR-IOV is off in the BIOS or in the NIC's firmware.",
-        "Switch SR-IOV on in both (see the stage platform), and boot the node again.",
+        "The function supports no virtual functions: SR-IOV is disabled in the BIOS or in the firmware of the NIC.",
+        "Enable SR-IOV in both (see the findings of stage platform), then reboot the node.",
     ),
     (
         r"is larger than TotalVfs|sriov_numvfs: numerical result out of range",
-        "The policy asks for more virtual functions than the function has.",
-        "Lower virtual_functions, or raise the number in the NIC's firmware (see the stage platform).",
+        "The policy requests more virtual functions than the function supports.",
+        "Lower virtual_functions, or raise the number in the firmware of the NIC (see the findings of stage platform).",
     ),
     (
         r"sriov_numvfs: no space left on device",
         (
-            "The function has no interrupt vectors (MSI-X) left for its virtual functions. With many CPUs the physical"
-            " function takes them all for its own queues."
+            "The function has no interrupt vectors (MSI-X) left for its virtual functions. With many CPUs, the physical"
+            " function uses all vectors for its own queues."
         ),
         (
             f"{_DMESG} ('MSI-X interrupts available for SR-IOV'). Limit the vectors of the physical function: devlink"
@@ -68,72 +68,75 @@ _TEXTS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         r"sriov_numvfs: cannot allocate memory",
-        "The kernel has no address space for the BARs of the virtual functions, or no bus numbers.",
+        "The kernel has no address space left for the BARs of the virtual functions, or no bus numbers.",
         (
-            f"{_DMESG} ('not enough MMIO resources for SR-IOV'). Switch MMIO above 4G on in the BIOS, or boot with"
+            f"{_DMESG} ('not enough MMIO resources for SR-IOV'). Enable MMIO above 4G in the BIOS, or boot with"
             " pci=realloc."
         ),
     ),
     (
         r"sriov_numvfs: device or resource busy",
-        "Another number of virtual functions is there already, and one of them is in use, or something else made them.",
         (
-            "End the pods and virtual machines that have them, then write 0: echo 0 >"
+            "A different number of virtual functions already exists, and one of them is in use, or another program"
+            " created them."
+        ),
+        (
+            "End the pods and virtual machines that use the virtual functions, then remove them: echo 0 >"
             " /sys/bus/pci/devices/ADDRESS/sriov_numvfs."
         ),
     ),
     (
         r"sriov_numvfs: (?:no such file or directory|function not implemented)",
-        "The function has no driver that makes virtual functions.",
-        "Load its driver on the node (lspci -k -s ADDRESS), and see that it is not bound to vfio-pci.",
+        "The function has no driver that can create virtual functions.",
+        "Load its driver on the node (lspci -k -s ADDRESS), and check that the function is not bound to vfio-pci.",
     ),
     (
         (
             r"sriov_numvfs: (?:input/output error|connection timed out|invalid argument|operation not"
             r" permitted|operation not supported)"
         ),
-        "The driver refused to make the virtual functions.",
-        f"{_DMESG}, which has the driver's reason, and update the firmware of the NIC.",
+        "The driver rejected the creation of the virtual functions.",
+        f"{_DMESG}: it contains the reason of the driver. Then update the firmware of the NIC.",
     ),
     (
         r"policy is (?:configured as )?[Ee]xternally ?[Mm]anaged",
         (
-            "The policy is externallyManaged, and the function is not configured as the policy says. The operator then"
-            " changes nothing."
+            "The policy is externallyManaged, and the configuration of the function does not match the policy. The"
+            " operator changes nothing in this case."
         ),
         (
-            "Configure the number of virtual functions, the MTU and the mode of the eSwitch on the node before, or take"
-            " externallyManaged out of the policy."
+            "Configure the number of virtual functions, the MTU and the eSwitch mode on the node first, or remove"
+            " externallyManaged from the policy."
         ),
     ),
     (
         r"does not support link type change|Unknown link type|Not supported link type",
-        "The link type of the NIC's port is not the one of the policy, and the operator can't change it.",
+        "The link type of the port differs from the policy, and the operator cannot change it.",
         (
-            "Set it by hand (mstconfig -d ADDRESS set LINK_TYPE_P1=1 for InfiniBand, 2 for Ethernet) and boot the node"
-            " again, or use its profile."
+            "Set the link type manually (mstconfig -d ADDRESS set LINK_TYPE_P1=1 for InfiniBand, 2 for Ethernet) and"
+            " reboot the node, or use the profile for the current link type."
         ),
     ),
     (
         r"in the mstconfig output|Failed to open the device|exit status .{0,40}mst",
         "The operator could not read the firmware of the NIC with mstconfig.",
         (
-            "Run mstconfig -d ADDRESS query on the node as root; update the operator, whose mstflint may be too old for"
+            "Run mstconfig -d ADDRESS query on the node as root. Update the operator: its mstflint may be too old for"
             " this NIC."
         ),
     ),
     (
         r"(?:no guid pool|no guid allocation found|guid (?:list|range|rangeStart))",
-        "The file of GUIDs on the node does not fit the virtual functions.",
+        "The GUID file on the node does not match the virtual functions.",
         (
-            "Correct /etc/sriov-operator/infiniband/guids on the node, or remove it, so that the operator makes GUIDs"
-            " itself."
+            "Correct /etc/sriov-operator/infiniband/guids on the node, or remove it, so that the operator generates the"
+            " GUIDs."
         ),
     ),
     (
         r"reload udev rules",
         "The config daemon could not reload the udev rules of the node.",
-        "Run udevadm control --reload-rules on the node, and see that systemd-udevd runs.",
+        "Run udevadm control --reload-rules on the node, and check that systemd-udevd runs.",
     ),
 )
 _PATTERNS = tuple((re.compile(pattern), why, remedy) for pattern, why, remedy in _TEXTS)
@@ -162,6 +165,6 @@ def add_cause(error: str) -> tuple[str, str]:
     """
     known = explain(error)
     if known is None:
-        return error or "it gave no reason", ""
+        return error or "no reason reported", ""
     why, remedy = known
     return f"{error}. {why}".rstrip("."), remedy

@@ -30,6 +30,6 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
     :param check: check id of the finding
     :param rights: instruction by which the user gets the rights to read the objects
     """
-    why = f"The API server did not let us read it, or it is not of its form: {'; '.join(errors[:_QUOTED])}."
-    remedy = f"{rights} Have who made an object that is not of its form correct it."
-    return Finding(check, subject, UNKNOWN, count_unread(errors), "everything", why, remedy)
+    why = f"These objects could not be read, or their format is invalid: {'; '.join(errors[:_QUOTED])}."
+    remedy = f"{rights} Ask the owner of an object with an invalid format to correct it."
+    return Finding(check, subject, UNKNOWN, count_unread(errors), "all objects read", why, remedy)

@@ -67,7 +67,7 @@ def check_plan(
     :param inventory: names of the nodes of the inventory
     """
     if planned is None:
-        why = "The stage ended before it had looked at the nodes."
+        why = "The stage ended before it read the state of the nodes."
         return (
             Finding(
                 "network.disruption",
@@ -76,7 +76,7 @@ def check_plan(
                 "no plan",
                 _allowed_text(cluster),
                 why,
-                "See the stage's other findings.",
+                "Correct the other findings of stage network, then run stage network again.",
             ),
         )
     found = [_report_unread(kind, reason, cluster) for kind, reason in planned.unread.items() if kind in _ESSENTIAL]
@@ -87,7 +87,7 @@ def check_plan(
     ]
     found += [_report_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
     if not planned.pools:
-        return (*found, ok("network.drain", "cluster", "no node is drained or rebooted", "nothing in the way"))
+        return (*found, ok("network.drain", "cluster", "no node is drained or rebooted", "no blockers"))
     found += [_report_in_the_way(kind, reason) for kind, reason in planned.unread.items() if kind not in _ESSENTIAL]
     found += [_report_blocked(node) for node in planned.nodes if node.blockers]
     found += [_report_closed(why) for why in planned.closed]
@@ -100,16 +100,16 @@ def may_go_on(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing
 
 
 def _allowed_text(cluster: ClusterIntent) -> str:
-    return {"none": "neither drain nor reboot", "drain": "no reboot", "reboot": "drains and reboots are allowed"}[
+    return {"none": "no drain and no reboot", "drain": "no reboot", "reboot": "drains and reboots allowed"}[
         cluster.disruption
     ] + f" (rdma_cluster.disruption: {cluster.disruption})"
 
 
 def _report_unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
-    why = f"Without {kind} it is not known which nodes drain or reboot, so nothing was applied."
+    why = f"Without {kind}, the nodes that drain or reboot cannot be determined, so nothing was applied."
     remedy = (
-        "Give the user of the kubeconfig the right to list it (docs/rbac/look.yml). If the operator is not installed,"
-        " see the stage operators."
+        "Give the user of the kubeconfig the right to list this kind (docs/rbac/look.yml). If the operator is not"
+        " installed, see the findings of stage operators. Then run stage network again."
     )
     return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, _allowed_text(cluster), why, remedy)
 
@@ -119,10 +119,10 @@ def _report_missing(name: str, cluster: ClusterIntent) -> Finding:
         "network.disruption",
         name,
         UNKNOWN,
-        "not planned",
+        "not in the plan",
         _allowed_text(cluster),
-        "The plan does not have the node.",
-        "Run the stage again.",
+        "The plan does not contain the node.",
+        "Run stage network again.",
     )
 
 
@@ -144,7 +144,7 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
     subject, expected = (node.node if node.listed else f"{node.node} (not in the inventory)"), _allowed_text(cluster)
     if node.action == "unknown":
         why = (
-            "What the node has is not known, so it is not known either what a policy would do to it. Nothing was"
+            "The state of the node is unknown, so the effect of a policy on the node is unknown too. Nothing was"
             " applied."
         )
         return Finding(
@@ -154,29 +154,26 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             "; ".join(node.reasons),
             expected,
             why,
-            "See the stage operators, then run the stage again.",
+            "Correct the findings of stage operators, then run stage network again.",
         )
     measured = {
         "nothing": "nothing changes",
-        "configure": "virtual functions are made where there are none: neither drain nor reboot",
+        "configure": "virtual functions are created where none exist, without a drain or reboot",
     }.get(node.action)
     measured = measured or f"{_describe_action(node, planned)}: {'; '.join(node.reasons)}"
     if _RANK[node.action] > _RANK[cluster.disruption]:
-        why = (
-            f"The node's wanted state changes in a way that needs a {node.action} of it. The intent does not allow"
-            " that, so nothing was applied."
-        )
+        why = f"The change of the node needs a {node.action}. The intent does not allow that, so nothing was applied."
         # the level of the whole plan, since a lower one would be refused for the other nodes
         level = _find_needed_level(planned)
         remedy = (
-            f"When the nodes may go down, set rdma_cluster.disruption to {level}; else undo what is named beside"
-            " 'measured'."
+            f"When the nodes may go down, set rdma_cluster.disruption to {level}. Otherwise undo the changes under"
+            " 'measured'. Then run stage network again."
         )
         return Finding("network.disruption", subject, FAIL, measured, expected, why, remedy)
     if node.pods and not planned.drains and not node.rolled_by:
         why = (
-            f"disableDrain is true, so nobody asks the pods that hold virtual functions: {folded(node.pods, _NAMED)}"
-            " lose them while they run."
+            "disableDrain is true, so the operator does not evict pods. These pods lose their virtual functions while"
+            f" they run: {folded(node.pods, _NAMED)}."
         )
         return Finding(
             "network.disruption",
@@ -185,71 +182,75 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             measured,
             expected,
             why,
-            "End these pods first, or set disableDrain to false.",
+            "Stop these pods first, or set disableDrain to false.",
         )
     if node.lost:
-        why = f"The drain deletes pods that no controller makes again: {folded(node.lost, _NAMED)}."
-        return Finding("network.disruption", subject, WARN, measured, expected, why, "Save them first, if they matter.")
+        why = f"The drain deletes pods that no controller recreates: {folded(node.lost, _NAMED)}."
+        return Finding(
+            "network.disruption", subject, WARN, measured, expected, why, ("Save these pods first if they are needed.")
+        )
     return ok("network.disruption", subject, measured, expected)
 
 
 def _describe_action(node: NodePlan, planned: DisruptionPlan) -> str:
     drains = planned.drains or bool(node.rolled_by)
-    pods = f", {len(node.pods)} pods go" if node.pods and drains else ""
+    pods = f", {len(node.pods)} pods are evicted" if node.pods and drains else ""
     if drains:
         return f"{'drain and reboot' if node.action == 'reboot' else 'drain'}{pods}"
     return (
         "reboot without a drain (disableDrain)"
         if node.action == "reboot"
-        else "virtual functions are taken away without a drain (disableDrain)"
+        else "virtual functions are removed without a drain (disableDrain)"
     )
 
 
 def _report_in_the_way(kind: str, reason: str) -> Finding:
-    why = f"Without {kind} it is not known what keeps the nodes from being drained, so nothing was applied."
+    why = f"Without {kind}, the obstacles to a drain cannot be determined, so nothing was applied."
     return Finding(
         "network.drain",
         f"cluster {kind}",
         UNKNOWN,
         reason,
-        "nothing in the way",
+        "no blockers",
         why,
-        "Give the user of the kubeconfig the right to list it.",
+        "Give the user of the kubeconfig the right to list this kind, then run stage network again.",
     )
 
 
 def _report_blocked(node: NodePlan) -> Finding:
-    why = "The operator would cordon the node and wait for ever, so nothing was applied."
+    why = "The operator would cordon the node and wait forever, so nothing was applied."
     remedy = (
-        "Let the PodDisruptionBudget allow an eviction (one replica more), end the pods, or bring the MachineConfigPool"
-        " to its end."
+        "Let the PodDisruptionBudget allow an eviction (one more replica), delete the pods, or complete the update of"
+        " the MachineConfigPool. Then run stage network again."
     )
-    return Finding("network.drain", node.node, FAIL, "; ".join(node.blockers), "nothing in the way", why, remedy)
+    return Finding("network.drain", node.node, FAIL, "; ".join(node.blockers), "no blockers", why, remedy)
 
 
 def _report_closed(why: str) -> Finding:
     """Return the finding on a reason why no node of the cluster must go down now. Resets by BMCs use the same gate."""
     text = (
-        "A node that goes down now may take the control plane with it, be reprovisioned, or be one too many. Nothing"
-        " was applied."
+        "A node that goes down now could take down the control plane, be reprovisioned, or exceed the permitted number"
+        " of unavailable nodes. Nothing was applied."
     )
     return Finding(
         "network.drain",
         "cluster",
         FAIL,
         why,
-        "the cluster bears that nodes go down",
+        "the cluster tolerates that nodes go down",
         text,
-        "Do what is said beside 'measured'; then run the stage again.",
+        "Follow the instructions under 'measured', then run stage network again.",
     )
 
 
 def _list_turns(pool: PoolPlan) -> Finding:
     if pool.blockers:
-        why = "The nodes would wait for their turn for ever, so nothing was applied."
-        remedy = "Give maxUnavailable of the SriovNetworkPoolConfig a number of 1 at least, and each node one pool."
+        why = "The nodes would wait forever for their turn, so nothing was applied."
         remedy = (
-            "Bring the MachineConfigPool in order first, let who paused it go on, or keep one KubeletConfig for it."
+            "Set maxUnavailable of the SriovNetworkPoolConfig to at least 1, and assign each node to one pool only."
+        )
+        remedy = (
+            "Repair the MachineConfigPool first, have it unpaused, or keep one KubeletConfig for it."
             if pool.machines
             else remedy
         )

@@ -21,7 +21,7 @@ from ..controllers.budgets import PodsOfCluster, find_held_pods
 from ..controllers.machine_config_operator import current, find_conflicting_configs, find_rendered_configs
 from ..controllers.sriov_operator import describe, find_machine_pool, leaves
 
-_IN_FORCE = "accepted by the machine config operator, and on all machines of its pools"
+_IN_FORCE = "accepted by the machine config operator, and applied on all machines of its pools"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
         mine = [config for config in new if find_rendered_configs(pool, config, machines.pools)]
         reasons = tuple(f"{config.kind} {config.name} ({config.what})" for config in mine)
         reasons += (
-            (f"a run that was stopped has left MachineConfigPool {pool.name} paused before {pool.wanted_config}",)
+            (f"an interrupted run left MachineConfigPool {pool.name} paused before {pool.wanted_config}",)
             if left_paused(pool)
             else ()
         )
@@ -92,7 +92,7 @@ def _add_pool_reboot(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...]
     # the SR-IOV operator waits for the pool before it touches the node [sriov-network-operator
     # pkg/platforms/openshift/openshift.go]
     later = (
-        tuple(f"after that, by the SR-IOV operator: {reason}" for reason in node.reasons)
+        tuple(f"then, by the SR-IOV operator: {reason}" for reason in node.reasons)
         if node.action in ("drain", "reboot")
         else ()
     )
@@ -113,7 +113,7 @@ def _mark_unreached_node(node: NodePlan, configs: typing.Sequence[HostConfig]) -
     Otherwise the missing configuration would show as a failure much later.
     """
     reasons = [
-        f"no MachineConfigPool takes both the node and {config.kind} {config.name}; see rdma_cluster.host."
+        f"no MachineConfigPool selects both the node and {config.kind} {config.name}; see rdma_cluster.host."
         + ("machine_role" if config.kind == "MachineConfig" else "kubelet.pool_labels")
         for config in configs
     ]
@@ -126,7 +126,7 @@ def roll_of(pool: MachinePool, nodes: tuple[str, ...], blocked: tuple[str, ...] 
     :param nodes: names of the nodes
     :param blocked: reasons that block the roll, besides the state of the pool
     """
-    limit = f"maxUnavailable is {pool.max_unavailable or 'not set, which is 1'}"
+    limit = f"maxUnavailable is {pool.max_unavailable or 'not set (default 1)'}"
     at_once = find_at_once(pool.max_unavailable, len(nodes))
     if at_once is None:
         wrong = f"maxUnavailable is '{pool.max_unavailable}', which is neither a number nor a percentage"
@@ -139,9 +139,9 @@ def roll_of(pool: MachinePool, nodes: tuple[str, ...], blocked: tuple[str, ...] 
 
 def _list_pool_blockers(pool: MachinePool) -> typing.Iterator[str]:
     if pool.conditions.get("Degraded") == "True":
-        yield f"{describe(pool)} and is degraded ({pool.degraded} machines): {pool.message or 'it gives no reason'}"
+        yield f"{describe(pool)} and is degraded ({pool.degraded} machines): {pool.message or 'no reason reported'}"
     if pool.paused and not pool.paused_by_us:
-        yield f"MachineConfigPool {pool.name} is paused by somebody else, who has to let it go on"
+        yield f"MachineConfigPool {pool.name} is paused, and not by this collection. It must be unpaused first"
 
 
 def find_at_once(text: typing.Optional[str], size: int) -> typing.Optional[int]:
@@ -170,7 +170,10 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
     """
     expected = "all machines on the new configuration, after 1 roll"
     if error:
-        why = f"The pools were let go all the same, so that none stays paused: {error}."
+        why = (
+            f"The new configuration did not become ready: {error}. The pools were unpaused nevertheless, so that no"
+            " pool stays paused."
+        )
         yield Finding(
             check,
             "MachineConfigPools",
@@ -178,22 +181,22 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
             "not ready",
             expected,
             why,
-            "See the log of the machine-config-controller, then run the stage again.",
+            "See the log of the machine-config-controller, then rerun.",
         )
     for roll in rolls:
         subject, measured = (
             f"MachineConfigPool {roll.pool}",
-            f"{roll.updated} of {roll.machines} machines on {roll.config or 'nothing'}, rolls: {roll.rolls}",
+            f"{roll.updated} of {roll.machines} machines on {roll.config or 'no configuration'}, rolls: {roll.rolls}",
         )
         if roll.error:
-            why = f"Its nodes did not all come to the new configuration: {roll.error}."
+            why = f"Not all nodes of the pool reached the new configuration: {roll.error}."
             remedy = (
-                "oc describe machineconfigpool, and the log of the machine-config-daemon on the node that hangs; then"
-                " run the stage again."
+                "See oc describe machineconfigpool and the log of the machine-config-daemon on the node that makes no"
+                " progress, then rerun."
             )
             yield Finding(check, subject, FAIL, measured, expected, why, remedy)
         elif not roll.updated <= roll.machines <= roll.updated + len(roll.others):
-            why = "Its nodes have not all come to the new configuration."
+            why = "Not all nodes of the pool reached the new configuration."
             yield Finding(
                 check,
                 subject,
@@ -201,12 +204,12 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 measured,
                 expected,
                 why,
-                "See oc describe machineconfigpool, then run the stage again.",
+                "See oc describe machineconfigpool, then rerun.",
             )
         elif roll.rolls > 1:
             why = (
-                "Something else gave the pool another configuration while it rolled, so nodes rebooted more often than"
-                " was planned."
+                "Another program gave the pool a different configuration during the roll, so nodes rebooted more often"
+                " than planned."
             )
             yield Finding(
                 check,
@@ -215,10 +218,13 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 measured,
                 expected,
                 why,
-                "See who else changes MachineConfigs (oc get machineconfig), before the next change.",
+                "Find the program that changes MachineConfigs (oc get machineconfig) before the next change.",
             )
         elif roll.others:
-            why = f"Each node of the inventory has it. Others of the pool have not: {', '.join(roll.others[:20])}."
+            why = (
+                "Each node of the inventory has the new configuration. These other nodes of the pool do not have it:"
+                f" {', '.join(roll.others[:20])}."
+            )
             yield Finding(
                 check,
                 subject,
@@ -226,7 +232,7 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 measured,
                 expected,
                 why,
-                "oc describe node of each of them: one that is NotReady takes nothing.",
+                "See oc describe node for each of them: a NotReady node applies no configuration.",
             )
         else:
             yield ok(check, subject, measured, expected)
@@ -254,22 +260,28 @@ def report_not_rolled(
     unknown = {node.node for node in planned.nodes if node.action == "unknown"}
     expected, remedy = (
         "all machines on the new configuration, after 1 roll",
-        "See the stage's other findings, then run the stage again.",
+        "Correct the other findings of the stage, then rerun.",
     )
     for name in dict.fromkeys((*members, *by_nodes)):
         subject = f"MachineConfigPool {name}"
         if name not in seen:
-            why = "The plan rolls this pool, and nobody waited for it."
-            yield Finding(check, subject, UNKNOWN, "not waited for", expected, why, remedy)
+            why = "The plan rolls this pool, but this run did not observe the roll."
+            yield Finding(check, subject, UNKNOWN, "not observed", expected, why, remedy)
         nodes = len(members.get(name, ()))
         if machines.get(name, nodes) < nodes:
-            why = f"The plan has {nodes} nodes of the pool: of those that left it nobody saw the new configuration."
-            left = "Compare oc get machineconfigpool and the roles of its nodes with the plan; run the stage again."
+            why = (
+                f"The plan contains {nodes} nodes of the pool, and some of them have left the pool. It could not be"
+                " verified that they have the new configuration."
+            )
+            left = "Compare oc get machineconfigpool and the roles of its nodes with the plan, then rerun."
             yield Finding(check, subject, UNKNOWN, f"{machines[name]} machines", expected, why, left)
         odd = sorted((by_nodes.get(name, set()) ^ set(members.get(name, ()))) - unknown)
         if odd:
-            why = f"The plan contradicts itself: pool and node do not both say that the pool rolls {folded(odd)}."
-            yield Finding(check, subject, UNKNOWN, "not known", expected, why, remedy)
+            why = (
+                "The plan contradicts itself: the plan of the pool and the plans of these nodes disagree on the roll:"
+                f" {folded(odd)}."
+            )
+            yield Finding(check, subject, UNKNOWN, "unknown", expected, why, remedy)
 
 
 def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:
@@ -280,8 +292,11 @@ def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> ty
     """
     stand = stand or KubeletStatus()
     if stand.error or not stand.wanted:
-        why = f"Whether the kubelets have their settings is not known: {stand.error or 'nobody looked'}."
-        remedy = "Give the user the rights of docs/rbac/look.yml, or run the stage again."
+        why = (
+            "It could not be determined whether the kubelets have their settings:"
+            f" {stand.error or 'the KubeletConfigs were not read'}."
+        )
+        remedy = "Give the user of the kubeconfig the rights in docs/rbac/look.yml, then run stage network again."
         yield Finding("network.kubelet", "KubeletConfig", UNKNOWN, "not read", _IN_FORCE, why, remedy)
     for config in stand.wanted:
         yield _check_kubelet(config, stand, check_mode)
@@ -300,27 +315,30 @@ def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -
         )
     ]
     if not config.there:
-        why = "Check mode: it would be applied." if check_mode else "It was not applied."
+        why = "Check mode: the KubeletConfig would be applied." if check_mode else "The KubeletConfig was not applied."
         remedy = (
-            "Run without --check; where it was refused, see network.disruption, network.drain and"
-            " network.object_accepted."
+            "Run without --check. If the KubeletConfig was refused, see the findings network.disruption, network.drain"
+            " and network.object_accepted."
         )
-        return Finding(check, subject, UNKNOWN, "not there, or with other settings", _IN_FORCE, why, remedy)
+        return Finding(check, subject, UNKNOWN, "does not exist, or has different settings", _IN_FORCE, why, remedy)
     if config.refusal is None:
-        why = "The machine config operator has not said whether it takes it is now."
+        why = (
+            "The machine config operator has not reported whether it accepts the current generation of the"
+            " KubeletConfig."
+        )
         return Finding(
             check,
             subject,
             UNKNOWN,
-            "no condition of its present generation",
+            "no condition for its current generation",
             _IN_FORCE,
             why,
             "See the log of the machine-config-controller.",
         )
     if config.refusal:
         why = (
-            "The machine config operator did not take it, so the kubelets keep what they had; its own words are beside"
-            " 'measured'."
+            "The machine config operator rejected the KubeletConfig, so the kubelets keep their previous settings. The"
+            " message of the operator is under 'measured'."
         )
         return Finding(
             check,
@@ -329,27 +347,31 @@ def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -
             f"Failure: {config.refusal}",
             _IN_FORCE,
             why,
-            "Correct what the text names, and run the stage again.",
+            "Correct the setting that the message names, then run stage network again.",
         )
     if clashes or not pools:
-        measured = "accepted, beside another one" if clashes else "accepted, without a pool"
-        why = f"{'; '.join(clashes) or 'No MachineConfigPool has the labels by which it selects'}."
+        measured = (
+            ("accepted, but another KubeletConfig selects the same pool")
+            if clashes
+            else "accepted, but no pool selected"
+        )
+        why = f"{'; '.join(clashes) or 'No MachineConfigPool has the labels that the KubeletConfig selects'}."
         remedy = (
             "Put all settings into one KubeletConfig."
             if clashes
-            else "Label the pool as rdma_cluster.host.kubelet.pool_labels says."
+            else "Label the pool with rdma_cluster.host.kubelet.pool_labels."
         )
         return Finding(check, subject, FAIL, measured, _IN_FORCE, why, remedy)
     if behind:
-        why = f"The machines have not all got it: {'; '.join(map(describe, behind))}."
+        why = f"Not all machines have the configuration yet: {'; '.join(map(describe, behind))}."
         return Finding(
             check,
             subject,
             UNKNOWN,
-            "accepted, under way",
+            "accepted, rollout in progress",
             _IN_FORCE,
             why,
-            "Bring the MachineConfigPool to its end, then run the stage again.",
+            "Complete the update of the MachineConfigPool, then run stage network again.",
         )
-    which = "all machines" if all(map(current, pools)) else "all machines of the inventory, and not on all,"
+    which = "all machines" if all(map(current, pools)) else "all machines of the inventory, but not all machines,"
     return ok(check, subject, f"{config.what}: on {which} of {', '.join(pool.name for pool in pools)}", _IN_FORCE)

@@ -131,9 +131,9 @@ def _plan_node(
     state = live.states.get(name)
     if node is None or state is None or not state.sync_status:
         missing = (
-            "the cluster has no such node"
+            "the cluster has no node with this name"
             if node is None
-            else "the operator's config daemon has not reported what the node has"
+            else "the config daemon of the operator has not reported the state of the node"
         )
         return NodePlan(name, "unknown", (missing,), listed=listed)
     wanted = find_wanted(policies, node, state)
@@ -171,7 +171,7 @@ def _list_disturbances(wanted: typing.Iterable[WantedInterface], state: NodeStat
                 yield f"{_name_interface(interface)} {why}"
         elif interface.address in ours:
             name = _name_interface(interface)
-            yield f"{name} no policy takes it any more: virtual functions {interface.vfs_count} -> 0"
+            yield f"{name}: no policy selects it any longer, virtual functions {interface.vfs_count} -> 0"
 
 
 def _find_reboots(
@@ -190,7 +190,11 @@ def _find_reboots(
     if "mellanox" not in settings.disabled_plugins and (news or state.sync_status != "Succeeded"):
         found += firmware_changes(wanted, state.interfaces)
     if settings.mode == "systemd" and news:
-        found.append("configurationMode is systemd: every change is made at boot (on OpenShift by a MachineConfig)")
+        found.append(
+            (
+                "configurationMode is systemd: the operator applies every change at boot (on OpenShift by a MachineConfig)"
+            )
+        )
     return tuple(found)
 
 
@@ -246,7 +250,7 @@ def _list_pools(
     if not names:
         return ()
     if live.settings.disable_drain:
-        limit = "disableDrain is true: no node is cordoned or drained, and none waits for another"
+        limit = "disableDrain is true: the operator cordons and drains no node, and nodes do not wait for each other"
         return (PoolPlan("", names, None, 1, limit),)
     groups: dict[str, list[str]] = {}
     turns: dict[str, Turn] = {}

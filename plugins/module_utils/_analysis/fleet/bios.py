@@ -34,10 +34,11 @@ def find_wanted(data: typing.Mapping[str, typing.Any]) -> Wanted:
     for key, value in data.items():
         values = tuple(value) if isinstance(value, (list, tuple)) else (value,)
         if key not in KEYS:
-            raise RdmaError(f"wanted: {key!r} is no key of a BIOS", f"Use one of {', '.join(KEYS)}")
+            raise RdmaError(f"wanted: {key!r} is not a supported BIOS key", f"Use one of {', '.join(KEYS)}")
         if not values or any(not isinstance(one, (str, int, bool)) or not str(one).strip() for one in values):
             raise RdmaError(
-                f"wanted.{key}: {value!r} is no value", "Give a text, a number or a truth value, or a list of such"
+                (f"wanted.{key}: {value!r} is not a valid value"),
+                "Give a string, a number or a boolean, or a list of these",
             )
         found[key] = values
     return typing.cast(Wanted, found)
@@ -57,14 +58,14 @@ def find_wanted_by(wishes: BiosIntent) -> Wanted:
 def describe_way_out(bios: NodeBios) -> str:
     """Return the instruction that makes a read-only setting writable."""
     if bios.lockdown:
-        return "Switch off the lockdown mode of the BMC, set the BIOS, and switch it on again"
+        return "Disable the lockdown mode of the BMC, set the BIOS, and enable the lockdown mode again"
     if bios.jobs:
         job = bios.jobs[0].id
         return (
-            "Reset the node so that the job ends; if it never does, delete it in the job queue of the BMC: racadm"
+            "Reset the node so that the job ends. If the job never ends, delete it in the job queue of the BMC: racadm"
             f" jobqueue delete -i {job}"
         )
-    return "Set first what it depends on, or leave it out for this node"
+    return "Set the settings first on which this setting depends, or leave it out for this node"
 
 
 def list_states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
@@ -87,9 +88,9 @@ def _judge_bios_setting(bios: NodeBios, setting: BiosSetting, wanted: tuple[typi
             if bios.registry
             else f"the BIOS, whose registry is missing ({bios.registry_error})"
         )
-        looked = ", ".join(setting.looked_for) or "nothing: this key was not asked for"
+        looked = ", ".join(setting.looked_for) or "nothing, because this key was not requested"
         return BiosState(
-            setting.key, "unknown", wanted, "not found", f"No such attribute in {where}. Looked for: {looked}.", job
+            setting.key, "unknown", wanted, "not found", f"No such attribute in {where}. Searched for: {looked}.", job
         )
     attributes = select_concerned(setting, wanted)
     judged = [(one, _judge_attribute(bios, setting.key, one, wanted)) for one in attributes]
@@ -128,20 +129,24 @@ def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted:
     if waits and then:
         if now:
             return _Judged("ok", "")
-        return _Judged("pending", f"{attribute.pending} waits for a reset{_describe_pending_job(bios)}")
+        return _Judged("pending", f"{attribute.pending} takes effect at the next reset{_describe_pending_job(bios)}")
     if now is not False and then is not False:
         if now is None or then is None:
             return _Judged(
                 "unknown",
-                f"{attribute.current if now is None else attribute.pending} does not say whether it is"
-                f" {in_words(wanted)}",
+                (
+                    f"{attribute.current if now is None else attribute.pending} does not show whether it is"
+                    f" {in_words(wanted)}"
+                ),
             )
         # nothing is known to wait
         return (
-            _Judged("unknown", f"as wanted now, but {bios.pending_error}") if bios.pending_error else _Judged("ok", "")
+            _Judged("unknown", (f"the current value is correct, but {bios.pending_error}"))
+            if bios.pending_error
+            else _Judged("ok", "")
         )
     seen = (
-        f"{attribute.pending} waits for a reset, and is not {in_words(wanted)}"
+        f"{attribute.pending} takes effect at the next reset, and is not {in_words(wanted)}"
         if waits and then is False
         else f"{attribute.current} is not {in_words(wanted)}"
     )
@@ -149,9 +154,13 @@ def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted:
         return _Judged("read_only", f"{seen}; {attribute.read_only}")
     if attribute.allowed and not any(matches(key, wanted, one.value, one.label) for one in attribute.allowed):
         return _Judged(
-            "wrong", f"{seen}, which it can't be: allowed are {', '.join(one.value for one in attribute.allowed)}"
+            "wrong",
+            (
+                f"{seen}, and the attribute does not support that value; allowed values:"
+                f" {', '.join(one.value for one in attribute.allowed)}"
+            ),
         )
-    failed = f"; when values were applied last: {bios.last_apply}" if bios.last_apply and not waits else ""
+    failed = f"; the last attempt to apply values reported: {bios.last_apply}" if bios.last_apply and not waits else ""
     return _Judged("wrong", f"{seen}{failed}")
 
 
@@ -159,7 +168,7 @@ def _describe_pending_job(bios: NodeBios) -> str:
     """Return the job that applies the pending values at a reset, as the end of a sentence."""
     if bios.jobs:
         return f" by the job {bios.jobs[0].id} ({bios.jobs[0].state})"
-    return "" if bios.jobs is None else ", and no job is there that would apply it"
+    return "" if bios.jobs is None else ", but no job exists that applies it"
 
 
 def is_right(

@@ -77,8 +77,8 @@ def explain_parts(fabric: Fabric, node: NodeHcas) -> typing.Optional[tuple[str, 
         for netdev in hca.netdevs:
             if netdev.bond and netdev.name in fabric.select.netdev:
                 why = (
-                    f"{netdev.name} is a part of the bond {netdev.bond}, which takes all of its packets: the kernel"
-                    " refuses a second owner (EBUSY)."
+                    f"{netdev.name} is part of the bond {netdev.bond}, which receives all of its packets. The kernel"
+                    " rejects a second owner of the interface (EBUSY)."
                 )
-                return why, f"Name the bond in select.netdev of the fabric '{fabric.name}': {netdev.bond}."
+                return why, f"Set select.netdev of the fabric '{fabric.name}' to the bond: {netdev.bond}."
     return None

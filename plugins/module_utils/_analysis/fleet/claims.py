@@ -13,13 +13,16 @@ def why_apart(one: Fabric, other: Fabric) -> str:
     if may_share(one, other):
         return ""
     if find_traits(one).functions and find_traits(other).functions:
-        return "Both fabrics would make virtual functions on the same HCA, and each policy undoes what the other did."
+        return (
+            "Both fabrics would create virtual functions on the same HCA, and each policy would undo the changes of the"
+            " other policy."
+        )
     for fabric in (one, other):
         if fabric.profile == "host_device":
             return (
-                f"A pod of '{fabric.name}' takes the interface out of the node, and what the other fabric has on it is"
-                " gone."
+                f"A pod of '{fabric.name}' moves the interface out of the node, so the other fabric loses its"
+                " interface."
             )
         if fabric.network.mode == "passthru":
-            return f"In mode passthru the interface belongs to '{fabric.name}' alone."
-    return "Both fabrics would hand out the same device, each as if it were its own."
+            return f"In mode passthru, only '{fabric.name}' can use the interface."
+    return "Both fabrics would allocate the same device to pods, independently of each other."

@@ -27,15 +27,16 @@ Port = tuple[int, str]
 _Switch = tuple[str, str]
 #: a port, its interface, the port of the switch that it heard, and why its switch is not known
 _Found = tuple[End, typing.Optional[Netdev], typing.Optional[SwitchPort], str]
-SPREAD = "switches of Ethernet spread flows over the links between them by a hash of their own"
+SPREAD = "Ethernet switches distribute flows over the links between them by their own hash"
 #: reasons in one text, at most
 _MOST_REASONS = 3
 #: ports of switches that one interface heard, in one text, and characters of a name that a switch has, and of an error,
 #: at most
 _MOST_HEARD, _MOST_NAME, _MOST_ERROR = 4, 64, 300
 HOW = (
-    "Switch LLDP on at the ports of the leaves (lldp run on EOS, feature lldp on NX-OS, set protocols lldp interface"
-    " all on Junos), and have no NIC's firmware keep it to itself (LLDP_NB_DCBX_P1 in mstconfig)"
+    "Enable LLDP on the ports of the leaves (lldp run on EOS, feature lldp on NX-OS, set protocols lldp interface all"
+    " on Junos), and disable LLDP in the firmware of the NICs, which otherwise consumes the packets (LLDP_NB_DCBX_P1 in"
+    " mstconfig)"
 )
 
 
@@ -62,13 +63,13 @@ def find_ethernet_paths(
     :param only: ports that take part, by rail and node; None for all
     """
     if not neighbours:
-        return None, "this run did not listen for the switches that its ports are cabled to (LLDP)"
+        return None, "this run did not read which switches the ports are cabled to (LLDP)"
     found = _collect_heard_ports(membership, neighbours, only)
     told = [item for item in found if not item[3]]
     if len(told) < 2 or 2 * len(told) < len(found):
         reasons = list(dict.fromkeys(why for _end, _netdev, _heard, why in found if why))
         more = f" and {len(reasons) - _MOST_REASONS} more reasons" if len(reasons) > _MOST_REASONS else ""
-        which = f"{len(told)} of its {len(found)} ports tell by LLDP which switch they are cabled to"
+        which = f"LLDP shows the switch for {len(told)} of {len(found)} ports"
         return None, f"{which} ({'; '.join(reasons[:_MOST_REASONS])}{more}). {HOW}"
     names = _list_names(
         {_identify_switch(heard) for _end, _netdev, heard, why in found if heard is not None and not why}
@@ -170,21 +171,21 @@ def _read_port_neighbour(
     """
     netdevs = member.hca.all_netdevs
     if not netdevs:
-        return None, None, "its HCA shows no network interface"
+        return None, None, "its HCA has no network interface"
     if observed is None or observed.value is None:
-        error = (observed.error if observed is not None else None) or "the node gave no answer"
-        return netdevs[0], None, f"nobody listened there: {both_ends(error, _MOST_ERROR)}"
+        error = (observed.error if observed is not None else None) or "no data from the node"
+        return netdevs[0], None, f"LLDP was not read on the node: {both_ends(error, _MOST_ERROR)}"
     bonded = next((netdev for netdev in netdevs if netdev.bond), None)
     if bonded is not None:
         return (
             bonded,
             None,
-            f"{bonded.name} is part of {bonded.bond}, and which cable of a bond a flow takes is not known",
+            f"{bonded.name} is part of {bonded.bond}, and the cable of the bond that a flow takes is unknown",
         )
     by_name = {item.name: item for item in observed.value.netdevs}
     listened = [netdev for netdev in netdevs if netdev.name in by_name]
     if not listened:
-        return netdevs[0], None, f"{netdevs[0].name} has no link, or nobody listened there"
+        return netdevs[0], None, f"{netdevs[0].name} has no link, or LLDP was not read on it"
     ports = list(
         dict.fromkeys(_normalize_switch_port(port) for netdev in listened for port in by_name[netdev.name].switch_ports)
     )
@@ -192,8 +193,16 @@ def _read_port_neighbour(
         return next(netdev for netdev in listened if by_name[netdev.name].switch_ports), ports[0], ""
     if ports:
         several = folded(sorted(_format_switch_port(port) for port in ports), _MOST_HEARD)
-        return listened[0], None, f"{listened[0].name} heard {several}: a bridge or a switch without LLDP is between"
-    return listened[0], None, f"{listened[0].name} heard no switch{_explain_errors(observed.value, listened[0])}"
+        return (
+            listened[0],
+            None,
+            (f"{listened[0].name} received LLDP from {several}: a bridge or a switch without LLDP is in between"),
+        )
+    return (
+        listened[0],
+        None,
+        (f"{listened[0].name} received LLDP from no switch{_explain_errors(observed.value, listened[0])}"),
+    )
 
 
 def _explain_errors(value: NodeNeighbours, netdev: Netdev) -> str:
@@ -215,8 +224,8 @@ def _explain_shared_switch_port(heard: typing.Optional[SwitchPort], counted: typ
     if heard is None or counted[heard] < 2:
         return ""
     return (
-        f"{counted[heard]} ports heard {_format_switch_port(heard)}: a bridge, or a switch that passes"
-        " LLDP on, is between"
+        f"{counted[heard]} ports received LLDP from {_format_switch_port(heard)}: a bridge, or a switch that forwards"
+        " LLDP, is in between"
     )
 
 

@@ -129,7 +129,7 @@ def find_topology_with_source(
         ports = {(member.hca.rdma_device, member.port.number) for member in members if member.port}
         observed = topologies.get(name)
         if observed is None or observed.value is None:
-            words.append(f"{name}: {observed.error if observed and observed.error else 'was not asked'}")
+            words.append(f"{name}: {observed.error if observed and observed.error else 'was not queried'}")
             continue
         for seen in observed.value:
             if (seen.rdma_device, seen.port) in ports:

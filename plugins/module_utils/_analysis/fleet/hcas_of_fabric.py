@@ -130,9 +130,11 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
             )
             return _make_unresolved_membership(
                 fabric,
-                f"no port sees {names}; seen are: {_describe_manager_groups(groups) or 'none'}",
-                "Start that subnet manager, or list all that may be the master in select.subnet_manager of the fabric"
-                f" '{fabric.name}'",
+                f"no port sees {names}; the ports see: {_describe_manager_groups(groups) or 'none'}",
+                (
+                    "Start that subnet manager, or list all subnet managers that can be the master in"
+                    f" select.subnet_manager of the fabric '{fabric.name}'"
+                ),
             )
         chosen = {name: _merge_manager_pairs([groups[guid].get(name, ()) for guid in seen]) for name in nodes}
         return _build_membership(fabric, seen, chosen, _find_possible(fabric, nodes, chosen, groups))
@@ -153,8 +155,8 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
         )
     return _make_unresolved_membership(
         fabric,
-        f"{len(choice)} fabrics have {count} HCAs on a node: {seen_by}",
-        f"Write the GUID of the right one into select.subnet_manager of the fabric '{fabric.name}': "
+        f"each of {len(choice)} fabrics has {count} HCAs on a node: {seen_by}",
+        f"Set select.subnet_manager of the fabric '{fabric.name}' to the GUID of its subnet manager: "
         + folded(sorted(choice), _MOST, " or "),
         tuple(sorted(choice)),
     )
@@ -254,7 +256,7 @@ def _describe_manager_groups(groups: typing.Mapping[str, Group], between: str = 
 def _describe_manager_group(groups: typing.Mapping[str, Group], guid: str) -> str:
     counts = sorted({len(members) for members in groups[guid].values()})
     span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{guid} (by {span} HCAs on {len(groups[guid])} nodes)"
+    return f"{guid} (seen by {span} HCAs on {len(groups[guid])} nodes)"
 
 
 def _normalize_guid(guid: str) -> str:

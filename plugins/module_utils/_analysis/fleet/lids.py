@@ -84,10 +84,7 @@ def find_false_claims(
 
 def _describe_lid_claim(ports: typing.Sequence[_ClaimedPort], lid: int) -> str:
     names = folded([str(port) for port in ports], _MOST, " and " if len(ports) == 2 else ", ")
-    return (
-        f"By {'its node' if len(ports) == 1 else 'their nodes'}, {names} {'has' if len(ports) == 1 else 'have'} LID"
-        f" {lid}."
-    )
+    return f"{'The node reports' if len(ports) == 1 else 'The nodes report'} LID {lid} for {names}."
 
 
 def _claimed_ports(membership: Membership, nodes: Nodes, subnets: Subnets) -> typing.Iterator[_ClaimedPort]:
@@ -154,7 +151,7 @@ class _TopologyLids:
         """
         owner = self._owners.get(lid)
         others = [f"LID {self.at(port)} at {port}" for port in wrong if self.at(port) not in (None, lid)]
-        at = [f"it at {self._called.get(owner) or 'a port'} (GUID {owner})"] if owner else []
+        at = [f"this LID at {self._called.get(owner) or 'a port'} (GUID {owner})"] if owner else []
         return f" The topology shows {folded([*at, *others], _MOST)}." if at or others else ""
 
 

@@ -221,7 +221,7 @@ def find_pcie(link: PcieLink) -> Pcie:
         if link.current_speed and link.current_width
         else None
     )
-    trained = f"{link.current_speed:g} GT/s x{link.current_width}" if now is not None else "not known"
+    trained = f"{link.current_speed:g} GT/s x{link.current_width}" if now is not None else "unknown"
     if link.max_speed is None or link.max_width is None:
         return Pcie(now, None, "", trained, payload=link.payload)
     speed, width = link.max_speed, link.max_width
@@ -237,7 +237,7 @@ def find_pcie(link: PcieLink) -> Pcie:
     size = (
         f"{min(could_payload, USUAL_PAYLOAD)} bytes"
         if link.payload or link.payload_could
-        else f"{USUAL_PAYLOAD} bytes, taken as usual"
+        else f"{USUAL_PAYLOAD} bytes (assumed)"
     )
     text = f"{speed:g} GT/s x{width} with packets of {size}"
     small = link.payload is not None and link.payload < min(could_payload, USUAL_PAYLOAD)
@@ -270,7 +270,7 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
     """
     capabilities, topology = (seen.capabilities, seen.topology) if seen else (None, None)
     if topology is None or capabilities is None or capabilities.error is not None:
-        why = (capabilities.error if capabilities else None) or why or "iblinkinfo was not asked"
+        why = (capabilities.error if capabilities else None) or why or "iblinkinfo was not run"
         return [(member.port.rate_gbps if member.port else None, None, f"iblinkinfo: {why}") for member in members]
     ends = collect_far_ends(topology)
     faster = collect_possible_rates(capabilities)
@@ -279,7 +279,7 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
     for member in members:
         port = member.port
         if port is None or port.rate_gbps is None:
-            result.append((None, None, "sysfs shows no rate of its port"))
+            result.append((None, None, "sysfs shows no rate for its port"))
         elif port.guid not in ends:
             result.append((port.rate_gbps, None, "the topology does not show its link"))
         else:
@@ -302,7 +302,7 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
                         if more
                         else "iblinkinfo"
                         if complete
-                        else "iblinkinfo missed some ports"
+                        else "iblinkinfo did not report all ports"
                     ),
                 )
             )
@@ -345,7 +345,7 @@ def _find_ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) ->
         if card is not None and partner is not None:
             result.append((now, min(card, partner), "ethtool: both ends of its link"))
         elif card is not None and now is not None and now >= card:
-            result.append((now, now, "ethtool: all that its port supports"))
+            result.append((now, now, "ethtool: the highest rate that its port supports"))
         elif now is not None and now < best[card]:
             result.append((now, best[card], "other ports of its kind on this fabric"))
         elif card is not None:
@@ -354,13 +354,13 @@ def _find_ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) ->
                     now,
                     None,
                     (
-                        f"its port supports {card:g} Gb/s, and what the port at the other end of its cable supports is"
-                        " not known"
+                        f"its port supports {card:g} Gb/s, and the capability of the port at the other end of its cable"
+                        " is unknown"
                     ),
                 )
             )
         else:
-            result.append((now, None, "its driver does not tell what its port supports"))
+            result.append((now, None, "its driver does not report the rates that its port supports"))
     return result
 
 

@@ -18,19 +18,27 @@ _COMPARE = (
 #: by kind of a warning (_parse/pods/libibverbs.py)
 PROVIDERS: typing.Mapping[str, Cause] = {
     "provider_abi": Cause(
-        "The RDMA device is in the pod, and the image's rdma-core does not fit the node's driver: its provider does not"
-        " support the ABI of the kernel module.",
-        "Use an image whose rdma-core is of the release of the node's driver: the driver vendor's own rdma-core where"
-        f" the driver is of the vendor, that of the distribution where the driver is of the kernel. {_COMPARE}",
+        (
+            "The pod has the RDMA device, but rdma-core in the image does not match the driver of the node: its"
+            " provider does not support the ABI of the kernel module."
+        ),
+        (
+            "Use an image whose rdma-core release matches the driver of the node: the rdma-core of the vendor for a"
+            f" vendor driver, or the rdma-core of the distribution for a kernel driver. {_COMPARE}"
+        ),
     ),
     "provider_missing": Cause(
-        "The RDMA device is in the pod, and the image has no provider library for it.",
-        "Install the provider in the image: ibverbs-providers on Debian and Ubuntu, libibverbs on RHEL, or the vendor's"
-        " own package where the driver is of the vendor. The providers of an image are listed by ls /etc/libibverbs.d.",
+        "The pod has the RDMA device, but the image has no provider library for it.",
+        (
+            "Install the provider in the image: ibverbs-providers on Debian and Ubuntu, libibverbs on RHEL, or the"
+            " package of the vendor for a vendor driver. ls /etc/libibverbs.d lists the providers of an image."
+        ),
     ),
     "uverbs_abi": Cause(
-        "libibverbs of the image does not fit the verbs of the node's kernel, or the kernel has none: ib_uverbs is not"
-        " loaded.",
+        (
+            "libibverbs of the image does not match the verbs of the kernel of the node, or the kernel has no verbs"
+            " because ib_uverbs is not loaded."
+        ),
         f"Load ib_uverbs on the node (modprobe ib_uverbs). {_COMPARE}",
     ),
 }

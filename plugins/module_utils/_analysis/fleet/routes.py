@@ -45,7 +45,7 @@ def find_paths(
     if not is_infiniband(fabric):
         if carries_rdma(fabric):
             return find_ethernet_paths(membership, neighbours or {}, only)
-        return None, "the switches of Ethernet choose ways by a hash of their own, and their topology is not read"
+        return None, "Ethernet switches choose paths by their own hash, and their topology was not read"
     seen, why = find_topology_or_first_view(membership, topologies)
     if seen is None or seen.topology is None:
         return None, why
@@ -62,13 +62,13 @@ def find_paths(
         return None, "fewer than two of its ports have a LID"
     tables = seen.forwarding.tables if seen.forwarding is not None else ()
     if fabric.routing == "adaptive":
-        spread = "its switches route adaptively, says the intent (routing)"
+        spread = "the switches route adaptively according to the intent (routing)"
     elif fabric.routing is None:
-        spread = "whether its switches route adaptively is not known: the intent does not say it (routing)"
+        spread = "it is unknown whether the switches route adaptively (the intent does not set routing)"
     elif not tables:
         spread = (
-            "its forwarding tables were not read:"
-            f" {(seen.forwarding.error if seen.forwarding is not None else None) or 'they were not asked for'}"
+            "the forwarding tables were not read:"
+            f" {(seen.forwarding.error if seen.forwarding is not None else None) or 'they were not requested'}"
         )
     else:
         spread = ""
@@ -86,19 +86,19 @@ def report_coverage(
     :param note: further information on the paths, for the text
     """
     where = (
-        f" of the nodes' cables; between leaves only pairs of leaves are told, since {ways.spread}"
+        f" on the cables of the nodes; between leaves, the result covers pairs of leaves only, because {ways.spread}"
         if ways.spread
         else ""
     )
-    text = f"{percent(len(used.covered), used.usable)} % of {used.usable} directions of links{where}"
+    text = f"{percent(len(used.covered), used.usable)} % of {used.usable} link directions{where}"
     if used.unused and not ways.spread:
-        text += f"; over {len(used.unused)} more nothing goes from one of these nodes to another"
+        text += f"; {len(used.unused)} more link directions are on no path between these nodes"
     text += f"; {note}" if note else ""
     expected = "each link that these nodes use, in both directions"
     if not used.missing:
         return ok(check, fabric.name, text, expected)
-    why = f"Nothing that was measured went over these: {listed([ways.name(number) for number in used.missing], '; ')}."
-    return Finding(check, fabric.name, UNKNOWN, text, expected, why, f"{remedy} Then run the stage again.")
+    why = f"No measurement used these links: {listed([ways.name(number) for number in used.missing], '; ')}."
+    return Finding(check, fabric.name, UNKNOWN, text, expected, why, f"{remedy} Then run this stage again.")
 
 
 def listed(names: typing.Sequence[str], between: str) -> str:

@@ -18,9 +18,9 @@ def find_no_measurement(usual_us: float, p99_us: typing.Optional[float], is_medi
     :param is_median: else the usual time is a mean, which a few long ones raise above the 99th percentile
     """
     if usual_us < LEAST_US:
-        return f"No link carries a message in {usual_us:g} us; expected {LEAST_US:g} us at least"
+        return f"A time of {usual_us:g} us is too short for any link; expected at least {LEAST_US:g} us"
     if is_median and p99_us is not None and p99_us < usual_us:
-        return "The time that 99 % of the messages keep is below the time that half of them keep"
+        return "The 99th percentile of the message times is below their median"
     return ""
 
 
@@ -28,9 +28,9 @@ def find_tail(usual_us: float, p99_us: typing.Optional[float]) -> str:
     """Return what the slowest messages tell; empty where they tell nothing."""
     if p99_us is not None and p99_us > MOST_TAIL * usual_us:
         return (
-            f"One message in a hundred takes more than {MOST_TAIL} times as long as usual. It is lost and sent again,"
-            " or waits in a queue or for a CPU."
+            f"One message in a hundred takes more than {MOST_TAIL} times the usual time. Such a message is lost and"
+            " sent again, or waits in a queue or for a CPU."
         )
     if p99_us is not None and p99_us < usual_us:
-        return "The mean is above what 99 % of the messages keep: a few messages take very long."
+        return "The mean is above the 99th percentile: a few messages take very long."
     return ""

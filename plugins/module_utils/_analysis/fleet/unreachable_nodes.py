@@ -16,11 +16,11 @@ def remedy(name: str, by_pods: typing.Container[str], needs: str = "") -> str:
     :param by_pods: names of the nodes that are reached by observer pods
     :param needs: programs that the node, or the image of the observer pods, must provide
     """
-    leave = "or take it out of the group rdma_nodes."
+    leave = "or remove the node from the group rdma_nodes."
     what = f", with {needs}" if needs else ""
     if name in by_pods:
         look = (
             f"kubectl get pods -A -o wide -l app.kubernetes.io/name={DAEMON_SET} --field-selector spec.nodeName={name}"
         )
-        return f"Make its observer answer{what}: {look}; {leave}"
-    return f"Make {name} answer (ssh as root){what}, {leave}"
+        return f"Restore the observer of the node{what}: {look}; {leave}"
+    return f"Make {name} reachable by ssh as root{what}, {leave}"

@@ -51,9 +51,15 @@ VENDORS: tuple[Vendor, ...] = (
         ("mlx5_core", "mlx4_core"),
         "mlx5_ib",
         "DOCA-OFED",
-        "On Ethernet see that RoCE is on: devlink dev param show pci/ADDRESS name enable_roce.",
-        "Switch SR-IOV on in its firmware: mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=NUMBER, then power-cycle.",
-        "Raise their number in its firmware: mstconfig -d ADDRESS set NUM_OF_VFS=NUMBER, then power-cycle.",
+        "On Ethernet, check that RoCE is enabled: devlink dev param show pci/ADDRESS name enable_roce.",
+        (
+            "Enable SR-IOV in its firmware: mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=NUMBER, then power-cycle the"
+            " node."
+        ),
+        (
+            "Raise the number of virtual functions in its firmware: mstconfig -d ADDRESS set NUM_OF_VFS=NUMBER, then"
+            " power-cycle the node."
+        ),
         "mstflint -d ADDRESS -i FILE burn, then mstfwreset or a power cycle",
         "mlxlink -d ADDRESS -c -m",
         "mlnx_qos -i INTERFACE",
@@ -65,11 +71,15 @@ VENDORS: tuple[Vendor, ...] = (
         ("bnxt_en",),
         "bnxt_re",
         "Broadcom's package bnxt_en with bnxt_re",
-        "See that the firmware supports RDMA: niccli -dev ID nvm -getoption support_rdma.",
-        "Switch SR-IOV on in its firmware: niccli -dev ID nvm -setoption enable_sriov -value 1, and"
-        " number_of_vfs_per_pf likewise, then power-cycle.",
-        "Raise their number in its firmware: niccli -dev ID nvm -setoption number_of_vfs_per_pf -scope PORT -value"
-        " NUMBER, then power-cycle.",
+        "Check that the firmware supports RDMA: niccli -dev ID nvm -getoption support_rdma.",
+        (
+            "Enable SR-IOV in its firmware: niccli -dev ID nvm -setoption enable_sriov -value 1, and"
+            " number_of_vfs_per_pf in the same way, then power-cycle the node."
+        ),
+        (
+            "Raise the number of virtual functions in its firmware: niccli -dev ID nvm -setoption number_of_vfs_per_pf"
+            " -scope PORT -value NUMBER, then power-cycle the node."
+        ),
         "niccli -dev ID install FILE, then a power cycle",
         "ethtool -m INTERFACE",
         "dcb pfc show dev INTERFACE",
@@ -81,10 +91,12 @@ VENDORS: tuple[Vendor, ...] = (
         ("ice", "i40e", "iavf", "idpf"),
         "irdma",
         "Intel's packages ice and irdma",
-        "See that the driver offers RDMA: devlink dev param show pci/ADDRESS name enable_rdma, and enable_roce for"
-        " RoCE.",
-        "Switch SR-IOV on in the BIOS; the NIC has no switch of its own.",
-        "Ask for fewer: their number is fixed for the model.",
+        (
+            "Check that the driver offers RDMA: devlink dev param show pci/ADDRESS name enable_rdma, and enable_roce"
+            " for RoCE."
+        ),
+        "Enable SR-IOV in the BIOS; the NIC has no setting of its own.",
+        "Request fewer virtual functions: the number is fixed for the model.",
         "Intel's NVM Update Package (nvmupdate64e), then a power cycle",
         "ethtool -m INTERFACE",
         "dcb pfc show dev INTERFACE",
@@ -95,9 +107,15 @@ VENDORS: tuple[Vendor, ...] = (
         ("ionic",),
         "ionic_rdma",
         "AMD's AI NIC software",
-        "See that the card's profile has RDMA: nicctl show card profile.",
-        "Give the card a profile with virtual functions: nicctl update card profile --profile pf1_vf1, then reboot.",
-        "Give the card a profile with more virtual functions: nicctl update card profile --profile NAME, then reboot.",
+        "Check that the profile of the card includes RDMA: nicctl show card profile.",
+        (
+            "Give the card a profile with virtual functions: nicctl update card profile --profile pf1_vf1, then reboot"
+            " the node."
+        ),
+        (
+            "Give the card a profile with more virtual functions: nicctl update card profile --profile NAME, then"
+            " reboot the node."
+        ),
         "nicctl update firmware, then a power cycle",
         "nicctl show port",
         "nicctl show qos",
@@ -123,8 +141,8 @@ def load_driver(hcas: typing.Iterable[Hca]) -> str:
     seen = list(hcas)
     vendors = _list_vendors(seen)
     names = "; ".join(f"for {vendor.name} {' or '.join(vendor.drivers)}" for vendor in vendors)
-    found = f"Load the driver that {_look_up(seen)} names with modprobe{f' ({names})' if names else ''}."
-    return f"{found} {_describe_missing_module(vendors)} dmesg shows why a driver does not take a function."
+    found = f"Load the driver that {_look_up(seen)} shows with modprobe{f' ({names})' if names else ''}."
+    return f"{found} {_describe_missing_module(vendors)} dmesg shows why a driver does not bind to a function."
 
 
 def load_rdma(hcas: typing.Iterable[Hca]) -> str:
@@ -139,7 +157,7 @@ def load_rdma(hcas: typing.Iterable[Hca]) -> str:
     ]
     if not vendors or strange:
         return (
-            f"Load the RDMA driver of this NIC, if its network driver ({_look_up(seen)}) has one, and see dmesg for"
+            f"Load the RDMA driver of this NIC, if its network driver ({_look_up(seen)}) has one, and read dmesg for"
             " this function."
         )
     modules = " and ".join(f"modprobe {vendor.rdma}" for vendor in vendors)
@@ -147,7 +165,7 @@ def load_rdma(hcas: typing.Iterable[Hca]) -> str:
         _add_address(vendor.enable_rdma, _list_addresses([hca for hca in seen if find_vendor(hca) is vendor]))
         for vendor in vendors
     )
-    return f"Load the RDMA driver: {modules}. {_describe_missing_module(vendors)} {more} See dmesg for this function."
+    return f"Load the RDMA driver: {modules}. {_describe_missing_module(vendors)} {more} Read dmesg for this function."
 
 
 def enable_functions(hca: Hca) -> str:
@@ -156,7 +174,7 @@ def enable_functions(hca: Hca) -> str:
     text = (
         vendor.enable_functions
         if vendor
-        else "Switch SR-IOV on in its firmware by the tool of its vendor, then power-cycle."
+        else "Enable SR-IOV in its firmware with the tool of its vendor, then power-cycle the node."
     )
     return _add_address(text, _list_addresses([hca]))
 
@@ -167,7 +185,10 @@ def more_functions(hca: Hca) -> str:
     text = (
         vendor.more_functions
         if vendor
-        else "Raise their number in its firmware by the tool of its vendor, then power-cycle."
+        else (
+            "Raise the number of virtual functions in its firmware with the tool of its vendor, then power-cycle the"
+            " node."
+        )
     )
     return _add_address(text, _list_addresses([hca]))
 
@@ -222,6 +243,6 @@ def _describe_missing_module(vendors: typing.Sequence[Vendor]) -> str:
     """
     packages = " or ".join(vendor.package for vendor in vendors)
     return (
-        "If modprobe does not find it, install it: on Ubuntu apt install linux-modules-extra-$(uname -r), on RHEL dnf"
-        f" install kernel-modules-$(uname -r){f', or {packages}' if packages else ''}."
+        "If modprobe does not find the module, install it: on Ubuntu apt install linux-modules-extra-$(uname -r), on"
+        f" RHEL dnf install kernel-modules-$(uname -r){f', or {packages}' if packages else ''}."
     )

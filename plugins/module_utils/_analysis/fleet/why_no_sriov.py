@@ -15,30 +15,30 @@ _ABSENT = "sriov_totalvfs is absent"
 _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], tuple[str, str]] = {
     "hidden": (
         (
-            f"BIOS or virtual machine: {_ABSENT}, and the function's configuration space ends after 256 bytes, so"
-            " SR-IOV can't be seen through it."
+            f"BIOS or virtual machine: {_ABSENT}, and the configuration space of the function ends after 256 bytes, so"
+            " SR-IOV is not visible."
         ),
         (
-            "Switch on SR-IOV, and MMCONFIG or ARI where it is named, in the BIOS. A virtual machine gets VFs, not a"
-            " physical function to split."
+            "Enable SR-IOV in the BIOS, and MMCONFIG or ARI if the BIOS offers them. A virtual machine has VFs, and no"
+            " physical function that can create VFs."
         ),
     ),
     "off": (
         f"Firmware: {_ABSENT}, and the function offers no VFs in its configuration space.",
-        "{enable} A card without SR-IOV can't be used here.",
+        "{enable} A card without SR-IOV cannot be used here.",
     ),
     "unused": (
         f"Kernel or BIOS: {_ABSENT}, although the function offers VFs in its configuration space.",
         (
-            "Boot a kernel with CONFIG_PCI_IOV, switch on SR-IOV in the BIOS so that it leaves room for VFs, and see"
+            "Boot a kernel with CONFIG_PCI_IOV, enable SR-IOV in the BIOS so that it reserves space for VFs, and read"
             " dmesg for this function."
         ),
     ),
     None: (
-        f"BIOS or firmware: {_ABSENT}, so SR-IOV is off in one of them, or the function has no such capability.",
+        f"BIOS or firmware: {_ABSENT}. SR-IOV is disabled in one of them, or the function does not support it.",
         (
-            "Run lspci -vvv as root on the node. Where it shows Single Root I/O Virtualization, switch SR-IOV on in the"
-            " BIOS, and reboot. Else: {enable}"
+            "Run lspci -vvv as root on the node. If it shows Single Root I/O Virtualization, enable SR-IOV in the BIOS"
+            " and reboot the node. Otherwise: {enable}"
         ),
     ),
 }

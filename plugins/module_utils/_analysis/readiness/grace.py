@@ -18,35 +18,41 @@ GRACE: dict[str, tuple[float, str]] = {
     # the daemon retries a failed sync at once, and a report of an older policy is replaced within seconds
     "sync_failed": (
         20.0,
-        "Correct what the config daemon says; its log (pods sriov-network-config-daemon) has the whole story.",
+        "Correct the error that the config daemon reports. Its log (pods sriov-network-config-daemon) has the details.",
     ),
     "wrong_selection": (10.0, "Correct select and hcas_per_node of the fabric."),
-    "not_seen": (180.0, "See the operator's log: another policy may take the function, or the operator does not run."),
+    "not_seen": (
+        180.0,
+        ("See the log of the operator: a different policy may select the function, or the operator does not run."),
+    ),
     # the daemon of release 1.6.0 repeats a sync that fails and does not report it; what is in its log is the cause
-    "sync_failing": (60.0, "Correct what the config daemon's log says (pods sriov-network-config-daemon)."),
+    "sync_failing": (60.0, "Correct the error in the log of the config daemon (pods sriov-network-config-daemon)."),
     "sync_stuck": (900.0, "See the log of the config daemon on the node (pods sriov-network-config-daemon)."),
     "daemon_down": (
         120.0,
         (
-            "Bring the config daemon's pod back (DaemonSet sriov-network-config-daemon): without it nothing is made on"
-            " the node."
+            "Restore the pod of the config daemon (DaemonSet sriov-network-config-daemon). Without it, no virtual"
+            " functions are created on the node."
         ),
     ),
     "drain_blocked": (
         600.0,
-        "See the operator's log: it names the pods that it cannot evict. Or drain the node by hand.",
+        "See the log of the operator: it names the pods that it cannot evict. Alternatively, drain the node manually.",
     ),
     # another replica may be about to start; after that nothing changes by itself
-    "drain_held": (180.0, "Let the PodDisruptionBudget allow an eviction (one replica more), or end the pod."),
+    "drain_held": (180.0, "Let the PodDisruptionBudget allow an eviction (one more replica), or delete the pod."),
     "no_turn": (
         10.0,
-        "Give maxUnavailable of the SriovNetworkPoolConfig a number of 1 at least, and each node one pool.",
+        "Set maxUnavailable of the SriovNetworkPoolConfig to at least 1, and assign each node to one pool only.",
     ),
-    "pool_held": (60.0, "Bring the MachineConfigPool to its end: unpause it, or correct what degrades it."),
+    "pool_held": (
+        60.0,
+        ("Complete the update of the MachineConfigPool: unpause it, or correct the cause of its degraded state."),
+    ),
     # the control plane itself has waited for 40 s or more before it says NotReady
-    "node_lost": (120.0, "Bring the node back: see its power, its kubelet and its management network."),
+    "node_lost": (120.0, "Restore the node: check its power, its kubelet and its management network."),
     # firmware and memory tests of a large machine
-    "rebooting": (1800.0, "The node was rebooted and did not come back: see its console."),
+    "rebooting": (1800.0, "The node was rebooted and did not come back: check its console."),
     "not_offered": (
         180.0,
         (
@@ -54,9 +60,9 @@ GRACE: dict[str, tuple[float, str]] = {
             " sriovnetwork.openshift.io/device-plugin."
         ),
     ),
-    "unschedulable": (60.0, "See what the scheduler misses: the resource, CPU, memory or a taint."),
+    "unschedulable": (60.0, "Correct the cause that the scheduler reports: the resource, CPU, memory or a taint."),
     "image": (60.0, "Correct pods.image and pods.image_pull_policy, or give the nodes access to the registry."),
-    "container": (30.0, "Correct what the kubelet names."),
+    "container": (30.0, "Correct the error that the kubelet reports."),
     "not_reported": (
         120.0,
         (
@@ -72,40 +78,52 @@ GRACE: dict[str, tuple[float, str]] = {
     "part_image": (
         180.0,
         (
-            "Give the node access to the registry, or name one that has the image"
-            " (rdma_cluster.network_operator.repository) in a release that is there (version)."
+            "Give the node access to the registry, or set rdma_cluster.network_operator.repository to a registry that"
+            " has the image, and version to an existing release."
         ),
     ),
-    "part_container": (300.0, "Read the log of the pod that is named: kubectl logs -n nvidia-network-operator POD"),
-    "part_unschedulable": (180.0, "See what the scheduler misses: CPU, memory or a taint of the node."),
+    "part_container": (
+        300.0,
+        ("Read the log of the pod that the message names: kubectl logs -n nvidia-network-operator POD"),
+    ),
+    "part_unschedulable": (180.0, "Correct the cause that the scheduler reports: CPU, memory or a taint of the node."),
     "no_nic_label": (
         180.0,
         (
-            "Have node feature discovery on the node label vendors of NICs (sources.pci of its worker:"
+            "Configure node feature discovery on the node to label the vendors of NICs (sources.pci of its worker:"
             " deviceClassWhitelist with 02, deviceLabelFields: [vendor])."
         ),
     ),
-    "state_error": (60.0, "Correct what the operator names; its log has the whole story."),
+    "state_error": (60.0, "Correct the error that the operator reports. Its log has the details."),
     "bad_attachment": (
         60.0,
         (
-            "See who writes the NetworkAttachmentDefinition: its operator's log, or another tool. Then run the stage"
-            " again."
+            "Find the program that writes the NetworkAttachmentDefinition: its operator (see the log of the operator)"
+            " or another tool. Then run stage network again."
         ),
     ),
     "no_share": (60.0, "See the log of the controller of nv-ipam, and the nodeSelector and size of the pool."),
     "not_shared": (
         300.0,
-        "See the log of the device plugin on the node, and whether its selectors fit an interface there.",
+        "See the log of the device plugin on the node, and check that its selectors match an interface of the node.",
     ),
     "other_share": (
         300.0,
-        "Delete the pod of the device plugin on the node (kubectl get pods -A -o wide), which may run with an earlier"
-        " configuration. The plugin offers an interface that a pod holds after that pod has ended.",
+        (
+            "Delete the pod of the device plugin on the node (kubectl get pods -A -o wide), which may run with an"
+            " earlier configuration. If a pod holds the interface, the plugin offers the interface only after that pod"
+            " has ended."
+        ),
     ),
-    "unread": (10.0, "Give the user of the kubeconfig the rights of docs/rbac/look.yml."),
-    "vfs_left": (120.0, "If somebody else made them, leave them; else see the config daemon's log."),
-    "no_attachment": (60.0, "Read the operator's log. The namespace must exist, and the ipam text must be valid JSON."),
+    "unread": (10.0, "Give the user of the kubeconfig the rights in docs/rbac/look.yml."),
+    "vfs_left": (
+        120.0,
+        ("If another program created the virtual functions, keep them. Otherwise see the log of the config daemon."),
+    ),
+    "no_attachment": (
+        60.0,
+        ("Read the log of the operator. The namespace must exist, and the ipam text must be valid JSON."),
+    ),
 }
 
 

@@ -48,7 +48,11 @@ def find_first_missing(target: Target, name: str, world: ClusterState) -> typing
 
 def _check_node_readiness(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     node = world.nodes[name]
-    return None if node.ready else Missing(f"the node is NotReady: {node.not_ready or 'no reason given'}", "node_lost")
+    return (
+        None
+        if node.ready
+        else Missing((f"the node is NotReady: {node.not_ready or 'no reason reported'}"), "node_lost")
+    )
 
 
 def _check_operator_objects(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
@@ -56,10 +60,10 @@ def _check_operator_objects(target: Target, name: str, world: ClusterState) -> t
     for what in target.objects:
         kind, _blank, key = what.partition(" ")
         if kind in world.blind:
-            return Missing(f"{kind} can't be read: {world.blind[kind]}", "unread")
+            return Missing(f"{kind} could not be read: {world.blind[kind]}", "unread")
         seen = world.reports.get(kind, {}).get(key)
         if seen is None:
-            return Missing(f"there is no {what}", "not_reported")
+            return Missing(f"{what} does not exist", "not_reported")
         if seen.state == "ready":
             continue
         if seen.state == "error":
@@ -69,8 +73,10 @@ def _check_operator_objects(target: Target, name: str, world: ClusterState) -> t
                 node.name for node in world.nodes.values() if not node.ready and node.name not in target.nodes
             )
             others = (
-                "; the operator waits for all nodes of the cluster, and of those that are not ours NotReady are:"
-                f" {', '.join(away[:5])}"
+                (
+                    "; the operator waits for all nodes of the cluster, and these nodes outside this run are NotReady:"
+                    f" {', '.join(away[:5])}"
+                )
                 if away
                 else ""
             )
@@ -79,7 +85,7 @@ def _check_operator_objects(target: Target, name: str, world: ClusterState) -> t
             )
         if seen.state == "ignore":
             return Missing(f"the operator ignores {what}: {_describe_cause(seen.reason, seen.parts)}", "state_error")
-        return Missing(f"the operator has not reported on {what} yet", "not_reported")
+        return Missing(f"the operator has not reported the state of {what} yet", "not_reported")
     return None
 
 
@@ -97,20 +103,23 @@ def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missin
         return Missing(detail)
     if world.nodes[name].labels.get(NIC_LABEL) != "true":
         return Missing(
-            f"{detail}; the node has no label {NIC_LABEL}=true, and the operator puts nothing on such a node",
+            (
+                f"{detail}; the node has no label {NIC_LABEL}=true, and the operator deploys nothing on a node without"
+                " this label"
+            ),
             "no_nic_label",
         )
     for pod, stand in world.parts.get(name, ()):
         if stand.phase != "ready":
             return Missing(
-                f"{detail}; its pod {pod} on the node: {stand.detail}",
+                f"{detail}; pod {pod} of the operator on the node: {stand.detail}",
                 f"part_{stand.suspect}" if stand.suspect else "part",
             )
     return Missing(detail, "part")
 
 
 def _describe_cause(reason: str, parts: typing.Sequence[str]) -> str:
-    return "; ".join(part for part in (reason, *parts) if part) or "it gives no reason"
+    return "; ".join(part for part in (reason, *parts) if part) or "no reason reported"
 
 
 def _check_attachment(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
@@ -119,10 +128,10 @@ def _check_attachment(target: Target, name: str, world: ClusterState) -> typing.
     """
     seen = world.attachments.get(target.attachment)
     if seen is None:
-        return Missing(f"there is no NetworkAttachmentDefinition {target.attachment}", "no_attachment")
+        return Missing(f"NetworkAttachmentDefinition {target.attachment} does not exist", "no_attachment")
     if seen.fault:
         return Missing(
-            f"multus can't read NetworkAttachmentDefinition {target.attachment}: {seen.fault}", "bad_attachment"
+            f"multus cannot read NetworkAttachmentDefinition {target.attachment}: {seen.fault}", "bad_attachment"
         )
     other = [key for key, value in sorted(target.plugin.items()) if seen.plugin.get(key) != value]
     if other:
@@ -131,7 +140,7 @@ def _check_attachment(target: Target, name: str, world: ClusterState) -> typing.
             for key in other
         )
         return Missing(
-            f"NetworkAttachmentDefinition {target.attachment} is another one: {differences}", "bad_attachment"
+            f"NetworkAttachmentDefinition {target.attachment} differs from the intent: {differences}", "bad_attachment"
         )
     return None
 
@@ -151,13 +160,13 @@ def _check_pool_share(target: Target, name: str, world: ClusterState) -> typing.
         return None
     kind, _blank, key = target.pool.partition(" ")
     if kind in world.blind:
-        return Missing(f"{kind} can't be read: {world.blind[kind]}", "unread")
+        return Missing(f"{kind} could not be read: {world.blind[kind]}", "unread")
     seen = world.reports.get(kind, {}).get(key)
     if seen is None:
-        return Missing(f"there is no {target.pool}", "no_share")
+        return Missing(f"{target.pool} does not exist", "no_share")
     if name not in seen.nodes:
         return Missing(
-            f"{target.pool} has no share for the node; it has some for: {', '.join(seen.nodes[:5]) or 'none'}",
+            f"{target.pool} has no share for the node; nodes with a share: {', '.join(seen.nodes[:5]) or 'none'}",
             "no_share",
         )
     return None
@@ -170,7 +179,7 @@ def _check_node_resource(target: Target, name: str, world: ClusterState) -> typi
         return None
     if not offered:
         return Missing(f"the node offers no {target.resource}", "not_shared")
-    return Missing(f"the node offers {offered} {target.resource} of {target.offers}", "other_share")
+    return Missing(f"the node offers {offered} of {target.offers} {target.resource}", "other_share")
 
 
 PREDICATES: dict[str, Predicate] = {

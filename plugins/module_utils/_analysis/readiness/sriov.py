@@ -63,17 +63,17 @@ def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Opt
     if history is None or node is None or judgement.node.phase != "waiting":
         return judgement
     machines = find_machine_pool(node, world.machine_pools.values())
-    since = f"since the operator last changed what it wants of it (generation {history.generation})"
+    since = f"since the operator last changed the desired state of the node (generation {history.generation})"
     if history.boots >= BOOTS and not (machines and rolls(machines, node)):
-        detail = f"the node booted {history.boots} times {since} and got no further: {judgement.node.detail}"
+        detail = f"the node booted {history.boots} times {since} and made no progress: {judgement.node.detail}"
         remedy = (
-            "Stop the loop: pause the policy or the SriovNetworkPoolConfig, and see why the wish does not outlast a"
-            " boot (firmware, kernel arguments)."
+            "Stop the loop: pause the policy or the SriovNetworkPoolConfig, and find out why the configuration does not"
+            " survive a reboot (firmware, kernel arguments)."
         )
         return _make_failed_judgement(target, name, detail, remedy)
     if history.losses >= LOSSES:
-        detail = f"the node went from Ready to NotReady {history.losses} times {since}: {judgement.node.detail}"
-        return _make_failed_judgement(target, name, detail, "See the kubelet of the node, and its management network.")
+        detail = f"the node changed from Ready to NotReady {history.losses} times {since}: {judgement.node.detail}"
+        return _make_failed_judgement(target, name, detail, "Check the kubelet of the node and its management network.")
     return judgement
 
 
@@ -88,30 +88,35 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
         return _make_failed_judgement(
             target,
             name,
-            f"the cluster has no node {name}; it has: {seen}",
-            "Name the inventory's hosts as the cluster names its nodes.",
+            f"the cluster has no node {name}; its nodes are: {seen}",
+            "Use the node names of the cluster in the inventory.",
         )
     if not target.functions:
         return _judge_attached(target, node, world)
     policies = [world.policies[policy] for policy in target.policies if policy in world.policies]
     if not policies:
         detail = (
-            f"there is no policy {' or '.join(target.policies) or 'of this fabric'}: nothing asks for virtual functions"
-            " here"
+            f"policy {' or '.join(target.policies) or 'of this fabric'} does not exist, so no policy requests virtual"
+            " functions here"
         )
-        return _make_failed_judgement(target, name, detail, "See why the API server did not take the policy.")
+        return _make_failed_judgement(
+            target,
+            name,
+            detail,
+            ("Find out why the API server did not accept the policy (finding network.object_accepted)."),
+        )
     mine = [policy for policy in policies if takes_node(policy, node)]
     if not mine:
         selector = ", ".join(f"{key}={value}" for key, value in sorted(policies[0].node_selector.items()))
         return _make_failed_judgement(
             target,
             name,
-            f"the node does not carry the policy's label {selector}",
-            "See the stage operators: it says why the label is absent.",
+            f"the node does not have the label {selector} of the policy",
+            "See the findings of stage operators for the reason why the label is missing.",
         )
     state = world.states.get(name)
     if state is None:
-        detail = "the operator has made no SriovNetworkNodeState for the node"
+        detail = "the operator has not created a SriovNetworkNodeState for the node"
         return _make_waiting_judgement(
             target, name, f"{detail}{_describe_node_readiness(node)}", "node_lost" if not node.ready else "not_seen"
         )
@@ -129,7 +134,7 @@ def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> J
         f"NetworkAttachmentDefinition {target.attachment}" if target.attachment else "",
         target.pool,
     ]
-    detail = ", ".join(part for part in parts if part) or "nothing had to be made"
+    detail = ", ".join(part for part in parts if part) or "no objects required"
     return Judgement(SyncNode(target.fabric, node.name, "ready", detail, allocatable=offered))
 
 
@@ -142,7 +147,7 @@ def _judge_state(
             _make_waiting_judgement(
                 target,
                 name,
-                f"the config daemon has not reported the node's interfaces yet{_describe_node_readiness(node)}",
+                f"the config daemon has not reported the interfaces of the node yet{_describe_node_readiness(node)}",
             ),
             node,
             world,
@@ -155,12 +160,12 @@ def _judge_state(
     missing = describe_unwritten(policy, state, matched)
     if pool.rdma_mode and pool.rdma_mode != state.wanted_rdma_mode:
         missing = (
-            f"RDMA mode is {state.wanted_rdma_mode or 'not set'}, SriovNetworkPoolConfig {pool.name} asks for"
+            f"RDMA mode is {state.wanted_rdma_mode or 'not set'}, and SriovNetworkPoolConfig {pool.name} requires"
             f" {pool.rdma_mode}"
         )
     if missing:
         detail = (
-            f"the operator has not put policy {policy.name} into the node's wanted state yet:"
+            f"the operator has not written policy {policy.name} into the desired state of the node yet:"
             f" {missing}{_describe_node_readiness(node)}"
         )
         return _make_waiting_judgement(target, name, detail, "not_seen" if node.ready else "node_lost", matched)
@@ -171,12 +176,16 @@ def _judge_state(
         return _make_waiting_judgement(target, name, f"{detail}{_describe_node_readiness(node)}", suspect, matched)
     if state.sync_status != "Succeeded":
         detail = (
-            f"the config daemon works (syncStatus {state.sync_status or 'not set'}){_describe_node_readiness(node)}"
+            "the config daemon is working (syncStatus"
+            f" {state.sync_status or 'not set'}){_describe_node_readiness(node)}"
         )
         return _add_daemon_state(_make_waiting_judgement(target, name, detail, "", matched), node, world, "sync_stuck")
     missing = describe_unmade(state, matched)
     if missing:
-        detail = f"syncStatus is Succeeded, but it is older than the policy: {missing}{_describe_node_readiness(node)}"
+        detail = (
+            "syncStatus is Succeeded, but that status is older than the policy:"
+            f" {missing}{_describe_node_readiness(node)}"
+        )
         return _add_daemon_state(_make_waiting_judgement(target, name, detail, "", matched), node, world, "sync_stuck")
     return _judge_offer(target, node, policy, matched, world)
 
@@ -191,14 +200,14 @@ def _sync_failed(
     """
     error = state.last_sync_error
     if explain(error) is None and explain(world.logs.get(name, "")) is not None:
-        error = f"{error or 'it gave no reason'}; its log says: {world.logs[name]}"
+        error = f"{error or 'no reason reported'}; the log of the config daemon contains: {world.logs[name]}"
     detail, remedy = add_cause(error)
     judgement = _make_waiting_judgement(target, name, f"the config daemon failed: {detail}", "sync_failed", matched)
     return dataclasses.replace(judgement, node=dataclasses.replace(judgement.node, remedy=remedy))
 
 
 def _describe_node_readiness(node: ClusterNode) -> str:
-    return "" if node.ready else f"; the node is NotReady: {node.not_ready or 'no reason given'}"
+    return "" if node.ready else f"; the node is NotReady: {node.not_ready or 'no reason reported'}"
 
 
 def _add_daemon_state(judgement: Judgement, node: ClusterNode, world: ClusterState, suspect: str) -> Judgement:
@@ -207,14 +216,14 @@ def _add_daemon_state(judgement: Judgement, node: ClusterNode, world: ClusterSta
     :param suspect: suspect state of the node unless the daemon's state is the cause
     """
     detail, remedy = judgement.node.detail, judgement.node.remedy
-    _name, stand = (world.daemons or {}).get(node.name, ("", PodState("failed", "there is none on the node")))
+    _name, stand = (world.daemons or {}).get(node.name, ("", PodState("failed", "it does not exist on the node")))
     if not node.ready:
         suspect = "node_lost"
     elif world.daemons is not None and stand.phase != "ready":
-        detail, suspect = f"{detail}; the config daemon's pod is not ready: {stand.detail}", "daemon_down"
+        detail, suspect = f"{detail}; the pod of the config daemon is not ready: {stand.detail}", "daemon_down"
     elif world.logs.get(node.name):
         error, remedy = add_cause(world.logs[node.name])
-        detail, suspect = f"{detail}; its log says: {error}", "sync_failing"
+        detail, suspect = f"{detail}; the log of the config daemon contains: {error}", "sync_failing"
     return dataclasses.replace(
         judgement, node=dataclasses.replace(judgement.node, detail=detail, remedy=remedy), suspect=suspect
     )
@@ -226,11 +235,12 @@ def _judge_offer(
     wanted = policy.vfs_count * len(matched)
     offered = node.allocatable.get(target.resource)
     if offered != wanted:
-        seen = offered if offered is not None else "no"
-        detail = (
-            f"the virtual functions are there, but the node offers {seen} {target.resource} of"
-            f" {wanted}{_describe_node_readiness(node)}"
+        seen = (
+            f"offers {offered} {target.resource} instead of {wanted}"
+            if offered is not None
+            else f"does not offer {target.resource} (expected: {wanted})"
         )
+        detail = f"the virtual functions exist, but the node {seen}{_describe_node_readiness(node)}"
         if not node.ready:
             return _make_waiting_judgement(target, node.name, detail, "node_lost", matched, offered)
         why, remedy = why_not_offered(node, target.resource, wanted)
@@ -239,20 +249,20 @@ def _judge_offer(
         )
     if not node.ready:
         return _make_waiting_judgement(
-            target, node.name, f"all is there{_describe_node_readiness(node)}", "node_lost", matched, offered
+            target, node.name, f"all objects exist{_describe_node_readiness(node)}", "node_lost", matched, offered
         )
     if target.attachment not in world.attachments:
         return _make_waiting_judgement(
             target,
             node.name,
-            f"the operator has not made the NetworkAttachmentDefinition {target.attachment}",
+            f"the operator has not created the NetworkAttachmentDefinition {target.attachment}",
             "no_attachment",
             matched,
             offered,
         )
     machines = find_machine_pool(node, world.machine_pools.values())
     if machines and rolls(machines, node):
-        detail = f"all is there, but the node may reboot once more: {describe(machines)}"
+        detail = f"all objects exist, but the node may reboot once more: {describe(machines)}"
         return _make_waiting_judgement(target, node.name, detail, "", matched, offered)
     detail = f"{offered} {target.resource} on {len(matched)} physical functions"
     return Judgement(SyncNode(target.fabric, node.name, "ready", detail, matched=matched, allocatable=offered))
@@ -262,18 +272,18 @@ def _wrong_selection(
     target: Target, name: str, state: NodeState, policy: Policy, matched: tuple[str, ...]
 ) -> Judgement:
     if not matched:
-        detail = f"no interface of the node is selected by policy {policy.name}: {nearest_match(policy, state)}"
+        detail = f"policy {policy.name} selects no interface of the node: {nearest_match(policy, state)}"
     else:
         detail = (
-            f"policy {policy.name} selects {len(matched)} physical functions ({', '.join(matched)}), the intent says"
-            f" {target.hcas_per_node}"
+            f"policy {policy.name} selects {len(matched)} physical functions ({', '.join(matched)}), but the intent"
+            f" requires {target.hcas_per_node}"
         )
         rest = [interface for interface in state.interfaces if interface.address not in matched]
         if rest and len(matched) < target.hcas_per_node:
             detail += f"; {nearest_match(policy, dataclasses.replace(state, interfaces=tuple(rest)))}"
     remedy = (
-        "Correct select and hcas_per_node of the fabric, or see why the config daemon does not report the function (no"
-        " SR-IOV in firmware, not supported)."
+        "Correct select and hcas_per_node of the fabric, or find out why the config daemon does not report the function"
+        " (no SR-IOV in the firmware, or NIC not supported)."
     )
     return Judgement(SyncNode(target.fabric, name, "waiting", detail, remedy, matched), "wrong_selection")
 
@@ -308,13 +318,15 @@ def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainT
         )
     left = [policy for policy in target.policies if policy in world.policies]
     if left:
-        return _make_waiting_judgement(target, name, f"policy {', '.join(left)} is still there")
+        return _make_waiting_judgement(target, name, f"policy {', '.join(left)} still exists")
     state, node = world.states.get(name), world.nodes.get(name)
     if state is not None:
         wanted = [item.address for item in state.wanted if set(item.policies) & set(target.policies)]
         if wanted:
             return _make_waiting_judgement(
-                target, name, f"the operator still wants virtual functions on {', '.join(wanted)}"
+                target,
+                name,
+                (f"the desired state of the operator still contains virtual functions on {', '.join(wanted)}"),
             )
         # functions that another policy wants remain; those without a policy must be removed
         others = {item.address for item in state.wanted}
@@ -330,7 +342,7 @@ def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainT
             return _make_waiting_judgement(target, name, f"{detail}{_describe_node_readiness(node)}", suspect)
         if held:
             return _make_waiting_judgement(
-                target, name, f"virtual functions are still there: {', '.join(held)}", "vfs_left"
+                target, name, f"virtual functions still exist: {', '.join(held)}", "vfs_left"
             )
     left_over = (
         (node.allocatable.get(target.resource) or node.unread.get(target.resource)) if node is not None else None

@@ -54,7 +54,8 @@ def describe_drain(
     reboots = state.desired_state == "Reboot_Required"
     what = "drained and rebooted" if reboots else "drained"
     detail = (
-        f"the node is {what} first (wanted {state.desired_state or 'nothing'}, now {state.current_state or 'nothing'})"
+        f"the node is {what} first (desired state {state.desired_state or 'not set'}, current state"
+        f" {state.current_state or 'not set'})"
     )
     machines = find_machine_pool(node, world.machine_pools.values())
     held_back = explain_what_holds_back(machines) if machines else ""
@@ -72,10 +73,12 @@ def describe_drain(
         return (
             (f"{detail}; {turn.blocked}", "no_turn")
             if turn.blocked
-            else (f"{detail}; it waits for its turn: {turn.limit}", "")
+            else (f"{detail}; the node waits for its turn: {turn.limit}", "")
         )
     if "PodDisruptionBudget" in world.blind:
-        return f"{detail}; PodDisruptionBudgets cannot be read: {world.blind['PodDisruptionBudget']}", "drain_blocked"
+        return (
+            f"{detail}; PodDisruptionBudgets could not be read: {world.blind['PodDisruptionBudget']}"
+        ), "drain_blocked"
     held = find_held_pods(
         world.pods.get(node.name, ()), reboots, target.resource.partition("/")[0], BudgetIndex(world.budgets.values())
     )

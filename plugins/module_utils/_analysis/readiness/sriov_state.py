@@ -25,7 +25,7 @@ def describe_unwritten(policy: Policy, state: NodeState, addresses: typing.Itera
     functions = {item.address: item for item in state.interfaces}
     for address in addresses:
         if address not in wanted:
-            return f"{address} is not in it"
+            return f"it does not contain {address}"
         said = _describe_difference(find_wanted_by(policy, functions[address]), wanted[address])
         if said:
             return f"{address} {said}"
@@ -36,7 +36,7 @@ def _describe_difference(asked: WantedInterface, wanted: WantedInterface) -> str
     (group,) = asked.groups
     mine = next((item for item in wanted.groups if item.policy == group.policy), None)
     if mine is None:
-        return f"is wanted by {', '.join(wanted.policies) or 'no policy'} instead"
+        return f"is configured by {', '.join(wanted.policies) or 'no policy'} instead"
     # where several policies want one function, the larger number and the larger MTU count
     pairs: tuple[tuple[str, typing.Any, typing.Any, bool], ...] = (
         (
@@ -64,7 +64,7 @@ def _describe_difference(asked: WantedInterface, wanted: WantedInterface) -> str
         ),
     )
     return "; ".join(
-        f"{what} is {seen}, the policy asks for {asked_for}" for what, seen, asked_for, other in pairs if other
+        f"{what} is {seen}, and the policy requires {asked_for}" for what, seen, asked_for, other in pairs if other
     )
 
 

@@ -101,7 +101,7 @@ def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> di
     found: dict[str, list[str]] = {}
     for node, leaves in places.items():
         if not leaves or not all(leaves.values()):
-            raise ValueError(f"the leaf of {node} is not known on each of its rails")
+            raise ValueError(f"the leaf of {node} is unknown on at least one of its rails")
         found.setdefault(" + ".join(dict.fromkeys(leaves[rail] for rail in sorted(leaves))), []).append(node)
     return {leaf: tuple(nodes) for leaf, nodes in found.items()}
 
@@ -117,7 +117,7 @@ def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[CollectiveStep, ...]:
     """
     nodes = tuple(node for members in leaves.values() for node in members)
     if len(set(nodes)) != len(nodes):
-        raise ValueError("a node is of one leaf alone")
+        raise ValueError("a node must belong to exactly one leaf")
     known = [tuple(members) for leaf, members in leaves.items() if not isinstance(leaf, UnknownLeaf)]
     several = [members for members in known if len(members) > 1]
     rows = [
@@ -214,7 +214,7 @@ class CollectiveTests:
         :raises ValueError: a node has two leaves, or there is no rail
         """
         if not rails:
-            raise ValueError("a collective over the network needs a rail")
+            raise ValueError("a collective over the network needs at least one rail")
         self._leaves, self._rails = {leaf: tuple(nodes) for leaf, nodes in leaves.items()}, tuple(rails)
         #: for the halving
         self._joined = join_unknown(leaves)

@@ -87,7 +87,7 @@ class Halving:
             or not rails
             or not leaf_of.keys() >= set(members)
         ):
-            raise ValueError("halving needs two nodes at least, each of one leaf, and a rail")
+            raise ValueError("halving needs at least two nodes, each on one leaf, and at least one rail")
         self._members = members
         self._searches = [RailSearch(rail, leaf_of, members, (fast or {}).get(rail, ())) for rail in rails]
 

@@ -114,7 +114,7 @@ def cover(ways: PathTable) -> Cover:
             covered.update(new)
 
     add(
-        "inside of each leaf",
+        "inside each leaf",
         [pair for group in groups for leaf in _group_by_leaf(ways, group, None) for pair in _split_halves(leaf)],
     )
     inside = [_group_by_leaf(ways, group, pod) for group in groups for pod in ways.pods]
@@ -137,7 +137,7 @@ def cover(ways: PathTable) -> Cover:
         turns = tuple(turn for turn in (_plan_uncovered_links(ways, left, covered) for _direction in range(2)) if turn)
         if not turns:
             break
-        rounds.append(Round("links that no round before has used", turns))
+        rounds.append(Round("links that no earlier round used", turns))
     return Cover(tuple(rounds), frozenset(covered))
 
 

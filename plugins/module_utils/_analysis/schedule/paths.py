@@ -296,13 +296,13 @@ class PathTable:
             port = table.port(lid) if table else None
             if port is None:
                 return (
-                    f"the forwarding table of {self._names[at]} that was read names no port to LID {lid} of"
+                    f"the forwarding table of {self._names[at]} contains no port for LID {lid} of"
                     f" {self.ends[target].node}"
                 )
             number = self._out.get((at, port))
             if number is None:
                 return (
-                    f"{self._names[at]} sends what goes to LID {lid} of {self.ends[target].node} to its port {port},"
+                    f"{self._names[at]} forwards packets for LID {lid} of {self.ends[target].node} to its port {port},"
                     " where the topology shows no link"
                 )
             way.append(number)
@@ -310,8 +310,8 @@ class PathTable:
             if at == self.ends[target].guid:
                 return tuple(way)
             if at not in self.switches:
-                return f"what goes to LID {lid} of {self.ends[target].node} arrives at {self.name_of(at)}"
-        return f"what goes to LID {lid} of {self.ends[target].node} goes in a circle by {self._names[at]}"
+                return f"packets for LID {lid} of {self.ends[target].node} arrive at {self.name_of(at)}"
+        return f"packets for LID {lid} of {self.ends[target].node} loop through {self._names[at]}"
 
     def kind(self, source: int, target: int) -> Kind:
         """Return the class of a known path, whose paths have comparable rates: the rate of its slower end and of its
@@ -423,7 +423,7 @@ class PathTable:
         """Return a direction as text: 'leaf01 port 33 to spine00 port 2'."""
         it = self.directions[number]
         if it.between:
-            return f"between {self.name_of(it.source)} and {self.name_of(it.target)}, on the way there"
+            return f"from {self.name_of(it.source)} to {self.name_of(it.target)}, over an unknown link"
         ends = ((it.source, it.source_port), (it.target, it.target_port))
         named = next((self.cables[guid].port for guid in (it.source, it.target) if guid in self.cables), None)
         ports = [

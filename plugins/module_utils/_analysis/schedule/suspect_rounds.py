@@ -64,7 +64,7 @@ class SuspectRoundPlanner:
                 self._fill_idle_ends(evidence, taken, asked)
             if taken.tests:
                 turns.append(tuple(taken.tests))
-        return Round("suspects, over ways that are otherwise good", tuple(turns)) if turns else None
+        return Round("suspects, over paths that are otherwise good", tuple(turns)) if turns else None
 
     def _list_suspect_directions(self, evidence: Evidence) -> list[int]:
         """Return the directions on slow paths that are neither known to be good nor known to be slow. Those with the

@@ -39,7 +39,7 @@ def why_outside(fabric: Fabric, address: str) -> str:
     return (
         ""
         if inside
-        else f"it announces the address {address}, which is outside of the range {wanted.range} of the fabric"
+        else f"the pod announces the address {address}, which is outside the range {wanted.range} of the fabric"
     )
 
 
@@ -51,7 +51,7 @@ def find_announced_twice(pods: typing.Iterable[RdmaPod]) -> dict[str, str]:
     """
     told = {}
     for pod, others in _find_shared(pods, lambda pod: _read_address(pod.address) if pod.address else None):
-        told[pod.name] = f"it announces the address {pod.address}, and so does {_name(others)}"
+        told[pod.name] = f"the pod announces the address {pod.address}, which is also announced by {_name(others)}"
     return told
 
 
@@ -62,14 +62,18 @@ def find_held_twice(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> dict[End,
     """
     seen, told = tuple(pods), {}
     for pod, others in _find_shared(seen, lambda pod: (pod.namespace, pod.name)):
-        told[(pod.rail, pod.node)] = f"The pod {pod.name} is {_name(others)} as well"
+        told[(pod.rail, pod.node)] = f"The pod {pod.name} is also listed as {_name(others)}"
     if not find_traits(fabric).functions:
         return told
     for pod, others in _find_shared(seen, lambda pod: (pod.node, pod.pci) if pod.pci else None):
-        told[(pod.rail, pod.node)] = f"Its pod has the virtual function {pod.pci}, and so has {_name(others)}"
+        told[(pod.rail, pod.node)] = (
+            f"The pod of this rail uses the virtual function {pod.pci}, which is also used by {_name(others)}"
+        )
     hca = operator.attrgetter("node", "physical_function")
     for pod, others in _find_shared(seen, lambda pod: hca(pod) if pod.physical_function else None):
-        told[(pod.rail, pod.node)] = f"Its pod is on the HCA {pod.physical_function}, and so is {_name(others)}"
+        told[(pod.rail, pod.node)] = (
+            f"The pod of this rail uses the HCA {pod.physical_function}, which is also used by {_name(others)}"
+        )
     return told
 
 

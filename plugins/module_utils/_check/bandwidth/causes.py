@@ -16,201 +16,212 @@ CAUSES: dict[str, Cause] = {
     **PROVIDERS,
     "not_listening": Cause(
         "No server accepted the connection.",
-        "See the server's line. Then look for another process on its port (ss -ltnp in the pod) and for a firewall or"
-        " NetworkPolicy between the pods.",
+        "Read the output of the server under 'measured'. Then look for another process on the server's port (run ss"
+        " -ltnp in the pod), and for a firewall or a NetworkPolicy between the pods.",
     ),
     "no_address": Cause(
-        "The address is not reachable by RDMA from here: no route, or the interface has no RDMA device.",
-        "Compare ip addr and rdma link in both pods.",
-        "Set network.link_state: enable.",
+        "The client cannot reach the server's address by RDMA: there is no route, or the interface has no RDMA device.",
+        "Compare the output of ip addr and rdma link in both pods.",
+        "Set network.link_state: enable of the fabric in the intent.",
     ),
     "address_family": Cause(
-        "The RDMA connection manager refused the address: IPv4 and IPv6 are mixed, or it is an IPv6 link-local address"
-        " without its interface.",
-        "Give both pods an address of one family that is not link-local (ip address in both pods, ipam of the fabric)."
-        " For IPv6 the image needs perftest 23.07 or newer.",
+        "The RDMA connection manager refused the address: one end uses IPv4 and the other end IPv6, or the address is"
+        " an IPv6 link-local address without its interface.",
+        "Give both pods an address of the same family that is not link-local (compare ip address in both pods, and"
+        " check ipam of the fabric). IPv6 requires an image with perftest 23.07 or newer.",
     ),
     "port_in_use": Cause(
-        "Another process in the pod's network has the port of the server, on each port that was tried.",
-        "Find it (ss -ltnp in the pod, rdma resource show cm_id on its node) and end it; with host networking, look on"
-        " the node.",
+        "Other processes in the pod's network namespace occupied every port that the server tried.",
+        "Find the process (run ss -ltnp in the pod, and rdma resource show cm_id on its node) and end it. With host"
+        " networking, look for the process on the node.",
     ),
     "name": Cause("The server's name could not be resolved.", "Use the address of the network-status annotation."),
     "no_device": Cause(
         "The RDMA device is not in the pod.",
-        "Check that the policy has isRdma: true, then restart the device plugin's pod if it is older than the policy"
-        " (kubectl delete pod).",
+        "Check that the policy of the virtual functions has isRdma: true. If the pod of the device plugin is older"
+        " than the policy, restart it with kubectl delete pod.",
     ),
     "device_access": Cause(
-        "The pod may not open the RDMA device.",
-        "Mount the character devices: isRdma in the policy, or pods.runtime_class and pods.mount_infiniband.",
+        "The pod is not allowed to open the RDMA device.",
+        "Mount the character devices of RDMA into the pod: set isRdma: true in the policy, or set pods.runtime_class"
+        " and pods.mount_infiniband of the fabric.",
     ),
     "port_down": Cause(
         "The port of the RDMA device is not active.",
         "",
-        "Set network.link_state: enable, and use a subnet manager that serves virtual functions (virt_enabled 2).",
-        "Look at the carrier of the physical function: ip link show <PF>.",
+        "Set network.link_state: enable of the fabric in the intent, and use a subnet manager that supports virtual"
+        " functions (OpenSM: virt_enabled 2).",
+        "Check on the node whether the physical function has a carrier: ip link show <PF>.",
     ),
     "no_lid": Cause(
-        "The port of the RDMA device has no LID: nobody has configured it.",
-        "Read it in the pod: cat /sys/class/infiniband/*/ports/1/lid.",
-        "See stages fabric and virtual_functions for the subnet manager, and that it serves virtual functions"
-        " (virt_enabled 2 in OpenSM).",
+        "The port of the RDMA device has no LID because the port is not configured.",
+        "Read the LID in the pod: cat /sys/class/infiniband/*/ports/1/lid.",
+        "See the findings of stages fabric and virtual_functions on the subnet manager, and check that it supports"
+        " virtual functions (OpenSM: virt_enabled 2).",
     ),
     "no_queue": Cause(
-        "The RDMA device made no queue pair or completion queue: it has none left, or none of that size.",
-        "See dmesg of the node, and rdma resource show there for who holds them. Lower pods.queue_pairs of the fabric"
-        " where it is many.",
+        "The RDMA device could not create a queue pair or a completion queue: it has none left, or it does not support"
+        " the requested size.",
+        "Read dmesg of the node. Run rdma resource show on the node to find the processes that hold queues. Lower"
+        " pods.queue_pairs of the fabric if the value is high.",
     ),
     "other_release": Cause(
-        "The perftest of the two ends is of different releases, or was built with other settings: their images are not"
-        " the same.",
-        "Name the image in pods.image by its digest: one tag may be two images, where a node has pulled it before the"
-        " other.",
+        "The two ends run different releases or builds of perftest, so their images are not the same.",
+        "Name the image in pods.image by its digest. One tag may refer to two images if one node pulled the tag"
+        " earlier than the other node.",
     ),
     "memlock": Cause(
-        "Memory could not be pinned: memlock is too low, or the VF has node GUID 0.",
-        "Give the pod IPC_LOCK or raise the runtime's memlock; look at the VF's GUID on its node.",
+        "The tool could not pin memory: the memlock limit is too low, or the node GUID of the VF is 0.",
+        "Give the pod the capability IPC_LOCK, or raise the memlock limit of the container runtime. Check the GUID of"
+        " the VF on its node (ip link show <PF>).",
     ),
     "gid": Cause(
-        "The queue pairs could not be connected: the GIDs of the two ends do not fit.",
+        "The queue pairs could not be connected: the GIDs of the two ends do not match.",
         "",
-        "Compare the subnet prefix and the partition of both ports (ibv_devinfo -v), and the log of the subnet"
+        "Compare the subnet prefix and the partition of both ports (ibv_devinfo -v), and read the log of the subnet"
         " manager.",
-        "Use one GID type and address family at both ends; on iWARP set pods.connection: rdma_cm.",
+        "Use the same GID type and address family at both ends. On iWARP set pods.connection: rdma_cm.",
     ),
     "completion": Cause(
-        "The transfer ended with an error whose status is not known here.",
-        "Read the status beside 'measured', and dmesg of both nodes. Use one perftest, message size and options at both"
-        " ends.",
+        "The transfer ended with a completion error whose status this collection does not know.",
+        "Read the status under 'measured', and dmesg of both nodes. Use the same perftest release, message size and"
+        " options at both ends.",
     ),
     "no_gid": Cause(
-        "The RDMA device has no GID in the pod: its network interface is of another device, or in another network"
-        " namespace.",
-        "In the pod compare rdma link, ip addr and cat /sys/class/infiniband/*/ports/1/gid_attrs/ndevs/*: the interface"
-        " of the network must be that of the RDMA device.",
-        "Give the pod the virtual function of that network by one resource (resource_name), and set its GUIDs.",
-        "Let the network and the resource be of one HCA: the master of a macvlan network must be the device's own"
-        " interface (a bond with its RoCE device). Select the same one for the device plugin.",
+        "The RDMA device has no GID in the pod: its network interface belongs to another device, or is in another"
+        " network namespace.",
+        "Compare rdma link, ip addr and cat /sys/class/infiniband/*/ports/1/gid_attrs/ndevs/* in the pod: the"
+        " interface of the network must belong to the RDMA device.",
+        "Give the pod the virtual function of that network through a single resource (resource_name), and set the"
+        " GUIDs of the virtual function.",
+        "Use the same HCA for the network and the resource: the master of a macvlan network must be the interface of"
+        " the RDMA device itself (for a bond, the bond with its RoCE device). Select the same interface for the device"
+        " plugin.",
     ),
     "peer_gone": Cause(
-        "The other end ended in the middle of the run.",
-        "See why the other pod ended: kubectl describe pod, and dmesg of its node for a process that was killed.",
+        "The process at the other end ended during the measurement.",
+        "Find out why the other pod ended: run kubectl describe pod, and look for a killed process in dmesg of its"
+        " node.",
     ),
     "not_closed": Cause(
-        "It measured, and the two ends then missed each other in their last handshake, each time that it was tried, so"
-        " neither vouches for the figure.",
-        "Use a newer perftest in pods.image.",
-        ethernet="On iWARP this is a race of perftest: run the stage again.",
+        "The measurement ran, but the final handshake of the two ends failed in each attempt, so neither end confirms"
+        " the figure.",
+        "Set pods.image to an image with a newer perftest.",
+        ethernet="On iWARP this is a race condition in perftest: run stage bandwidth again.",
     ),
     "disconnected": Cause(
-        "rping's server ended the connection before the last round trip, each time that it was tried; rping's client"
-        " calls that a success.",
-        "Read the server's last words beside 'measured', and dmesg of its node.",
+        "In each attempt the server of rping closed the connection before the last round trip, although the client of"
+        " rping reported success.",
+        "Read the last output of the server under 'measured', and dmesg of its node.",
     ),
     "no_tool": Cause(
-        "The image lacks a tool: it needs timeout, stdbuf, rping and ib_write_bw, or iperf3 where pods have no RDMA"
-        " device.",
-        "Use an image with perftest and rdma-core's utilities in pods.image, and with iperf3 where TCP is measured.",
+        "The image lacks a tool. It requires timeout, stdbuf, rping and ib_write_bw, or iperf3 if the pods have no"
+        " RDMA device.",
+        "Set pods.image to an image with perftest and the utilities of rdma-core, and with iperf3 if TCP is measured.",
     ),
     "hang": Cause(
-        "The tool did not end within its limit: its packets are dropped on the way without an error.",
+        "The tool did not end within its time limit: its packets are dropped on the path without an error.",
         "Raise pods.limit_seconds if the measurement needs longer.",
-        "Look first at the path: ibqueryerrors, and the partition of both ports"
+        "First check the path: read ibqueryerrors, and the partitions of both ports"
         " (/sys/class/infiniband/*/ports/1/pkeys).",
-        "Let UDP port 4791 through the firewalls on the path.",
+        "Allow UDP port 4791 in the firewalls on the path.",
     ),
     "crash": Cause(
         "The tool crashed.",
-        "Check that the VF has a node GUID (ip link show <PF>): rdma_cm crashes on zeros. Otherwise give the image"
-        " perftest and rdma-core of one release.",
+        "Check that the VF has a node GUID (ip link show <PF>): rdma_cm crashes if the node GUID is zero. Otherwise"
+        " set pods.image to an image with perftest and rdma-core of the same release.",
     ),
     "pod_gone": Cause(
-        "The pod ended in the middle of the run: it was evicted or deleted, or its node was lost.",
-        "See the events of the pod and of its node (kubectl get events), and run the stage again.",
+        "The pod ended during the measurement: it was evicted or deleted, or its node was lost.",
+        "Read the events of the pod and of its node (kubectl get events -A), then run stage bandwidth again.",
     ),
     "refused": Cause(
         "The API server refused the pod.",
-        f"IPC_LOCK needs a namespace with the label pod-security.kubernetes.io/enforce: privileged, which {NAMESPACE}"
-        " has unless an admin prepared it without; on OpenShift an account whose SCC allows it: oc apply -f"
-        " docs/rbac/measuring-openshift.yml.",
+        f"If an admin prepared the namespace {NAMESPACE}, set the label pod-security.kubernetes.io/enforce: privileged"
+        " on it: the capability IPC_LOCK requires this label. On OpenShift, IPC_LOCK requires an account whose SCC"
+        " allows it: oc apply -f docs/rbac/measuring-openshift.yml.",
     ),
     **{name: Cause(*refusal) for name, refusal in REFUSALS.items()},
     "stuck": Cause(
-        "A pod of an earlier run is still there, although it was deleted.",
-        "See its events, and whether the kubelet of its node works; if the node is lost for good, delete the pod with"
-        " --force.",
+        "A pod of an earlier run still exists, although it was deleted.",
+        "Read the events of the pod (kubectl describe pod), and check that the kubelet of its node works. If the node"
+        " is permanently lost, delete the pod with kubectl delete pod --force.",
     ),
     "taken": Cause(
-        "A kubelet shows a pod of its own under this name, as only a kubelet that does not obey its cluster does.",
-        f"Look at the pod and its node: kubectl get pods -n {NAMESPACE} -o wide. Remove the file from staticPodPath of"
-        " that node's kubelet, and find out who has put it there.",
+        "A kubelet reports a pod of its own under this name. Only a kubelet that does not follow its cluster does"
+        " this.",
+        f"Find the pod and its node: kubectl get pods -n {NAMESPACE} -o wide. Remove the file of the pod from"
+        " staticPodPath of that node's kubelet, and find out who put it there.",
     ),
     "address": Cause(
-        "The address that the pod announces is not its own, or not its own alone, so what goes to it would be measured"
-        " at another end.",
-        "Two pods with one address: see the allocations of the IPAM plugin, as kubectl get ippools -A shows them, and"
-        " end what else uses the range. Else find out who changed the annotation k8s.v1.cni.cncf.io/network-status of"
-        " the pod: only multus and the kubelet of its node should write it.",
+        "The pod announces an address that is not its own, or that another pod announces as well. A measurement to"
+        " this address would reach another end.",
+        "If two pods have the same address, check the allocations of the IPAM plugin (kubectl get ippools -A), and"
+        " stop everything else that uses the range. Otherwise find out who changed the annotation"
+        " k8s.v1.cni.cncf.io/network-status of the pod: only multus and the kubelet of its node should write this"
+        " annotation.",
     ),
     "silent": Cause(
-        "The shell in the pod did not answer in time: its node is overloaded, or the kubelet does not carry the stream"
-        " of kubectl exec.",
-        f"See whether kubectl exec -n {NAMESPACE} POD -- true ends while the stage runs, and the load of the node."
-        " Raise bandwidth_pod_seconds for slow nodes.",
+        "The shell in the pod did not respond in time: its node is overloaded, or the kubelet does not forward the"
+        " stream of kubectl exec.",
+        f"While the stage runs, check whether kubectl exec -n {NAMESPACE} POD -- true ends, and check the load of the"
+        " node. Raise bandwidth_pod_seconds for slow nodes.",
     ),
     "unschedulable": Cause(
-        "No pod of ours fits on the node.",
-        "A taint: pods.tolerations. Too few CPUs or too little memory: pods.cpu, pods.memory. No free virtual function:"
-        " end the pods that hold them.",
+        "The scheduler could not place the measuring pod on the node.",
+        "For a taint, set pods.tolerations of the fabric. If the node has too few CPUs or too little memory, lower"
+        " pods.cpu or pods.memory. If the node has no free virtual function, end the pods that hold the virtual"
+        " functions.",
     ),
     "container": Cause(
-        "The container cannot be created.",
-        "Run kubectl describe pod while the stage runs. The node must know pods.runtime_class.",
+        "The kubelet cannot create the container of the pod.",
+        "Run kubectl describe pod while the stage runs. The node must support the runtime class in pods.runtime_class.",
     ),
     "rail": Cause(
-        "No pod stands for this rail.",
-        "See the stage virtual_functions for each HCA of the fabric, end other pods that hold its virtual functions,"
-        " and check select and hcas_per_node.",
+        "No pod could be assigned to this rail.",
+        "See the findings of stage virtual_functions for each HCA of the fabric. End other pods that hold its virtual"
+        " functions, and check select and hcas_per_node of the fabric.",
     ),
     "deadline": Cause(
-        "The pod came to the end of its life, which the plan of the measurements sets, before they were done: they take"
-        " longer than planned.",
-        "Set bandwidth.rounds of the fabric to fewer rounds, or raise bandwidth_parallel where the controller measures"
-        " fewer pairs at once than there are.",
+        "The pod reached the end of its lifetime, which the plan of the measurements sets, before the measurements"
+        " were done. The measurements take longer than planned.",
+        "Set bandwidth.rounds of the fabric to fewer rounds, or raise bandwidth_parallel if the controller measures"
+        " fewer pairs at the same time than there are.",
     ),
     "no_option": Cause(
-        "The tool does not know an option that it needs here; on a network of IPv6 addresses that is --ipv6-addr, which"
-        " perftest has from 23.07 on.",
-        "Use an image with a newer perftest (or iperf3, where TCP is measured) in pods.image.",
+        "The tool does not support an option that this measurement requires. On a network with IPv6 addresses this is"
+        " --ipv6-addr, which perftest supports since 23.07.",
+        "Set pods.image to an image with a newer perftest (or a newer iperf3 if TCP is measured).",
     ),
     "exec_lost": Cause(
-        "The connection to the pod broke, so the exit code is not known.",
-        "Look for a pod or node that is gone, or an API server that restarted (kubectl get events -A). Then run the"
-        " stage again.",
+        "The connection to the pod broke, so the exit code is unknown.",
+        "Check whether the pod or its node is gone, or whether the API server restarted (kubectl get events -A); then"
+        " run stage bandwidth again.",
     ),
     "no_measurement": Cause(
-        "The tool ended with 0 and printed no usable figure, each time that it was tried.",
-        "Zero, inf or nan come from an unstable clock on the node: see its clocksource.",
+        "In each attempt the tool ended with exit code 0, but printed no usable figure.",
+        "Check the clocksource of the node (/sys/devices/system/clocksource/clocksource0/current_clocksource): an"
+        " unstable clock causes the values 0, inf and nan.",
     ),
     "other_run": Cause(
-        "perftest ran on another RDMA device, or with another number of queue pairs, than it was asked for, so its"
-        " figure is not of this pair.",
-        "Look for a script in place of ib_write_bw in the image (kubectl exec POD -- file -L /usr/bin/ib_write_bw), and"
-        " run its command by hand in the pod. Set pods.image to an image with perftest itself.",
+        "perftest used another RDMA device, or another number of queue pairs, than requested, so its figure does not"
+        " apply to this pair.",
+        "Check whether the image has a script in place of ib_write_bw (kubectl exec POD -- file -L"
+        " /usr/bin/ib_write_bw), and run the command of the measurement by hand in the pod. Set pods.image to an image"
+        " with perftest itself.",
     ),
-    "exit_code": Cause("The tool ended with an error that is not known here.", "Read its text beside 'measured'."),
-    "pod": Cause("One of the two pods could not be used.", "See the finding on the pod."),
-    "not_run": Cause("The measurement did not run.", "Run the stage again."),
+    "exit_code": Cause("The tool ended with an unknown error.", "Read the error text in this finding."),
+    "pod": Cause("One of the two pods could not be used.", "See the findings bandwidth.pod of the nodes."),
+    "not_run": Cause("The measurement did not run.", "Run stage bandwidth again."),
     **dict.fromkeys(
         LEFT_OUT,
         Cause(
-            "The pair was not measured: one of its ends had lost its pairs with several others before, and was left"
-            " out.",
-            "See bandwidth.suspect for this end.",
+            "The pair was not measured: one of its ends had failed with several other nodes, and was left out of the"
+            " later rounds.",
+            "See the finding bandwidth.suspect of this end.",
         ),
     ),
-    "ping": Cause("rping already failed, so a bandwidth was not measured.", "See the finding bandwidth.rping."),
+    "ping": Cause("rping failed, so the bandwidth was not measured.", "See the finding bandwidth.rping."),
 }
 
 

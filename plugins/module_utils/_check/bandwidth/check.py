@@ -103,7 +103,7 @@ def _check_layers(
     # where the intent does not set it, the run has decided
     for pair in choose_layer_tests_within(ground, pairs, fabric.bandwidth.layers or "none"):
         if (pair.client_end, pair.server_end) not in keys:
-            why, suspect = "this run did not look at it", fabric.bandwidth.layers == "suspects"
+            why, suspect = "this run did not test the layers of this pair", fabric.bandwidth.layers == "suspects"
             looked.append(
                 PairLayers(
                     fabric.name, pair.client, pair.server, pair.rail, suspect, why=why, server_rail=pair.server_rail
@@ -147,21 +147,21 @@ def _check_suspects(
     # the paths of all nodes, since the cable of a node without a pod is not known to be good
     ways, why = find_paths_between(fabric, facts)
     if ways is None:
-        remedy = "Run the stages discover, fabric and bandwidth again, in one run."
+        remedy = "Run stages discover, fabric and bandwidth again in one run."
         return [
             Finding(
                 "bandwidth.coverage",
                 fabric.name,
                 UNKNOWN,
-                "not known",
+                "coverage unknown",
                 "each link that these nodes use is measured",
-                f"{why}.",
+                f"The paths between the nodes could not be determined: {why}.",
                 remedy,
             )
         ]
     figures = list_figures_within(ground, pairs)
     evidence = collect_evidence_within(ground, ways, pairs, figures)
-    remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links."
+    remedy = "See the findings bandwidth.measured and bandwidth.pod of the nodes at these links."
     note = describe_pinned(fabric, ways, pairs) if ways.hashed else ""
     findings = [
         report_coverage("bandwidth.coverage", fabric, ways, compute_coverage(ways, evidence.measured), remedy, note)

@@ -46,21 +46,20 @@ def describe_pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[Pair
         unsure = not_of_label(cable.driver for cable in ways.cables.values() if cable.driver)
         if unsure:
             return (
-                f"each flow has a flow label of its own, and whether {', '.join(unsure)} makes a UDP source port of it"
-                " is not known, so it may change its way"
+                f"each flow has its own flow label, but it is unknown whether the driver {', '.join(unsure)} derives"
+                " the UDP source port from the label, so a flow may change its path"
             )
         return (
-            "each flow has a flow label of its own, and so the same UDP source port and the same way whenever it is"
-            " measured"
+            "each flow has its own flow label, and thus the same UDP source port and the same path in each measurement"
         )
     if fabric.pods.connection == "rdma_cm":
-        why = "rdma_cm (pods.connection) takes no flow label"
+        why = "rdma_cm (pods.connection) does not support flow labels"
     else:
         which = "" if len(without) == len(measured) else f" in {len(without)} of {len(measured)} measurements"
-        why = f"perftest in the pods knows no --flow_label{which} (23.10 and newer do)"
+        why = f"perftest in the pods does not support --flow_label{which} (supported since 23.10)"
     return (
-        f"flows are not pinned, for {why}: each measurement may go over another link, and a slow one between leaves may"
-        " be missed"
+        f"flows are not pinned to a path because {why}: each measurement may use a different link, and may miss a slow"
+        " link between leaves"
     )
 
 
@@ -83,23 +82,23 @@ def report_ports_without_lldp(
     count = sum(map(len, membership.members.values()))
     names = listed([f"{port.node} rail {port.rail}: {port.why}" for port in found], "; ")
     taken = (
-        "Each of these was taken for the only port of its switch"
+        "Each of these ports was treated as the only port of its switch"
         if covered
-        else "So rounds of pairs were measured, which are not made to use each link"
+        else "The rounds were therefore planned by pairs of nodes, which does not ensure that each link is used"
     )
     why = (
-        f"{taken}, and which links these ports share with others is unknown, so that a slow link is named less exactly:"
-        f" {names}."
+        f"LLDP does not show the switch of these ports: {names}. {taken}. It is unknown which links these ports share"
+        " with other ports, so a slow link is located less exactly."
     )
     first = next((port.interface for port in found if port.interface), "<interface>")
     remedy = (
-        f"{HOW}; see what arrives with 'tcpdump -nn -i {first} ether proto 0x88cc' on the node. Then run the stage"
-        " again."
+        f"{HOW}. Check which LLDP frames arrive: run 'tcpdump -nn -i {first} ether proto 0x88cc' on the node. Then run"
+        " stage bandwidth again."
     )
-    expected = "each port hears the one switch that it is cabled to (LLDP)"
+    expected = "known for all ports (LLDP shows exactly one switch)"
     return [
         Finding(
-            check, f"{fabric.name} switches", WARN, f"not known of {len(found)} of {count} ports", expected, why, remedy
+            check, f"{fabric.name} switches", WARN, f"unknown for {len(found)} of {count} ports", expected, why, remedy
         )
     ]
 
@@ -134,7 +133,7 @@ def report_between_leaves(
     for leaves, shares in slow.items():
         count = len(measured[leaves])
         part = " to ".join(dict.fromkeys(f"{share:.0%}" for share in (min(shares.values()), max(shares.values()))))
-        told = f"{len(shares)} of {count} flows between them carry {part} of what is usual"
+        told = f"{len(shares)} of {count} flows between these leaves carry {part} of the usual rate"
         again = [
             statistics.fmean(others[test]) / statistics.fmean(figures[test]) * share
             for test, share in shares.items()
@@ -143,24 +142,21 @@ def report_between_leaves(
         flows = listed([_describe_flow(ways, test, labels.get(test)) for test in shares], ", ")
         good = sum(evidence.measured[test].good for test in measured[leaves])
         why = (
-            f"The cables at both ends of these flows are good elsewhere: {flows}."
+            f"The cables at both ends of these flows are good in other flows: {flows}."
             f" {_explain_slow_links(len(shares), good, count)}"
         )
         if again:
             fast = sum(share >= GOOD for share in again)
             what = (
-                "so it is the link that the flow takes, and no host"
+                "so the cause is the link that the flow takes, not a host"
                 if fast
-                else "so other links there are no better, or the hosts do this to each other"
+                else "so the other links between these leaves are no better, or the hosts themselves limit each other"
             )
-            why += (
-                f" As other flows, by another flow label, {fast} of {len(again)} of these pairs carry what is usual,"
-                f" {what}."
-            )
+            why += f" With a different flow label, {fast} of {len(again)} of these pairs reach the usual rate, {what}."
         one, other = (ways.name_of(leaf) for leaf in leaves)
         remedy = (
-            f"Look at the ports between {one} and {other}, and of the spines on the way, with {COUNTERS}: rate, errors,"
-            " discards, PFC pauses."
+            f"Check the ports between {one} and {other}, and the ports of the spines on the path. Read rate, errors,"
+            f" discards and PFC pauses from {COUNTERS}."
         )
         yield Finding("bandwidth.suspect", f"{fabric.name} {names[leaves]}", FAIL, told, expected, why, remedy)
 
@@ -175,15 +171,18 @@ def _describe_flow(ways: PathTable, test: Test, label: typing.Optional[int]) -> 
 def _explain_slow_links(slow: int, good: int, count: int) -> str:
     if good:
         return (
-            "It is one of the links between these leaves, or some: other flows between them are good. Which link a flow"
-            " takes, the switches alone know."
+            "One or several of the links between these leaves are slow: other flows between these leaves are good. Only"
+            " the switches know which link a flow takes."
         )
     if slow == count > 1:
         return (
-            "Each flow between these leaves is slow, so it is all their links, or what these share: one leaf may have"
-            " fewer or slower uplinks than others."
+            "Each flow between these leaves is slow, so the cause is all links between them, or a component that these"
+            " links share. One leaf may have fewer or slower uplinks than other leaves."
         )
-    return "It is one of the links between these leaves, or some: no other flow between them is known to be good."
+    return (
+        "One or several of the links between these leaves are slow: no other flow between these leaves is known to be"
+        " good."
+    )
 
 
 def describe_switch_step(name: str) -> str:
@@ -192,16 +191,16 @@ def describe_switch_step(name: str) -> str:
     :param name: name of the switch
     """
     return (
-        f"Look at the switch {name}: its power, temperature and firmware, and rate, errors and PFC pauses of its ports"
-        f" with {COUNTERS}."
+        f"Check the switch {name}: its power, temperature and firmware. Read rate, errors and PFC pauses of its ports"
+        f" from {COUNTERS}."
     )
 
 
 def set_step() -> str:
     """Return the next step for a set of links of which one is slow, but unknown which."""
     return (
-        "Look at the rate and the errors of their ports: ethtool <interface> and ethtool -S <interface> on the nodes,"
-        f" and {COUNTERS}. {_SWAP}"
+        "Read the rate and the errors of these ports: run ethtool <interface> and ethtool -S <interface> on the nodes,"
+        f" and read {COUNTERS}. {_SWAP}"
     )
 
 
@@ -212,7 +211,10 @@ def pair_step(ways: PathTable, test: Test) -> str:
     :param test: numbers of the two ends
     """
     seen = [f"ethtool -S {_name_interface(ways, end)} on {ways.ends[end].node}" for end in test]
-    return f"Run the stage again while nothing else runs; if it stays, look at {' and '.join(seen)}, and at {COUNTERS}."
+    return (
+        "Run stage bandwidth again while the nodes and the fabric are idle. If the pair is still slow, read"
+        f" {' and '.join(seen)}, and read {COUNTERS}."
+    )
 
 
 def describe_cable_step(ways: PathTable, number: int) -> str:
@@ -228,15 +230,15 @@ def describe_cable_step(ways: PathTable, number: int) -> str:
     )
     cable = ways.cables[end]
     name = cable.interface or "<interface>"
-    there = f" and at port {cable.port} of {ways.name_of(leaf)} with {COUNTERS}" if cable.port else ""
+    there = f" Read the counters of port {cable.port} of {ways.name_of(leaf)} from {COUNTERS}." if cable.port else ""
     node = ways.name_of(end).partition(" ")[0]
     return (
-        f"On {node}, look at ethtool {name}, ethtool -S {name} and the NUMA node of the pod{there}; reseat the cable,"
-        " then swap it, then the HCA."
+        f"On {node}, run ethtool {name} and ethtool -S {name}, and check the NUMA node of the pod.{there} Reseat the"
+        " cable. If the link is still slow, swap the cable, then the HCA."
     )
 
 
-_SWAP = "Swap one cable, and run the stage again."
+_SWAP = "Swap one cable, then run stage bandwidth again."
 
 
 def _name_interface(ways: PathTable, end: int) -> str:

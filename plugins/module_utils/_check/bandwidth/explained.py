@@ -11,57 +11,57 @@ from ..._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "bandwidth.cleanup": Explanation(
         means=(
-            "Pods of the measurement are still there, or an earlier run had left some. They hold virtual functions that"
+            "Measuring pods still exist, or an earlier run left measuring pods. These pods hold virtual functions that"
             " jobs need."
         ),
-        measured="Pods with the label of the measurement after the stage, and before it.",
+        measured="The pods with the label of the measurement, before and after the stage.",
         causes=(
-            "The run was interrupted, so the next one removed them (warn).",
-            "A pod hangs in Terminating: its node is lost, or a finalizer holds it.",
+            "An earlier run was interrupted, so the next run removed its pods (warn).",
+            "A pod stays in Terminating: its node is lost, or a finalizer blocks the deletion.",
         ),
         look=("kubectl get pods -A -l app.kubernetes.io/managed-by=linerate.rdma",),
-        remedy="Delete them by hand (`kubectl delete pod`); see their events if they stay in Terminating.",
+        remedy="Delete the pods by hand (`kubectl delete pod`). If a pod stays in Terminating, read its events.",
     ),
     "bandwidth.coverage": Explanation(
         means=(
-            "Which links the tests went over, where rounds are made to use each link. A link that no test went over is"
-            " not known to be good."
+            "The links that the tests used, if the rounds are planned to use each link. The state of a link that no"
+            " test used is unknown."
         ),
         measured=(
-            "The way of each test with a figure, by the forwarding tables, against all links that these nodes can use,"
-            " each in both directions."
+            "The path of each test with a figure, from the forwarding tables, compared with all links that these nodes"
+            " can use, each in both directions."
         ),
         causes=(
-            "A node has no pod, or its tests gave no figure: its cable stays open.",
-            "The forwarding table of a switch could not be read whole.",
+            "A node has no pod, or its tests gave no figure: its cable was not tested.",
+            "The forwarding table of a switch could not be read completely.",
             (
-                "Ethernet: a port heard no switch by LLDP, or several, so which links it shares with others is not"
-                " known. It was measured all the same: a warning."
+                "Ethernet: LLDP shows no switch or several switches for a port, so the links that this port shares with"
+                " other ports are unknown. The port was measured nevertheless (warn)."
             ),
         ),
         look=("ibqueryerrors", "iblinkinfo", "tcpdump -nn -i DEVICE ether proto 0x88cc"),
         remedy=(
-            "See `bandwidth.measured` and `bandwidth.pod` for the nodes at these links, or switch LLDP on at the ports"
-            " of the leaves, then run the stage again."
+            "See the findings `bandwidth.measured` and `bandwidth.pod` of the nodes at these links, or enable LLDP on"
+            " the ports of the leaves, then run stage bandwidth again."
         ),
     ),
     "bandwidth.fleet": Explanation(
         means=(
-            "A pair is slower than others of its rail whose links can do the same. One of its ends, or the way between"
-            " them, is at fault."
+            "A pair is slower than other pairs of its rail whose links support the same rate. One of its ends, or the"
+            " path between them, is at fault."
         ),
         measured=(
-            "The average of the pair against `line_rate.fleet_fraction` of the best pair of the same rail and kind, or"
-            " of the best one between rails."
+            "The average of the pair, compared with `line_rate.fleet_fraction` of the best pair of the same rail and"
+            " kind, or of the best pair between rails."
         ),
         causes=(
-            "Another NUMA node, a slower PCIe link, or ACS at one end.",
-            "Congestion on one way between two leaves.",
-            "Errors on a link: each retransmission costs.",
-            "TCP: processors that were busy (warn).",
+            "CPUs on another NUMA node, a slower PCIe link, or ACS at one end.",
+            "Congestion on one path between two leaves.",
+            "Errors on a link: each retransmission costs bandwidth.",
+            "TCP: busy CPUs (warn).",
             (
-                "Fewer queue pairs than fill the link: with more of them the pair is as fast as the others (warn;"
-                " unknown where others are fast with as few)."
+                "Too few queue pairs to fill the link: with more queue pairs the pair is as fast as the other pairs"
+                " (warn; unknown if other pairs are fast with as few queue pairs)."
             ),
         ),
         look=(
@@ -69,36 +69,39 @@ EXPLAINED: dict[str, Explanation] = {
             "lspci -vv -s ADDRESS",
             "numactl --hardware",
         ),
-        remedy="See `bandwidth.suspect` for the end at fault, then `bandwidth.link` and `fabric.errors_growing` there.",
+        remedy=(
+            "See the finding `bandwidth.suspect` for the end at fault, then the findings `bandwidth.link` and"
+            " `fabric.errors_growing` of that end."
+        ),
     ),
     "bandwidth.floor": Explanation(
         means=(
-            "A pair is slower than its links allow for. What could be is known from the links, never from what they"
-            " trained down to."
+            "A pair is slower than its links allow. The floor is computed from the rate that the links support, never"
+            " from the rate to which they trained down."
         ),
         measured=(
-            "The average of perftest between two pods against `line_rate.fraction` of the slowest of what port and PCIe"
-            " at both ends could carry. A pair of RDMA below it is measured once more with more queue pairs and larger"
-            " messages."
+            "The average of perftest between two pods, compared with `line_rate.fraction` of the slowest rate that port"
+            " and PCIe link support at both ends. An RDMA pair below the floor is measured again with more queue pairs"
+            " and larger messages."
         ),
         causes=(
-            "A link or PCIe link that trained down: see `bandwidth.link`.",
+            "A network link or PCIe link that trained down: see the finding `bandwidth.link`.",
             (
-                "CPUs of another NUMA node than the HCA's, which the finding names; ACS, or small PCIe reads"
+                "CPUs on another NUMA node than the HCA (the finding names them); ACS, or small PCIe reads"
                 " (`tuning.pci`)."
             ),
-            "A rate limit that the physical function has for the sender's VF, which the finding names.",
-            "Errors, or congestion by other tenants.",
+            "A rate limit that the physical function sets for the sender's VF (the finding names it).",
+            "Errors on a link, or congestion by other tenants.",
             (
-                "Fewer queue pairs than fill the link: with more of them the pair reaches its floor, and with as few"
-                " nobody does (warn)."
+                "Too few queue pairs to fill the link: the pair reaches its floor with more queue pairs, and no pair"
+                " reaches its floor with as few queue pairs (warn)."
             ),
             (
-                "What comes and goes: the pair reaches its floor with more queue pairs, and others do with as few, so"
-                " that nothing is proven (unknown)."
+                "An intermittent cause: the pair reaches its floor with more queue pairs, but other pairs reach it with"
+                " as few queue pairs, so the cause could not be verified (unknown)."
             ),
-            "MTU 1500 where 9000 was meant, or PFC on one side only (RoCE).",
-            "The floor is too high for what is bought (unknown where the links' rate is not told).",
+            "MTU 1500 instead of 9000, or PFC on only one side (RoCE).",
+            "The floor is too high for the hardware (unknown if the rate of the links is not reported).",
         ),
         look=(
             "ib_write_bw -d mlx5_0 --report_gbits -D 10",
@@ -107,73 +110,76 @@ EXPLAINED: dict[str, Explanation] = {
             "ibqueryerrors",
         ),
         remedy=(
-            "Do what the finding says where it names a cause. Otherwise see `bandwidth.suspect` for the end at fault."
-            " Look there at PCIe, NUMA node, MTU and error counters; where nothing tells the rate, write it into"
-            " `line_rate.expected_gbps`."
+            "If the finding names a cause, follow its remedy. Otherwise see the finding `bandwidth.suspect` for the end"
+            " at fault. At that end, check PCIe, NUMA node, MTU and error counters. If the rate of the links is not"
+            " reported, set `line_rate.expected_gbps`."
         ),
     ),
     "bandwidth.latency": Explanation(
         means=(
-            "Small messages between two pods take longer than between others, or longer than the intent admits. Jobs"
-            " with many small messages wait for the slowest pair."
+            "Small messages between two pods take longer than between other pods, or longer than the intent allows."
+            " Jobs with many small messages wait for the slowest pair."
         ),
         measured=(
-            "`ib_write_lat` with 10,000 messages of 8 bytes, once all rounds are over; each port is in one pair at"
-            " least. The median of a pair against `latency_ratio` (1.5) times the median of the pairs, and against"
-            " `most_latency_us`. p99 is shown, and not judged."
+            "`ib_write_lat` with 10,000 messages of 8 bytes, after all rounds. Each port is in at least one pair. The"
+            " median of a pair is compared with `latency_ratio` (1.5) times the median of the pairs, and with"
+            " `most_latency_us`. p99 is shown, but not compared with these limits."
         ),
         causes=(
-            "Idle states or the governor of the CPUs.",
-            "The pod runs on CPUs of another NUMA node than the HCA's.",
-            "More switches between the nodes than between those of other pairs.",
-            "A queue that other traffic fills.",
+            "Idle states or the frequency governor of the CPUs.",
+            "The pod runs on CPUs on another NUMA node than the HCA.",
+            "There are more switches between these nodes than between the nodes of other pairs.",
+            "Other traffic fills a queue on the path.",
             "The image has no ib_write_lat (unknown).",
         ),
         look=("ib_write_lat -d mlx5_0 -s 8 -F", "cpupower idle-info", "cpupower frequency-info"),
-        remedy="See stage tuning of both nodes beside two that are fast; compare the paths of the pairs.",
+        remedy=(
+            "Compare the findings of stage tuning of both nodes with those of two fast nodes, and compare the paths of"
+            " the pairs."
+        ),
     ),
     "bandwidth.packets": Explanation(
         means=(
-            "The queue pairs that were measured send smaller packets than the MTU of the fabric has room for, or send"
-            " by RoCE v1. The figures are then of other packets than a job is to send."
+            "The measured queue pairs send smaller packets than the MTU of the fabric allows, or use RoCE v1. The"
+            " figures then apply to other packets than those of the jobs."
         ),
         measured=(
-            "`Mtu` and `GID index`, as `ib_write_bw` says them of its own run, against `mtu` of the fabric, and against"
-            " RoCE v2 where the fabric has `roce`. Over rdma_cm the GID index is not judged, because rdma_cm chooses"
-            " another one."
+            "`Mtu` and `GID index`, as `ib_write_bw` reports them for its own run, compared with `mtu` of the fabric,"
+            " and with RoCE v2 if the fabric has `roce`. With rdma_cm the GID index is not checked, because rdma_cm"
+            " selects a different GID index."
         ),
         causes=(
-            "The NetworkAttachmentDefinition gives the interface in the pod no MTU.",
+            "The NetworkAttachmentDefinition does not set the MTU of the interface in the pod.",
             "The VF, the port or the other end has a smaller MTU than the fabric.",
-            "The interface in the pod has no address, so its device has no GID of RoCE v2.",
-            "perftest of the image does not say it, or a script stands in its place.",
+            "The interface in the pod has no address, so its RDMA device has no GID of RoCE v2.",
+            "perftest in the image does not report these values, or the image has a script in place of perftest.",
         ),
         look=("ip link show DEVICE", "ibv_devinfo -d mlx5_0", "show_gids"),
         remedy=(
-            "Set `mtu` of the network, so that the NetworkAttachmentDefinition names it, and compare the MTU in the pod"
-            " with that of the VF on its node. Give the interface in the pod an address (`ipam`)."
+            "Set `mtu` of the network, so that the NetworkAttachmentDefinition sets it. Compare the MTU in the pod with"
+            " the MTU of the VF on its node. Give the interface in the pod an address (`ipam`)."
         ),
     ),
     "bandwidth.layer": Explanation(
         means=(
-            "At which step a pair loses its bandwidth, from the cable up to the pod. A step that could not be measured"
-            " is named with its reason, and the layers on both sides of it are then named together."
+            "The step at which a pair loses bandwidth, from the cable up to the pod. If a step could not be measured,"
+            " the finding gives the reason, and names the layers before and after this step together."
         ),
         measured=(
-            "The same pair by `ib_write_bw`: between the physical functions on the hosts, between free virtual"
-            " functions on the hosts, between the pods, and from GPU memory where the pod has a GPU. The first step is"
-            " held against the floor of the pair, each other one against the step before: less than 0.9 of it is a"
-            " loss. On the hosts, observers measure."
+            "The same pair with `ib_write_bw`: between the physical functions on the hosts, between free virtual"
+            " functions on the hosts, between the pods, and from GPU memory if the pod has a GPU. The first step is"
+            " compared with the floor of the pair, each later step with the step before it: less than 0.9 of that step"
+            " is a loss. On the hosts, the observers run the measurement."
         ),
         causes=(
             "PF on the host: the cable, the fabric, the HCA or its slot.",
             "VF on the host: SR-IOV, a rate limit or QoS of the virtual function.",
             (
-                "VF in the pod: a rate limit that the CNI plugin sets (`network.max_tx_rate`), CPUs of another NUMA"
-                " node, too few CPUs (`pods.cpu`)."
+                "VF in the pod: a rate limit that the CNI plugin sets (`network.max_tx_rate`), CPUs on another NUMA"
+                " node, or too few CPUs (`pods.cpu`)."
             ),
-            "GPU memory: the PCIe path between GPU and HCA, ACS, no GPUDirect RDMA.",
-            "No step: others used the fabric or the node in the rounds, or the fault comes and goes (warn).",
+            "GPU memory: the PCIe path between GPU and HCA, ACS, or no GPUDirect RDMA.",
+            "No step: other jobs used the fabric or the node during the rounds, or the fault is intermittent (warn).",
         ),
         look=(
             "mlxlink -d ADDRESS -c -m",
@@ -182,23 +188,24 @@ EXPLAINED: dict[str, Explanation] = {
             "nvidia-smi topo -m",
         ),
         remedy=(
-            "Do what the finding names for its step. `ip link set dev PF vf NUMBER max_tx_rate 0` takes a rate limit"
-            " away; `pods.cpu` of the fabric gives the pods more CPUs; `bandwidth.layers: none` leaves the steps out."
+            "Follow the remedy that the finding names for its step. `ip link set dev PF vf NUMBER max_tx_rate 0`"
+            " removes a rate limit. `pods.cpu` of the fabric gives the pods more CPUs. `bandwidth.layers: none`"
+            " disables the measurement of the steps."
         ),
     ),
     "bandwidth.link": Explanation(
         means=(
-            "The network link or the PCIe link of an HCA runs below what both of its ends support. No pair over it can"
-            " be right."
+            "The network link or the PCIe link of an HCA runs below the rate that both of its ends support. Pairs that"
+            " use this link cannot reach their full rate."
         ),
-        measured="Active and possible speed and width of port (iblinkinfo, ethtool) and PCIe (sysfs).",
+        measured="Active and supported speed and width of the port (iblinkinfo, ethtool) and of the PCIe link (sysfs).",
         causes=(
-            "Cable or transceiver: bad, dirty, or of an older generation.",
-            "The card is not seated well, or its riser is bad.",
+            "The cable or transceiver is bad, dirty, or of an older generation.",
+            "The card is not seated correctly, or its riser is faulty.",
             "The slot is smaller than the card (warn).",
             "MaxPayload is too low (warn).",
-            "The card reports a PCIe maximum below that of its board, or below the rate of its port (warn).",
-            "`line_rate.expected_gbps` is below what the link runs at, without a reason (unknown).",
+            "The card reports a PCIe maximum below the maximum of its board, or below the rate of its port (warn).",
+            "`line_rate.expected_gbps` is below the rate of the link, and the intent gives no reason (unknown).",
         ),
         look=(
             "mlxlink -d ADDRESS",
@@ -207,94 +214,99 @@ EXPLAINED: dict[str, Explanation] = {
             "iblinkinfo",
         ),
         remedy=(
-            "Seat or replace cable or card. If some links are meant to be slower, declare a fabric for each rate, or"
-            " `line_rate.expected_gbps`."
+            "Reseat or replace the cable or the card. If some links are slower by design, declare a fabric for each"
+            " rate, or set `line_rate.expected_gbps`."
         ),
     ),
     "bandwidth.measured": Explanation(
-        means="There is no figure for a pair, and the finding names the known cause; or the figure is no measurement.",
-        measured="Exit codes and output of perftest (or iperf3) at both ends, and whether its figure can be one.",
+        means="A pair has no figure, and the finding names the known cause; or its figure is not a valid measurement.",
+        measured="Exit codes and output of perftest (or iperf3) at both ends, and whether the figure is valid.",
         causes=(
-            "The tool ended with an error at one end: its text decides.",
+            "The tool ended with an error at one end: its error message names the cause.",
             (
-                "A completion status (`Failed status 4`): each number has a cause of its own, such as memory that the"
-                " HCA can't access, or a lossy path."
+                "A completion status (`Failed status 4`): each number has its own cause, such as memory that the HCA"
+                " cannot access, or a lossy path."
             ),
-            "The pod was evicted or killed in the middle.",
-            "GIDs of the two ends do not fit (RoCE), or iWARP without `pods.connection: rdma_cm`.",
-            "A hang: packets are dropped without an error, such as by a firewall on UDP 4791.",
-            "A node has too few partners.",
+            "The pod was evicted or killed during the measurement.",
+            "The GIDs of the two ends do not match (RoCE), or iWARP is used without `pods.connection: rdma_cm`.",
+            "A hang: packets are dropped without an error, for example by a firewall on UDP port 4791.",
+            "A node was measured with too few partners.",
         ),
         look=(
             "kubectl get events -n NAMESPACE",
             "kubectl describe pod POD -n NAMESPACE",
             "ibv_devinfo",
         ),
-        remedy="Do what the finding names for this cause, and run the stage again.",
+        remedy="Follow the remedy of the finding for this cause, then run stage bandwidth again.",
     ),
     "bandwidth.pod": Explanation(
-        means="There is no pod to measure with on a node, or it lacks an address, a tool, or an RDMA device.",
-        measured="The pod of each node and rail: its events, its network-status, its devices, and its tools.",
+        means="A node has no measuring pod, or the pod lacks an address, a tool, or an RDMA device.",
+        measured=(
+            "The pod of each node and rail: its events, its network-status annotation, its devices, and its tools."
+        ),
         causes=(
-            "The node offers no free virtual function: other pods hold them.",
-            "The image can't be pulled, or lacks a tool.",
+            "The node has no free virtual function: other pods hold all of them.",
+            "The image cannot be pulled, or lacks a tool.",
             (
-                "The network is not there, or is not what the intent makes, so it was not copied into the namespace"
-                " `linerate-measure`."
+                "The network does not exist, or differs from the network of the intent, so it was not copied into the"
+                " namespace `linerate-measure`."
             ),
             "A prepared namespace `linerate-measure` does not allow IPC_LOCK (pod security, SCC).",
-            "A taint: `pods.tolerations`.",
+            "A taint of the node that `pods.tolerations` does not tolerate.",
             (
-                "Two pods have one address, one virtual function or one HCA, or the HCA of a pod is not the one of its"
-                " rail: the facts are of several runs, or were changed."
+                "Two pods have the same address, virtual function or HCA, or the HCA of a pod is not the HCA of its"
+                " rail: the facts come from several runs, or were changed."
             ),
-            "Its address is not of `ipam`, or is one that `exclude` or `gateway` of it keeps from pods.",
+            "The address of the pod is outside the range of `ipam`, or `exclude` or `gateway` of `ipam` reserves it.",
         ),
         look=(
             "kubectl describe pod POD -n NAMESPACE",
             "kubectl describe node NODE",
         ),
         remedy=(
-            "Do what the finding names; for a free function end the pods that hold them, for IPC_LOCK label the"
-            " prepared namespace `linerate-measure` `pod-security.kubernetes.io/enforce: privileged`."
+            "Follow the remedy of the finding. To free a virtual function, end the pods that hold the virtual"
+            " functions. To allow IPC_LOCK, set the label `pod-security.kubernetes.io/enforce: privileged` on the"
+            " prepared namespace `linerate-measure`."
         ),
     ),
     "bandwidth.rounds": Explanation(
         means=(
-            "Not all pairs fit into the stage's time, so not everybody met everybody. A slow node is told all the same."
+            "Not all pairs fit into the time of the stage, so not every node was measured with every other node. The"
+            " stage reveals a slow node nevertheless."
         ),
-        measured="Rounds that were planned against all that there are, and the time of each.",
-        causes=("A large fleet, or long measurements.",),
+        measured="The number of planned rounds, compared with the number of all rounds, and the time of each.",
+        causes=("The fleet is large, or the measurements take long.",),
         look=("kubectl get nodes",),
         remedy=(
-            "No action if that is enough. Else set `bandwidth.rounds` of the fabric to the number that the finding"
-            " names."
+            "No action is required if this is sufficient. Otherwise set `bandwidth.rounds` of the fabric to the number"
+            " that the finding names, then run stage bandwidth again."
         ),
     ),
     "bandwidth.routing": Explanation(
         means=(
-            "The intent says how the switches route (`routing`), and the counters of their ports say otherwise. Which"
-            " links a test used is then not known, so the link that `bandwidth.suspect` names may not be the one at"
-            " fault."
+            "The intent sets how the switches route (`routing`), but the counters of their ports contradict it. The"
+            " links that a test used are then unknown, so the link that `bandwidth.suspect` names may not be the link"
+            " at fault."
         ),
         measured=(
-            "Tests whose figures alone name no link, and two between leaves in any case, are measured once more, with"
-            " the counters of both leaves' uplinks read before and after. Static routing sends all of a test over one"
-            " uplink, the one of the forwarding tables; adaptive routing spreads it."
+            "Tests whose figures alone do not identify a link, and always two tests between leaves, are repeated, and"
+            " the counters of both leaves' uplinks are read before and after. Static routing sends all data of a test"
+            " over one uplink, the uplink in the forwarding tables. Adaptive routing spreads the data over several"
+            " uplinks."
         ),
         causes=(
             (
-                "The subnet manager routes adaptively, as NVIDIA's does unless somebody changed it (`ar_updn`), and the"
-                " intent says `static`."
+                "The subnet manager routes adaptively, but the intent sets `static`. NVIDIA's subnet manager routes"
+                " adaptively by default (`ar_updn`)."
             ),
             (
-                "The intent says `adaptive`, and the subnet manager does not route so, not on service level 0, or"
-                " bounded to one port a burst."
+                "The intent sets `adaptive`, but the subnet manager does not route adaptively, or not on service level"
+                " 0, or keeps each burst on one port."
             ),
-            "The subnet manager computed new tables since stage fabric read them.",
+            "The subnet manager computed new forwarding tables after stage fabric read them.",
             (
-                "Ports have several LIDs (LMC above 0). Tests take the first; what takes others goes other ways, on"
-                " which these links were not measured."
+                "Ports have several LIDs (LMC above 0). The tests use the first LID. Programs that use other LIDs use"
+                " other paths, on which these links were not measured."
             ),
         ),
         look=(
@@ -303,18 +315,18 @@ EXPLAINED: dict[str, Explanation] = {
             "ibtracert SOURCE_LID DESTINATION_LID",
         ),
         remedy=(
-            "See `routing_engine` and `ar_mode` in opensm.conf, or UFM, and say it in `routing` of the fabric. Then run"
-            " the stages fabric and bandwidth again, in one run."
+            "Check `routing_engine` and `ar_mode` in opensm.conf, or UFM, and set `routing` of the fabric accordingly."
+            " Then run stages fabric and bandwidth again in one run."
         ),
     ),
     "bandwidth.rping": Explanation(
-        means="A pair can't do RDMA at all, or lost round trips. rping is tried before anything is measured.",
-        measured="rping between two pods: round trips and exit code.",
+        means="A pair cannot use RDMA at all, or lost round trips. rping runs before any measurement.",
+        measured="rping between two pods: the number of round trips and the exit code.",
         causes=(
-            "The address is not on the virtual function, so the RDMA CM finds no device (ADDR_ERROR).",
-            "The virtual function's link is down, or has no GUID.",
-            "Packets are dropped on the way in silence: UDP 4791 in a firewall.",
-            "The pod may not open the RDMA device.",
+            "The address is not on the virtual function, so the RDMA connection manager finds no device (ADDR_ERROR).",
+            "The link of the virtual function is down, or the virtual function has no GUID.",
+            "Packets are dropped on the path without an error, for example by a firewall on UDP port 4791.",
+            "The pod is not allowed to open the RDMA device.",
         ),
         look=(
             "rdma link",
@@ -323,32 +335,32 @@ EXPLAINED: dict[str, Explanation] = {
             "show_gids",
         ),
         remedy=(
-            "Compare `ip addr` and `rdma link` in both pods. On InfiniBand set `network.link_state: enable`; on RoCE"
-            " let UDP port 4791 through."
+            "Compare the output of `ip addr` and `rdma link` in both pods. On InfiniBand set `network.link_state:"
+            " enable`. On RoCE allow UDP port 4791 in the firewalls."
         ),
     ),
     "bandwidth.suspect": Explanation(
         means=(
-            "What failing pairs have in common: the node, the HCA, the leaf or the way that explains them; or the link"
-            " that is slow."
+            "The component that failed pairs have in common and that explains them: a node, an HCA, a leaf or a path;"
+            " or the link that is slow."
         ),
         measured=(
-            "Which measurements passed and failed, and what each depends on; where rounds use each link, the links on"
-            " the way of each test. Where these name no link, the slowest tests are measured once more, with the"
-            " counters of the ports in question read before and after."
+            "The measurements that passed and failed, and the components that each of them uses; if the rounds use each"
+            " link, the links on the path of each test. If these do not identify a link, the slowest tests are"
+            " repeated, and the counters of the ports in question are read before and after."
         ),
         causes=(
-            "The end or the link that is named.",
-            "Several that the pairs can't tell apart: with two nodes nobody can say which.",
+            "The end or the link that the finding names is at fault.",
+            "Several components that the pairs cannot distinguish: with only two nodes, the node at fault is unknown.",
             (
-                "A link between two leaves, where switches may choose the way: the intent says `routing: static` where"
-                " they don't."
+                "A link between two leaves, if the switches may choose the path. If they do not, set `routing: static`"
+                " in the intent."
             ),
-            "Ethernet: one of the links between two leaves. The switches alone know which of them a flow takes.",
-            "A cause that comes and goes: then nothing is common.",
+            "Ethernet: one of the links between two leaves. Only the switches know which of these links a flow uses.",
+            "An intermittent cause: the failed pairs then have no component in common.",
             (
-                "A node that is left out of the later rounds: its pairs with three others held up the rounds and"
-                " failed, and these others passed elsewhere."
+                "A node that is left out of the later rounds: its pairs with three other nodes delayed the rounds and"
+                " failed, and these other nodes passed in other pairs."
             ),
         ),
         look=(
@@ -358,38 +370,39 @@ EXPLAINED: dict[str, Explanation] = {
             "lspci -vv -s ADDRESS",
         ),
         remedy=(
-            "Look at what is named: PCIe speed and width, link width and speed, error counters, MTU, the virtual"
-            " function's state. Measure with a further node where two can't be told apart."
+            "Check the component that the finding names: PCIe speed and width, link width and speed, error counters,"
+            " MTU, and the state of the virtual function. If two components cannot be distinguished, measure with an"
+            " additional node."
         ),
     ),
     "bandwidth.sweep": Explanation(
         means=(
-            "The measurement over all message sizes failed, though the one of a single size worked. The report lacks"
-            " its curve."
+            "The measurement of all message sizes failed, although the measurement of a single size worked. The report"
+            " lacks the curve of the pair."
         ),
         measured="perftest with `-a` between the same two pods.",
         causes=(
-            "It took longer than `pods.limit_seconds`.",
-            "The pod ended in the middle.",
+            "The measurement took longer than `pods.limit_seconds`.",
+            "The pod ended during the measurement.",
         ),
         look=("ib_write_bw -a -d mlx5_0 --report_gbits",),
-        remedy="Raise `pods.limit_seconds`, or leave the sweep out (`bandwidth.sweep: false`).",
+        remedy="Raise `pods.limit_seconds`, or disable the sweep (`bandwidth.sweep: false`).",
     ),
     "bandwidth.trend": Explanation(
         means=(
-            "A pair is slower than it was itself in the runs that are kept. It is above its floor still; a link that"
-            " gets worse shows here long before the floor does."
+            "A pair is slower than in the kept runs. It is still above its floor, but a link that degrades is visible"
+            " here long before it falls below the floor."
         ),
         measured=(
-            "The figure of each pair with RDMA, against its median in the kept runs with the same `rdma_fabrics`, if"
-            " three or more have one: more than 3 % less is a warning. A kept run that cannot be read is named, and not"
-            " counted."
+            "The figure of each RDMA pair, compared with its median in the kept runs with the same `rdma_fabrics`, if"
+            " at least three runs have a figure: more than 3 % less is a warning. A kept run that cannot be read is"
+            " named and ignored."
         ),
         causes=(
-            "A cable or transceiver that ages or got dirty, or a link that retrains.",
-            "Something else used the fabric or the node during this run.",
-            "Firmware, driver, BIOS or tuning changed since.",
-            "A file of a kept run was cut off or changed.",
+            "A cable or transceiver that degrades or is dirty, or a link that retrains.",
+            "Other jobs used the fabric or the node during this run.",
+            "Firmware, driver, BIOS or tuning changed since the kept runs.",
+            "A file of a kept run was truncated or changed.",
         ),
         look=(
             "ibqueryerrors",
@@ -397,8 +410,8 @@ EXPLAINED: dict[str, Explanation] = {
             "ansible-playbook linerate.rdma.difference",
         ),
         remedy=(
-            "Run stage bandwidth again while the fabric is idle. If the pair stays slower, look at the error counters"
-            " and the temperature of its links, and see what changed (`linerate.rdma.difference`)."
+            "Run stage bandwidth again while the fabric is idle. If the pair stays slower, check the error counters and"
+            " the temperature of its links, and compare the runs (`ansible-playbook linerate.rdma.difference`)."
         ),
     ),
 }

@@ -22,8 +22,8 @@ _SEVERAL = 3
 _LONG_US = 100
 _LOSS = "Read the error counters of both ports (rdma statistic show; on InfiniBand perfquery -x)."
 _REMEDY = (
-    "Compare this pair with another one: idle states and governor of the CPUs (stage tuning), the CPUs that the pods"
-    " run on, the number of switches between them, queues with other traffic."
+    "Compare this pair with a faster pair: the idle states and the governor of the CPUs (stage tuning), the CPUs that"
+    " the pods run on, the number of switches between the nodes, and queues with other traffic."
 )
 
 
@@ -41,18 +41,18 @@ def check_latencies(
         return
     medians = [pair.typical_us for pair in latencies if pair.typical_us is not None and not pair.failure]
     usual = statistics.median(medians) if len(medians) >= _SEVERAL else None
-    limits = [f"{wanted.most_latency_us:g} us at most, by the intent"] if wanted.most_latency_us is not None else []
+    limits = [f"at most {wanted.most_latency_us:g} us (by the intent)"] if wanted.most_latency_us is not None else []
     if usual is not None:
-        limits.append(f"{wanted.latency_ratio:g} x {usual:.2f} us at most, the median of {len(medians)} pairs")
-    expected = "; ".join(limits) or f"nothing: {len(medians)} pairs are no measure for each other"
+        limits.append(f"at most {wanted.latency_ratio:g} x {usual:.2f} us, the median of {len(medians)} pairs")
+    expected = "; ".join(limits) or f"no limit: {len(medians)} pairs are too few for a comparison"
     for pair in latencies:
         yield _check_pair(fabric, pair, usual, expected)
     there = {end for pair in latencies for end in (pair.client_end, pair.server_end)}
     for pod in pods:
         if not pod.error and (pod.rail, pod.node) not in there:
             subject = f"{fabric.name} {pod.node}{on_rail(fabric, pod.rail)}"
-            why = "This port is in no pair whose latency was measured: it had no partner, or is left out."
-            remedy = "See the other findings on it, and run the stage again."
+            why = "No latency was measured for this port: the port had no partner, or was left out."
+            remedy = "See the other findings on this port and correct their causes, then run stage bandwidth again."
             yield Finding("bandwidth.latency", subject, UNKNOWN, "not measured", expected, why, remedy)
 
 
@@ -63,25 +63,30 @@ def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float]
         f"{fabric.name} {pair.client} -> {pair.server}{on_rail(fabric, pair.server_end[0])}",
     )
     if pair.typical_us is None or pair.failure:
-        why = f"There is no figure: {pair.evidence or pair.failure or 'it did not run'}."
-        remedy = "The image must have ib_write_lat beside ib_write_bw (pods.image). Then run the stage again."
+        why = f"There is no latency figure: {pair.evidence or pair.failure or 'it did not run'}."
+        remedy = (
+            "Check that the image in pods.image has ib_write_lat beside ib_write_bw, then run stage bandwidth again."
+        )
         return Finding(check, subject, UNKNOWN, pair.failure or "no figure", expected, why, remedy)
     measured = f"{pair.typical_us:.2f} us" + (f", p99 {pair.p99_us:.2f} us" if pair.p99_us is not None else "")
     none = find_no_measurement(pair.typical_us, pair.p99_us, True)
     if none:
-        remedy = "Run ib_write_lat between the two pods by hand, and take another version of perftest (pods.image)."
-        return Finding(check, subject, UNKNOWN, measured, expected, f"{none}. It is no measurement.", remedy)
+        remedy = (
+            "Run ib_write_lat between the two pods by hand, and set pods.image to an image with another version of"
+            " perftest."
+        )
+        return Finding(check, subject, UNKNOWN, measured, expected, f"{none}. The figure is invalid.", remedy)
     if wanted.most_latency_us is not None and pair.typical_us > wanted.most_latency_us:
-        why = "Small messages take longer than the intent admits."
+        why = "Small messages take longer than the intent allows."
         return Finding(check, subject, FAIL, measured, expected, why, _REMEDY)
     if usual is not None and pair.typical_us > wanted.latency_ratio * usual:
-        why = "Small messages take longer than on the other pairs, and a job waits for its slowest pair."
+        why = "Small messages take longer than between the other pairs. A job waits for its slowest pair."
         return Finding(check, subject, WARN, measured, expected, why, _REMEDY)
     tail = find_tail(pair.typical_us, pair.p99_us)
     if tail:
         return Finding(check, subject, WARN, measured, expected, tail, f"{_LOSS} {_REMEDY}")
     if wanted.most_latency_us is None and pair.typical_us > _LONG_US:
-        why = f"Small messages take more than {_LONG_US} us, and the intent has no limit. All pairs may be slow."
+        why = f"Small messages take more than {_LONG_US} us, and the intent sets no limit. All pairs may be slow."
         remedy = f"Set bandwidth.most_latency_us of the fabric. {_REMEDY}"
         return Finding(check, subject, WARN, measured, expected, why, remedy)
     return ok(check, subject, measured, expected)

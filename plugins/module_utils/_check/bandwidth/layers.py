@@ -37,7 +37,7 @@ STEPS: dict[LayerName, str] = {
 ADDS: dict[LayerName, str] = {
     "pf_host": "the cable, the fabric or the HCA itself",
     "vf_host": "SR-IOV or its rate limits",
-    "vf_pod": "the pod: what is set for its VF, its place and its CPUs",
+    "vf_pod": "the pod: the settings of its VF, its NUMA node or its CPUs",
     "gpu_pod": "the PCIe path to the GPU",
 }
 IN_PODS: tuple[LayerName, ...] = ("vf_pod", "gpu_pod")
@@ -65,14 +65,14 @@ def check_layers(
 def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hcas: Hcas) -> Finding:
     if not pair.steps:
         remedy = (
-            "Reach the nodes through observers (docs/observers.md), or set bandwidth.layers: none; see"
-            " bandwidth.suspect for the end at fault."
+            "Use observers for the nodes (docs/observers.md), then run stage bandwidth again, or set bandwidth.layers:"
+            " none. See the finding bandwidth.suspect for the end at fault."
         )
         return Finding(
             _CHECK,
             subject,
             UNKNOWN,
-            "nothing",
+            "not measured",
             _describe_expected_rates(None),
             f"The pair was not measured layer by layer: {pair.why or 'no reason is given'}.",
             remedy,
@@ -91,7 +91,9 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
         # from the first step on: nothing is told apart yet, only that it is slow, which bandwidth.floor and
         # bandwidth.fleet say as well
         if len(lost) > 1:
-            why = f"{told} What loses is {alternatives}, which is not told apart.{unseen} {known}"
+            why = (
+                f"{told} The cause is {alternatives}. The measurement cannot distinguish these causes.{unseen} {known}"
+            )
             remedy = f"{_to_measure(missing)} {' '.join(dict.fromkeys(cause.remedy for cause in causes))}".strip()
             whole = steps[0].layer in lost
             return Finding(
@@ -104,40 +106,43 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
             FAIL,
             measured,
             expected,
-            _add_causes(f"{told} What loses is {alternatives}.{unseen} {known}", causes),
+            _add_causes(f"{told} The cause is {alternatives}.{unseen} {known}", causes),
             remedy,
         )
     if missing:
-        why = f"No figure falls by more than {100 - 100 * TOLERANCE:.0f} % at a step that was measured.{unseen} {known}"
+        why = f"At no measured step does the bandwidth drop by more than {100 - 100 * TOLERANCE:.0f} %.{unseen} {known}"
         return Finding(_CHECK, subject, UNKNOWN, measured, expected, why.strip(), _to_measure(missing))
     if ground.floor(_as_pair(pair, steps[-1]))[0] is None:
         # to be as fast as others is no proof: all of them may be slow
-        remedy = "Write the rate that the links of this fabric shall have into line_rate.expected_gbps."
+        remedy = (
+            "Set line_rate.expected_gbps of the fabric to the rate that its links must have, then run stage bandwidth"
+            " again."
+        )
         why = (
-            "No figure falls from step to step, and what the first must reach is not known: the cable and the fabric"
-            " may lose. " + known
+            "The bandwidth does not drop from step to step, but the rate that the first step must reach is"
+            " unknown. The cable and the fabric may lose bandwidth. " + known
         )
         return Finding(_CHECK, subject, UNKNOWN, measured, expected, why.strip(), remedy)
     last = next(step for step in reversed(steps) if step.average_gbps is not None)
     if least is not None and (last.average_gbps or 0.0) < least:
         why = (
-            f"The pair is too slow, and no single step takes more than {100 - 100 * TOLERANCE:.0f} %: each loses a"
+            f"The pair is too slow, but no single step loses more than {100 - 100 * TOLERANCE:.0f} %: each step loses a"
             f" little. {known}"
         )
         remedy = (
-            "Measure on idle nodes, and look at the settings of all steps: stage tuning names those that differ from"
-            " what is advised."
+            "Run stage bandwidth again on idle nodes, and check the settings of all steps: the findings of stage tuning"
+            " name the settings that differ from the recommended ones."
         )
         return Finding(_CHECK, subject, FAIL, measured, expected, why.strip(), remedy)
     if not pair.suspect:
         return ok(_CHECK, subject, measured, expected)
     why = (
-        "The pair was a suspect in the rounds, and no step falls now: it was load of others or something that comes"
-        f" and goes. {known}"
+        "The pair was a suspect in the rounds, but no step loses bandwidth now. The cause was load from other jobs, or"
+        f" is intermittent. {known}"
     )
     remedy = (
-        "Run stage bandwidth again while the nodes and the fabric are idle; if the pair is slow again, read its errors:"
-        " ibqueryerrors, dmesg."
+        "Run stage bandwidth again while the nodes and the fabric are idle. If the pair is slow again, read its errors:"
+        " ibqueryerrors, and dmesg of both nodes."
     )
     return Finding(_CHECK, subject, WARN, measured, expected, why.strip(), remedy)
 
@@ -203,7 +208,7 @@ def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep)
             step.layer,
             step.client,
             step.server,
-            why=f"{gbps(step.average_gbps or 0.0)} is no measurement. {doubt.rstrip('.')}",
+            why=f"{gbps(step.average_gbps or 0.0)} is not a valid measurement. {doubt.rstrip('.')}",
         )
         if doubt
         else step
@@ -211,8 +216,8 @@ def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep)
 
 
 def _describe_expected_rates(least: typing.Optional[float]) -> str:
-    first = f"the first step at {gbps(least)} or more" if least is not None else "a floor for the first step"
-    return f"{first}, and no step below {TOLERANCE:g} of the one before"
+    first = f"first step at least {gbps(least)}" if least is not None else "a known floor for the first step"
+    return f"{first}, each later step at least {TOLERANCE:g} of the step before"
 
 
 def _describe_layer_step(step: LayerStep) -> str:
@@ -223,16 +228,16 @@ def _describe_layer_step(step: LayerStep) -> str:
 
 def _describe_rate_drop(steps: typing.Sequence[LayerStep], at: LayerStep, before: float, now: float) -> str:
     earlier = [step for step in steps[: steps.index(at)] if step.average_gbps is not None]
-    of = STEPS[earlier[-1].layer] if earlier else "what the link must reach"
+    of = STEPS[earlier[-1].layer] if earlier else "the rate that the link must reach"
     return (
-        f"The figure falls at the step '{STEPS[at.layer]}': {gbps(now)}, {100 * (1 - now / before):.0f} % less than"
+        f"The bandwidth drops at the step '{STEPS[at.layer]}': {gbps(now)}, {100 * (1 - now / before):.0f} % less than"
         f" {of} ({gbps(before)})."
     )
 
 
 def _add_causes(text: str, causes: typing.Iterable[BandwidthBound]) -> str:
     """Append known causes of the loss to a text."""
-    return " ".join([text.strip(), *(f"This explains it: {cause.text}." for cause in causes)])
+    return " ".join([text.strip(), *(f"This explains the loss: {cause.text}." for cause in causes)])
 
 
 def _select_steps(layers: typing.Iterable[LayerName], steps: typing.Iterable[LayerStep]) -> list[LayerStep]:
@@ -284,23 +289,23 @@ def _find_causes(
         for end in ends:
             if step.layer in IN_PODS and end.throttled:
                 text = (
-                    f"the kernel held the pod on {end.node} back from its CPUs in {end.throttled} periods (pods.cpu"
+                    f"the kernel throttled the CPUs of the pod on {end.node} in {end.throttled} periods (pods.cpu"
                     f" {ground.fabric.pods.cpu})"
                 )
                 causes.append(
                     BandwidthBound(
                         text,
-                        "Raise pods.cpu of the fabric: kubectl get pod -o yaml shows the limit, cpu.stat of its cgroup"
-                        " the periods.",
+                        "Raise pods.cpu of the fabric. Run kubectl get pod -o yaml to see the limit, and read cpu.stat"
+                        " of its cgroup to see the throttled periods.",
                     )
                 )
             if end.near is False:
-                bound = far(f"on {end.node} the tool", end.binding, end.node)
+                bound = far(f"the tool on {end.node}", end.binding, end.node)
                 in_pod = step.layer in IN_PODS
                 causes.append(
                     bound
                     if in_pod
-                    else bound._replace(remedy="See the cpuset of the observer: cat /proc/self/status in it.")
+                    else bound._replace(remedy="Check the cpuset of the observer pod: cat /proc/self/status.")
                 )
         if step.layer in ("pf_host", "gpu_pod"):
             for end in ends:
@@ -308,10 +313,10 @@ def _find_causes(
                 slow = _describe_slow_link(link) if link is not None else ""
                 if slow:
                     remedy = (
-                        "Seat the card or its riser anew, and see the slot's settings in the BIOS: lspci -vv -s"
-                        f" {end.function} on {end.node}."
+                        "Reseat the card or its riser, and check the settings of the slot in the BIOS. Read the state"
+                        f" of the link with lspci -vv -s {end.function} on {end.node}."
                     )
-                    causes.append(BandwidthBound(f"the PCIe link of {end.function} of {end.node} {slow}", remedy))
+                    causes.append(BandwidthBound(f"the PCIe link of {end.function} on {end.node} {slow}", remedy))
     return list(dict.fromkeys(causes))
 
 
@@ -342,9 +347,8 @@ def _describe_slow_link(link: PcieLink) -> str:
     now = (link.current_speed, link.current_width)
     if any(one is not None and most is not None and one < most for one, most in zip(now, could)):
         return (
-            f"runs at {_format_number(now[0])} GT/s x{_format_number(now[1])}, and could at"
-            f" {_format_number(could[0])} GT/s"
-            f" x{_format_number(could[1])}"
+            f"runs at {_format_number(now[0])} GT/s x{_format_number(now[1])}, but supports {_format_number(could[0])}"
+            f" GT/s x{_format_number(could[1])}"
         )
     return ""
 
@@ -367,7 +371,7 @@ def _describe_known_ends(lost: typing.Sequence[LayerName], steps: typing.Sequenc
         for end in (step.client, step.server):
             text = "; ".join(_of_end(step.layer, end, hcas))
             words.append(f"{STEPS[step.layer]}, {end.node}: {text}.")
-    return f"Known: {' '.join(words)}" if words else ""
+    return f"Details: {' '.join(words)}" if words else ""
 
 
 def _of_end(layer: LayerName, end: LayerEnd, hcas: Hcas) -> typing.Iterator[str]:
@@ -401,7 +405,7 @@ def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
     :param missing: steps without a figure
     """
     return (
-        "Have these steps measured, and run stage bandwidth again:"
+        "Correct the causes that prevented these steps, then run stage bandwidth again:"
         f" {'; '.join(f'{STEPS[step.layer]} ({step.why})' for step in missing)}."
         if missing
         else ""
@@ -420,19 +424,19 @@ def _describe_remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
     errors = "ibqueryerrors" if infiniband else "ethtool -S INTERFACE"
     return {
         "pf_host": (
-            f"On {pair}: see errors and cable with {errors} and {link_command(hca, address)}, and the slot with lspci"
-            f" -vv -s {address}."
+            f"On {pair}: check the errors and the cable with {errors} and {link_command(hca, address)}, and the slot"
+            f" with lspci -vv -s {address}."
         ),
         "vf_host": (
-            f"On {pair}: see limits with ip -d link show, devlink port function rate show, and the QoS of the port with"
-            f" {priorities_command(hca)}."
+            f"On {pair}: check the rate limits with ip -d link show and devlink port function rate show, and the QoS of"
+            f" the port with {priorities_command(hca)}."
         ),
         "vf_pod": (
-            f"On {pair}: see the VF with ip -d link show, tc qdisc show in the pod, its CPUs and limits with kubectl"
-            " describe pod, and raise pods.cpu."
+            f"On {pair}: check the VF with ip -d link show. Check the pod with tc qdisc show (in the pod), and its CPUs"
+            " and limits with kubectl describe pod. Raise pods.cpu of the fabric."
         ),
         "gpu_pod": (
-            f"On {pair}: see the way to the GPU with nvidia-smi topo -m, and switch ACS off on bridges between them:"
-            " lspci -vvv | grep ACSCtl."
+            f"On {pair}: check the PCIe path to the GPU with nvidia-smi topo -m, and switch ACS off on the bridges"
+            " between the HCA and the GPU: lspci -vvv | grep ACSCtl."
         ),
     }[layer]

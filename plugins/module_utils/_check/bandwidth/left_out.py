@@ -40,18 +40,18 @@ def _report_left_out(fabric: Fabric, end: End, number: int, failed: typing.Seque
     kinds = collections.Counter(pair.ping_failure or pair.failure for pair in failed)
     others = sorted({node for pair in failed for _rail, node in pair.pair - {end}})
     with_what = f" with {folded(others, 4)} ({', '.join(kinds)})" if failed else ""
-    measured = f"its pairs{with_what} failed and took longer than a measurement; {number} later ones were not made"
+    measured = f"pairs{with_what} failed and took longer than a measurement; {number} later measurements not made"
     why = (
-        "One after the other its pairs held up the rounds of all, with partners that passed with others afterwards. So"
-        " it was left out of the later ones."
+        "The pairs of this end failed one after another and delayed the rounds of all nodes. The partners of this end"
+        " passed with other nodes afterwards, so this end was left out of the later rounds."
     )
     # the most frequent one is first
     remedies = [explain_cause(kind, fabric)[1] for kind, _number in kinds.most_common(1)]
     remedy = " ".join(
         [
-            f"Look at the pod and the kubelet of {end[1]}, and at bandwidth.measured of its pairs.",
+            f"Check the pod and the kubelet of {end[1]}, and the findings bandwidth.measured of its pairs.",
             *remedies,
-            "Then run the stage again.",
+            "Then run stage bandwidth again.",
         ]
     )
     return Finding(

@@ -14,7 +14,7 @@ from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import ObservedHcas
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 
-_CHECK, _EXPECTED = "bandwidth.link", "link and PCIe as fast as both ends of each can be"
+_CHECK, _EXPECTED = "bandwidth.link", "link and PCIe link at the highest rate that both ends support"
 #: of a rate, by which numbers of one link may differ: 400 and 399.9
 _ROUNDING = 1.001
 #: the worst one counts
@@ -51,9 +51,9 @@ def check_links(
     seen = {node for node, _address in rates}
     for node in nodes:
         if node not in seen:
-            error = (hcas[node].error if node in hcas else "it was not asked") or why or "it shows none"
-            text = f"Which HCA of the node is on the fabric is not known: {error}."
-            remedy = f"See the stages discover and fabric for {node}."
+            error = (hcas[node].error if node in hcas else "the node was not queried") or why or "it reports no HCA"
+            text = f"The HCA of this node on the fabric could not be determined: {error}."
+            remedy = f"See the findings of stages discover and fabric for {node}."
             findings.append(
                 Finding(
                     _CHECK, f"{fabric.name} {node}", UNKNOWN if by_link else WARN, "no HCA", _EXPECTED, text, remedy
@@ -65,10 +65,10 @@ def check_links(
 def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Finding:
     subject = f"{fabric.name} {node} {found.hca}"
     if found.pcie is None and found.now is None:
-        return ok(_CHECK, subject, "a device of a hypervisor, which has no link of its own", _EXPECTED)
-    words = [f"{found.now:g} Gb/s" if found.now is not None else "link rate not known"]
+        return ok(_CHECK, subject, "virtual device of a hypervisor, without a link of its own", _EXPECTED)
+    words = [f"{found.now:g} Gb/s" if found.now is not None else "link rate unknown"]
     words += [f"PCIe {found.pcie.trained}"] if found.pcie is not None else []
-    could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "link: not known"]
+    could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "link rate unknown"]
     could += [f"PCIe {found.pcie.text}"] if found.pcie is not None and found.pcie.text else []
     said = [
         *_check_port_rate(fabric, found, by_link),
@@ -91,28 +91,31 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
 def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.Iterator[_Said]:
     unknown: Status = UNKNOWN if by_link else WARN
     if found.could is None:
-        remedy = "Write the rate that the links of this fabric shall have into line_rate.expected_gbps."
+        remedy = (
+            "Set line_rate.expected_gbps of the fabric to the rate that its links must have, then run stage bandwidth"
+            " again."
+        )
         if is_infiniband(fabric):
-            remedy += " Or see fabric.capability for why iblinkinfo does not tell it."
-        yield _Said(unknown, f"What the link can do is not known: {found.why}.", remedy)
+            remedy += " The finding fabric.capability shows why iblinkinfo does not report the rate."
+        yield _Said(unknown, f"The rate that the link supports could not be determined: {found.why}.", remedy)
     elif found.now is None:
         yield _Said(
             unknown,
-            "The rate of the link is not known: its interface is down or elsewhere.",
-            "See ip link on the node, and discover.port.",
+            "The rate of the link is unknown: its interface is down, or is in another network namespace.",
+            "Run ip link on the node, and see the finding discover.port of this HCA.",
         )
     elif found.now < found.could:
         why = (
-            f"The link runs at {found.now:g} Gb/s and can do {found.could:g} ({found.why}): it trained down, or one of"
-            " its ports is set to less."
+            f"The link runs at {found.now:g} Gb/s, but supports {found.could:g} Gb/s ({found.why}): it trained down, or"
+            " one of its ports is set to a lower speed."
         )
         tool = "ibportstate" if is_infiniband(fabric) else "ethtool"
         remedy = (
-            f"Seat or replace the cable or transceiver, and see the speeds enabled at both ports ({tool}, and the"
-            " switch's own tool)."
+            f"Reseat or replace the cable or transceiver, and check the speeds that are enabled at both ports ({tool},"
+            " and the tool of the switch)."
         )
         if found.why.startswith("other ports"):
-            remedy += " If some links are meant to be slower, declare a fabric for each rate."
+            remedy += " If some links are slower by design, declare a fabric for each rate."
         yield _Said(FAIL, why, remedy)
     elif (
         fabric.line_rate.expected_gbps is not None
@@ -120,14 +123,14 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
         and not fabric.line_rate.reason
     ):
         why = (
-            f"The link runs at {found.now:g} Gb/s, and the intent expects {found.could:g} of each: the floor is too"
-            " low, and no reason is given."
+            f"The link runs at {found.now:g} Gb/s, but line_rate.expected_gbps of the intent is {found.could:g} Gb/s."
+            " The floor is too low, and the intent gives no reason (line_rate.reason)."
         )
         yield _Said(
             unknown,
             why,
-            "Correct line_rate.expected_gbps, declare a fabric for each rate, or say in line_rate.reason why it is"
-            " less.",
+            "Correct line_rate.expected_gbps, declare a fabric for each rate, or explain the lower rate in"
+            " line_rate.reason. Then run stage bandwidth again.",
         )
 
 
@@ -135,44 +138,50 @@ def _check_pcie_link(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool)
     if pcie.could is None:
         return
     if pcie.trained_down and pcie.slot_known:
-        why = f"The PCIe link runs at {pcie.trained}, and card and slot can do {pcie.text}: it trained down."
+        why = f"The PCIe link runs at {pcie.trained}, but card and slot support {pcie.text}: it trained down."
         yield _Said(
             FAIL,
             why,
-            "Seat the card or its riser anew, and see the slot's settings in the BIOS; if it stays, replace the card.",
+            "Reseat the card or its riser, and check the settings of the slot in the BIOS. If the link still trains"
+            " down, replace the card.",
         )
     elif pcie.trained_down:
         why = (
-            f"The PCIe link runs at {pcie.trained} and the card can do {pcie.text}; what the slot can do is not known."
+            f"The PCIe link runs at {pcie.trained}, but the card supports {pcie.text}. The rate that the slot supports"
+            " is unknown."
         )
         yield _Said(
             UNKNOWN if by_link else WARN,
             why,
-            "Compare with the slot (lspci -vv of the port above the card, as root), and seat the card anew.",
+            "Compare the link with the slot (as root, lspci -vv of the port above the card), and reseat the card.",
         )
     if pcie.small_packets:
-        why = "MaxPayload is set below what card and slot can do, so headers take more of the PCIe link."
+        why = (
+            "MaxPayload is set below the value that card and slot support, so packet headers use a larger share of the"
+            " PCIe link."
+        )
         yield _Said(WARN, why, "Set Max Payload Size in the BIOS to auto or 256, or boot with pci=pcie_bus_safe.")
     enough = fabric.line_rate.fraction * (found.could or 0.0)
     if pcie.slot_known and pcie.card is not None and pcie.could < enough and pcie.could < pcie.card:
         why = (
-            f"The slot is smaller than the card: it carries {pcie.could:.4g} Gb/s of data, and the link could carry"
-            f" {found.could:g}."
+            f"The slot is smaller than the card: the slot carries {pcie.could:.4g} Gb/s of data, but the link supports"
+            f" {found.could:g} Gb/s."
         )
         yield _Said(
             WARN,
             why,
-            "Move the card to a slot that offers what the card can, if the figures shall reach the link's rate.",
+            "Move the card to a slot that supports the full rate of the card if the measurements must reach the rate"
+            " of the link.",
         )
     elif pcie.could < enough and not pcie.trained_down:
         why = (
-            f"By sysfs the card itself can do {pcie.text}, which carries {pcie.could:.4g} Gb/s of data, and the link"
-            f" could carry {found.could:g}. Few cards are made so; else what the card says of itself is wrong, and the"
-            " floor is too low."
+            f"sysfs reports {pcie.text} as the maximum of the card, which carries {pcie.could:.4g} Gb/s of data, but"
+            f" the link supports {found.could:g} Gb/s. Few cards are built this way. Otherwise the card reports a wrong"
+            " maximum, and the floor is too low."
         )
         yield _Said(
             WARN,
             why,
-            "Compare LnkCap in lspci -vv, as root, with the datasheet of the board. If the board can do more, replace"
-            " the card.",
+            "Compare LnkCap in lspci -vv (as root) with the datasheet of the board. If the board supports more,"
+            " replace the card.",
         )

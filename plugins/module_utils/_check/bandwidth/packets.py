@@ -27,7 +27,7 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
     versions = fabric.roce is not None and fabric.pods.connection == "tcp" and not is_infiniband(fabric)
     if not measured or not carries_rdma(fabric) or (least is None and not versions):
         return
-    wanted = [f"packets of {least} bytes or more"] if least is not None else []
+    wanted = [f"packets of at least {least} bytes"] if least is not None else []
     wanted += ["RoCE v2"] if versions else []
     expected, found = ", ".join(wanted), []
     unread = [
@@ -36,42 +36,46 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
         if (least is not None and pair.packet_bytes is None) or (versions and pair.gid_index is None)
     ]
     if unread:
-        why = "perftest of these pairs did not say the MTU, or the GID index, of its queue pairs."
-        remedy = (
-            "Run ib_write_bw in the pods by hand (its command is in the facts of the pair) and read Mtu and GID index"
-            " above the table."
+        why = (
+            "perftest did not report the MTU or the GID index of the queue pairs of these pairs, so their packets could"
+            " not be verified."
         )
-        found.append((f"not known of {_list(ground, unread)}", why, remedy))
+        remedy = (
+            "Run ib_write_bw in the pods by hand (the facts of the pair contain its command), and read Mtu and GID"
+            " index above the table."
+        )
+        found.append((f"packets unknown: {_list(ground, unread)}", why, remedy))
     small = [pair for pair in measured if least is not None and pair.packet_bytes is not None]
     small = [pair for pair in small if (pair.packet_bytes or 0) < (least or 0)]
     if small:
         sizes = folded([str(size) for size in sorted({pair.packet_bytes or 0 for pair in small})], 4)
         why = (
-            f"Queue pairs send packets of {sizes} bytes, and the MTU of the fabric ({fabric.mtu}) has room for {least}:"
-            " the interface in the pod, the VF or the port has a smaller MTU. Headers take more of the link."
+            f"Queue pairs send packets of {sizes} bytes, but the MTU of the fabric ({fabric.mtu}) allows {least} bytes:"
+            " the interface in the pod, the VF or the port has a smaller MTU. Packet headers use a larger share of the"
+            " link."
         )
         remedy = (
             "Compare the MTU of the interface in a pod (ip link) and active_mtu (ibv_devinfo) at both ends with mtu of"
-            " the fabric; the NetworkAttachmentDefinition must name it."
+            " the fabric. The NetworkAttachmentDefinition must set this MTU."
         )
         found.append((f"packets of {sizes} bytes: {_list(ground, small)}", why, remedy))
     old = [pair for pair in measured if versions and pair.gid_index == ROCE_V1_INDEX and _has_v1(ground, pair)]
     if old:
         why = (
-            "GID index 0 of these devices is RoCE v1, whose packets have no IP header and so no DSCP: switches put them"
-            " into another queue than that of roce.dscp. The figures are of that queue."
+            "GID index 0 of these devices is RoCE v1. Packets of RoCE v1 have no IP header and therefore no DSCP, so"
+            " switches put them into another queue than that of roce.dscp. The figures apply to that other queue."
         )
         remedy = (
-            "Read the GIDs in the pod (show_gids, or /sys/class/infiniband/DEVICE/ports/1/gid_attrs/types). If it has"
-            " none of RoCE v2, give its interface an address (ipam of the fabric). If it has one, set pods.image to an"
-            " image with a newer perftest, which chooses it."
+            "Read the GIDs in the pod (show_gids, or /sys/class/infiniband/DEVICE/ports/1/gid_attrs/types). If the pod"
+            " has no GID of RoCE v2, give its interface an address (ipam of the fabric). If the pod has one, set"
+            " pods.image to an image with a newer perftest, which selects that GID."
         )
         found.append((f"RoCE v1: {_list(ground, old)}", why, remedy))
     for text, why, remedy in found:
         yield Finding(_CHECK, fabric.name, WARN, text, expected, why, remedy)
     if not found:
         sizes = folded([str(size) for size in sorted({pair.packet_bytes or 0 for pair in measured} - {0})], 4)
-        text = f"packets of {sizes or 'an unknown number of'} bytes of {len(measured)} measurements"
+        text = f"packets of {sizes or 'an unknown number of'} bytes in {len(measured)} measurements"
         yield ok(_CHECK, fabric.name, text, expected)
 
 

@@ -47,8 +47,8 @@ def subject_of(fabric: Fabric, pair: PairResult) -> str:
 _ENOUGH = max(count for _rate, count in QUEUE_PAIRS)
 #: what to do where more queue pairs than the intent's fill the link
 _MORE = (
-    "Let jobs send by several queue pairs (NCCL: NCCL_IB_QPS_PER_CONNECTION), and compare firmware, PCIe settings and"
-    " CPUs of both nodes with what the NIC's vendor advises."
+    "Configure jobs to use several queue pairs (NCCL: NCCL_IB_QPS_PER_CONNECTION). Compare firmware, PCIe settings and"
+    " CPUs of both nodes with the recommendations of the NIC's vendor."
 )
 
 
@@ -101,8 +101,8 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
         FAIL,
         measured,
         expected,
-        "Fewer round trips than asked for, without an error.",
-        "Run the stage again.",
+        "rping counted fewer round trips than requested, but reported no error.",
+        "Run stage bandwidth again.",
     )
 
 
@@ -117,25 +117,25 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
     if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
         how = (
-            f"TCP, {pair.streams} streams at once"
+            f"TCP, {pair.streams} parallel streams"
             if pair.transport == "TCP"
             else f"{pair.message_bytes} bytes x {pair.iterations}{_format_queue_pairs(pair)}"
         )
         figures = f"{gbps(pair.average_gbps)} average, {how}"
         if doubt:
             remedy = (
-                "Run the stage again. If it stays, look at the clock of the client's node (its clocksource, dmesg), and"
-                " at perftest's version in the image."
+                "Run stage bandwidth again. If the figure is still invalid, check the clock of the client's node (its"
+                " clocksource, dmesg), and the version of perftest in the image."
             )
             return Finding(
-                "bandwidth.measured", subject, UNKNOWN, figures, expected, f"This is no measurement. {doubt}", remedy
+                "bandwidth.measured", subject, UNKNOWN, figures, expected, f"The figure is not valid. {doubt}", remedy
             )
         return ok("bandwidth.measured", subject, figures, expected)
     why, remedy = _subnet_manager(ground, pair) or explain_cause(pair.failure, ground.fabric)
     status: typing.Literal["unknown", "fail"] = (
         UNKNOWN if pair.failure in ("ping", "not_run", "pod", "other_run", *LEFT_OUT) else FAIL
     )
-    return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
+    return Finding("bandwidth.measured", subject, status, pair.evidence or "no figure", expected, why, remedy)
 
 
 def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tuple[str, str]]:
@@ -157,14 +157,14 @@ def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tup
         return None
     why, remedy = explain_cause(pair.failure, ground.fabric)
     why += (
-        f" rping's small messages arrived, so the path loses large ones alone. On {speeds[0]} switches an opensm that"
-        " does not know them does this."
+        f" The small messages of rping arrived, so the path loses only large messages. On {speeds[0]} switches, an"
+        " opensm that does not support this speed causes such a loss."
     )
     first = (
-        "Find the master subnet manager (sminfo) and its release (opensm --version on its host). If it is opensm of a"
-        " Linux distribution, use NVIDIA's instead (DOCA-OFED, UFM, or the one on the switch)."
+        "Find the master subnet manager (sminfo) and its release (run opensm --version on its host). If it is opensm of"
+        " a Linux distribution, use NVIDIA's subnet manager instead (DOCA-OFED, UFM, or the one on the switch)."
     )
-    return why, f"{first} If it is NVIDIA's: {remedy[0].lower()}{remedy[1:]}"
+    return why, f"{first} If it is NVIDIA's subnet manager: {remedy[0].lower()}{remedy[1:]}"
 
 
 def _format_queue_pairs(pair: PairResult) -> str:
@@ -231,47 +231,46 @@ def _check_proven(
         _describe_amount(found.queue_pairs, found.message_bytes),
     )
     known = find_bounds(pair, ground.pods, ground.nodes, ground.floor(pair)[0], ground.ways == 2)
-    words, steps = [f"With {few} the pair is too slow, and with {many} it is not."], [one.remedy for one in known]
+    words, steps = [f"The pair is too slow with {few}, but not with {many}."], [one.remedy for one in known]
     if explained:
         what = "the path and both HCAs are" if same else "both HCAs are"
         words.append(
-            f"So {what} proven, and how the pair was measured is the cause. A job that sends by as few queue pairs may"
-            " be as slow."
+            f"Therefore {what} verified, and the small number of queue pairs in the measurement is the cause. A job"
+            " that uses as few queue pairs may be as slow."
         )
-        words += (
-            []
-            if same
-            else ["More queue pairs are more flows, which may share a slow link between switches with good ones."]
-        )
-        steps += [_MORE, f"Set pods.queue_pairs of the fabric to {found.queue_pairs} to measure so from the start."]
+        words += [] if same else ["However, with more flows, good links may hide a slow link between the switches."]
+        steps += [_MORE, f"Set pods.queue_pairs of the fabric to {found.queue_pairs} for the first measurement."]
     else:
-        words.append("Others are fast enough with as few, so their number alone does not explain it:")
+        words.append(
+            "Other pairs are fast enough with as few queue pairs, so the number of queue pairs alone does not explain"
+            " the result. Possible causes:"
+        )
         causes = [
-            "load that came and went",
-            "packets that are lost now and then",
-            "how its ends send by few queue pairs",
+            "temporary load",
+            "intermittent packet loss",
+            "a limit of its ends when they send with few queue pairs",
         ]
         causes += (
             []
             if same
             else [
-                "a slow link between switches, which more queue pairs share with good ones, since each is a flow of"
-                " its own"
+                "a slow link between switches, which more queue pairs hide because each queue pair is a separate flow"
+                " over its own links"
             ]
         )
         words.append(f"{', '.join(causes[:-1])}, or {causes[-1]}.")
-        steps += [f"Look at {_describe_errors(ground)} of both ends, and run the stage again while nothing else runs."]
+        steps += [f"Read {_describe_errors(ground)} of both ends, then run stage bandwidth again on idle nodes."]
         steps += (
             []
             if same
             else [
-                "For one way of all queue pairs, use pods.connection: tcp and an image with perftest 23.10 or newer"
-                " (--flow_label)."
+                "To send all queue pairs over one path, use pods.connection: tcp and an image with perftest 23.10 or"
+                " newer (--flow_label)."
             ]
         )
         steps += [
-            "If it stays and no port counts errors, compare firmware, PCIe settings and CPUs of both, and set"
-            f" pods.queue_pairs to {found.queue_pairs}."
+            "If the result stays and no port reports errors, compare firmware, PCIe settings and CPUs of both nodes,"
+            f" and set pods.queue_pairs of the fabric to {found.queue_pairs}."
         ]
     words += [one.why for one in known]
     return Finding(
@@ -299,9 +298,9 @@ def _with_more(ground: PairLimits, pair: PairResult) -> tuple[str, str]:
     found = pair.wider
     if found is not None and ground.proven(pair) is not None:
         wide = _describe_amount(found.queue_pairs, found.message_bytes)
-        return f"With {wide} it is too slow as well, so the number of queue pairs does not explain it.", ""
+        return f"With {wide} the pair is too slow as well, so the number of queue pairs is not the cause.", ""
     untold = (
-        f" With {found.queue_pairs} there is no figure: {ground.doubt_wider(pair).rstrip('.')}."
+        f" There is no valid figure with {found.queue_pairs} queue pairs: {ground.doubt_wider(pair).rstrip('.')}."
         if found is not None
         else ""
     )
@@ -312,14 +311,14 @@ def _with_more(ground: PairLimits, pair: PairResult) -> tuple[str, str]:
         return untold.strip(), ""
     what = "one queue pair" if pair.queue_pairs == 1 else f"{pair.queue_pairs} queue pairs"
     why = (
-        f"It was measured with {what}, which do{'es' if pair.queue_pairs == 1 else ''} not fill a fast link on each"
-        f" host.{untold}"
+        f"The pair was measured with {what}, which do{'es' if pair.queue_pairs == 1 else ''} not fill a fast link on"
+        f" every host.{untold}"
     )
     return (
         why,
         (
-            f"First set pods.queue_pairs of the fabric to {_ENOUGH} and run the stage again, before anything is"
-            " replaced. If it stays: "
+            f"Before you replace anything, set pods.queue_pairs of the fabric to {_ENOUGH} and run stage bandwidth"
+            " again. If the pair is still too slow, continue as follows. "
         ),
     )
 
@@ -334,12 +333,15 @@ def _check_sweep(subject: str, pair: PairResult) -> Finding:
             expected,
         )
     why = (
-        "The sweep failed, though the measurement of one size worked."
+        "The sweep failed, although the measurement with one message size succeeded."
         if pair.sweep_failure
-        else "The measurement before it failed."
+        else "There is no sweep because the measurement before it failed."
     )
-    remedy = "Raise pods.limit_seconds if it was stopped; otherwise see the text beside 'measured'."
-    return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "nothing", expected, why, remedy)
+    remedy = (
+        "If the time limit stopped the sweep, raise pods.limit_seconds. Otherwise read the error under 'measured', or"
+        " in the finding bandwidth.measured of this pair. Then run stage bandwidth again."
+    )
+    return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "no figure", expected, why, remedy)
 
 
 def _check_floor(
@@ -348,11 +350,11 @@ def _check_floor(
     floor, text = ground.floor(pair)
     if floor is None:
         remedy = (
-            "Write the rate that the links of this fabric shall have into line_rate.expected_gbps, or see"
-            " bandwidth.link for what is missing."
+            "Set line_rate.expected_gbps of the fabric to the rate that its links must have, or see the finding"
+            " bandwidth.link for the missing value. Then run stage bandwidth again."
         )
         return Finding(
-            "bandwidth.floor", subject, UNKNOWN, gbps(average), "a floor", f"No floor can be set: {text}.", remedy
+            "bandwidth.floor", subject, UNKNOWN, gbps(average), "a floor", f"The floor is unknown: {text}.", remedy
         )
     if average >= floor:
         return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
@@ -364,11 +366,11 @@ def _check_floor(
     ends = [ground.pods[end] for end in (pair.client_end, pair.server_end) if end in ground.pods]
     known = find_bounds(pair, ground.pods, ground.nodes, floor, ground.ways == 2)
     bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding and not pod.far_cpus)
-    why = "The pair is slower than its link allows for." + (f" It ran {bound}." if bound else "")
+    why = "The pair is slower than its links allow." + (f" CPU binding of the pods: {bound}." if bound else "")
     look = "NUMA node and error counters" if is_infiniband(ground.fabric) else "NUMA node, MTU and error counters"
     remedy = (
-        "See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at"
-        f" {look}."
+        "See the finding bandwidth.suspect for the end at fault, and bandwidth.link for a link below the rate that it"
+        f" supports. Check {look} at that end."
     )
     why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
     more, first = _with_more(ground, pair)
@@ -402,18 +404,18 @@ def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: fl
             expected,
             _few_explain(ground, pair, best) and _uses_one_path(ground, pair),
         )
-    remedy = "See bandwidth.suspect for the end at fault."
+    remedy = "See the finding bandwidth.suspect for the end at fault."
     if ground.kind(pair)[1] is not None:
         why = (
-            f"The pair is slower than {others} whose links can do the same, so one of its ends or the path between them"
-            " is at fault."
+            f"The pair is slower than {others} whose links support the same rate, so one of its ends or the path"
+            " between them is at fault."
         )
         return Finding("bandwidth.fleet", subject, FAIL, _format_both_rates(pair, average), expected, why, remedy)
     now = ground.now(pair)
     if now is not None and best.now is not None and now < best.now:
         why = (
-            f"Its link runs at {now:g} Gb/s and that of the best pair at {best.now:g}; whether it can do more is not"
-            " known, so it may be meant so."
+            f"The link of this pair runs at {now:g} Gb/s, and the link of the best pair at {best.now:g} Gb/s. It is"
+            " unknown whether the slower link supports more, so its rate may be intended."
         )
         return Finding(
             "bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, "See bandwidth.link for what is missing."
@@ -436,18 +438,21 @@ def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average
         return ok("bandwidth.fleet", subject, gbps(average), expected)
     if average >= TCP_FAIL * best.average:
         why = (
-            "The pair is slower than others of the same network. That is no failure, since processors bound TCP and"
-            " others may have had them at that time."
+            "The pair is slower than other pairs of the same network. This is not a failure, because CPUs limit TCP,"
+            " and other processes may have used the CPUs at that time."
         )
-        remedy = "Run the stage again; if it stays, compare the nodes' processors, their load and the pods' cpu."
+        remedy = (
+            "Run stage bandwidth again. If the pair is still slow, compare the CPUs of the nodes, their load, and"
+            " pods.cpu of the fabric."
+        )
         return Finding("bandwidth.fleet", subject, WARN, gbps(average), expected, why, remedy)
     why = (
-        f"The pair has less than {TCP_FAIL:g} of the best pair of the same network. Processors do not explain that;"
-        " loss or a broken link does."
+        f"The pair reaches less than {TCP_FAIL:g} of the best pair of the same network. CPUs do not explain this"
+        " difference. Packet loss or a broken link does."
     )
     remedy = (
-        "See bandwidth.suspect for the end at fault; there look at errors and drops (ip -s link), duplex, MTU and rate"
-        " limits (tc qdisc)."
+        "See the finding bandwidth.suspect for the end at fault. At that end, check errors and drops (ip -s link),"
+        " duplex, MTU and rate limits (tc qdisc)."
     )
     return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
 

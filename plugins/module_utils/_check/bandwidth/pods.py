@@ -52,8 +52,8 @@ def check_pods(
     return findings
 
 
-_DOUBT = "It is not known what was measured on this rail of the node."
-_ONE_RUN = "Run the stages discover to bandwidth again, in one run: these facts don't fit together."
+_DOUBT = "It is unknown which HCA was measured on this rail of the node."
+_ONE_RUN = "Run stages discover to bandwidth again in one run: these facts contradict each other."
 
 
 def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -> str:
@@ -67,7 +67,7 @@ def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -
         return ""
     mine = ", ".join(address for address, number in rails.items() if number == pod.rail) or "none known"
     return (
-        f"The pod {pod.name} has a function of {function or 'no HCA that sysfs names'}, and the HCA of the rail is"
+        f"The pod {pod.name} has a function of {function or 'no HCA that sysfs names'}, but the HCA of the rail is"
         f" {mine}"
     )
 
@@ -80,7 +80,7 @@ def _why_no_function(pod: RdmaPod, node: typing.Optional[NodeHcas]) -> str:
     if not its or pod.pci in its:
         return ""
     return (
-        f"The pod {pod.name} has {pod.pci or 'no function that is known'}, and the virtual functions of"
+        f"The pod {pod.name} has {pod.pci or 'no function that is known'}, but the virtual functions of"
         f" {pod.physical_function} are {folded(its, 8)}"
     )
 
@@ -99,7 +99,8 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
             "no pod",
             expected,
             why,
-            "See network.allocatable of this node: the node must offer the resource (kubectl describe node).",
+            "See the finding network.allocatable of this node. The node must offer the resource: run kubectl describe"
+            " node.",
         )
     if pod.error:
         status: typing.Literal["unknown", "fail"] = UNKNOWN if not pod.name else FAIL
@@ -109,12 +110,18 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
             why, remedy = explain_cause(pod.cause, fabric) if pod.cause in CAUSES else ("", "")
         if not remedy:
             remedy = (
-                f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs."
+                f"Run kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs."
                 if pod.name
-                else "See the stages network and virtual_functions."
+                else "See the findings of stages network and virtual_functions for this node."
             )
         return Finding(
-            "bandwidth.pod", subject, status, pod.name or "no pod", expected, f"{why} {pod.error}".strip(), remedy
+            "bandwidth.pod",
+            subject,
+            status,
+            pod.name or "no pod",
+            expected,
+            f"{why} Details: {pod.error}" if why else pod.error,
+            remedy,
         )
     if pod.device is None and carries_rdma(fabric):
         why, remedy = explain_cause("no_device", fabric)
@@ -130,8 +137,9 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
     outside = outside_of(fabric, pod.address)
     if outside:
         remedy = (
-            f"See which attachment the pod has (kubectl -n {pod.namespace} get pod {pod.name} -o yaml, its"
-            " network-status), and run stage network again: another tool may keep another range in it."
+            f"Check which attachment the pod has (kubectl -n {pod.namespace} get pod {pod.name} -o yaml, annotation"
+            " network-status), and run stage network again: another tool may have set a different range in the"
+            " attachment. Then run stage bandwidth again."
         )
         return Finding(
             "bandwidth.pod",
@@ -145,16 +153,17 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
     excluded = excluded_from(fabric, pod.address)
     if excluded:
         remedy = (
-            f"See which attachment the pod has (kubectl -n {pod.namespace} get pod {pod.name} -o yaml, its"
-            " network-status). Compare the exclusions in it, or in the pool of nv-ipam, with ipam of the fabric, and"
-            " run stage network again. If the address is free, take it out of exclude."
+            f"Check which attachment the pod has (kubectl -n {pod.namespace} get pod {pod.name} -o yaml, annotation"
+            " network-status). Compare the exclusions in the attachment, or in the pool of nv-ipam, with ipam of the"
+            " fabric, and run stage network again. If the address is free, remove it from exclude. Then run stage"
+            " bandwidth again."
         )
         return Finding(
             "bandwidth.pod",
             subject,
             FAIL,
             f"{pod.interface} {pod.address}",
-            f"an address that ipam leaves to pods ({excluded})",
+            f"an address that ipam allows for pods (not in: {excluded})",
             _EXCLUDED,
             remedy,
         )
@@ -165,7 +174,7 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
             f"{pod.interface} {pod.address}, no RDMA device: TCP is measured",
             "a pod with an address on the network",
         )
-    rate = f"{pod.rate_gbps:g} Gb/s port" if pod.rate_gbps is not None else "port rate not known"
+    rate = f"{pod.rate_gbps:g} Gb/s port" if pod.rate_gbps is not None else "port rate unknown"
     measured = f"{pod.device} on {pod.interface} {pod.address}, {rate}" + (f", {pod.binding}" if pod.binding else "")
     if fabric.virtual_functions > 1:
         # the other functions of the HCA carry nothing in this stage
@@ -174,38 +183,40 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
 
 
 _EXCLUDED = (
-    "The pod has an address that ipam of the intent keeps for others. Two owners of one address lose packets of each"
-    " other; and what hands out addresses does not do as the intent says."
+    "The pod has an address that ipam of the intent reserves for other uses. Two owners of the same address lose each"
+    " other's packets. The IPAM plugin does not follow the intent."
 )
 _OUTSIDE = (
-    "The pod is on the network, and its address is none that ipam of the intent hands out: what was measured has other"
-    " addresses than the intent asks for."
+    "The pod is on the network, but its address is outside the range in ipam of the intent. The measurement used other"
+    " addresses than the intent requires."
 )
 
 
 def check_cleanup(seen: BandwidthFacts) -> Finding:
-    expected = "no pod of ours is left"
+    expected = "no measuring pods left"
     if seen.remaining:
-        why = f"These pods are still there, or may still run: {', '.join(seen.remaining)}."
+        why = f"These pods still exist, or may still run: {', '.join(seen.remaining)}."
         return Finding(
             "bandwidth.cleanup",
             "pods",
             FAIL,
-            f"{len(seen.remaining)} left",
+            f"{len(seen.remaining)} measuring pods left",
             expected,
             why,
-            "Delete them by hand; see their events if they stay in Terminating, and the kubelet of a node that did not"
-            " end its pod.",
+            "Delete these pods by hand (kubectl delete pod). If a pod stays in Terminating, read its events, and check"
+            " the kubelet of its node.",
         )
     if seen.leftovers:
-        why = f"An interrupted earlier run had left these pods, which were removed first: {', '.join(seen.leftovers)}."
+        why = (
+            f"An interrupted earlier run left these pods, and this run removed them first: {', '.join(seen.leftovers)}."
+        )
         return Finding(
             "bandwidth.cleanup",
             "pods",
             WARN,
-            f"0 left, {len(seen.leftovers)} of an earlier run removed",
+            f"0 measuring pods left, {len(seen.leftovers)} of an earlier run removed",
             expected,
             why,
-            "Nothing to do.",
+            "No action is required.",
         )
-    return ok("bandwidth.cleanup", "pods", "0 left", expected)
+    return ok("bandwidth.cleanup", "pods", "0 measuring pods left", expected)

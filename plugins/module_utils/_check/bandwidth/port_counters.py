@@ -86,7 +86,7 @@ class Counted:
             if numbers and numbers <= set(self._ways.way(*test) or ()):
                 return self._describe_pair(test, pair)
         return CounterEvidence(
-            "The counters of its ports were not read before and after: this is done for the slowest answers alone."
+            "The counters of its ports were not read before and after a test: they are read only for the slowest tests."
         )
 
     def check_routing(self) -> list[Finding]:
@@ -105,27 +105,27 @@ class Counted:
         slower = self._list_slow_links(test, pair)
         if not pair.ports:
             by_hand = (
-                "Read them by hand before and after a test: perfquery -l LID PORTS and perfquery -xl LID PORTS, on a"
-                " node of the fabric, as root."
+                "Read the counters by hand before and after a test: run perfquery -l LID PORTS and perfquery -xl LID"
+                " PORTS as root on a node of the fabric."
             )
             return CounterEvidence(
-                " ".join([f"The counters of its ports were not read before and after: {pair.why}.", *slower]),
+                " ".join([f"The counters of its ports were not read before and after a test: {pair.why}.", *slower]),
                 by_hand if is_infiniband(self._fabric) else "",
             )
         read = [port for port in pair.ports if not port.why]
         again = (
             f"carried {gbps(pair.average_gbps)}"
             if pair.average_gbps is not None and not pair.why
-            else f"gave no figure ({pair.why})"
+            else f"reported no figure ({pair.why})"
         )
         words = [
-            f"Measured once more, {pair.client} -> {pair.server} {again}, with the counters of {len(read)} ports read"
-            f" before and after ({pair.seconds:g} s)."
+            f"In a repeated test, {pair.client} -> {pair.server} {again}. The counters of {len(read)} ports were read"
+            f" before and after the test ({pair.seconds:g} s)."
         ]
         errors, waits = self._describe_errors(read), self._describe_waits(read)
         words += [*errors[0], *waits[0], *slower, *self._describe_uplinks(test, pair)]
         if not errors[0] and not waits[0] and read:
-            words.append("No error counter of these ports rose, and none of them waited to send.")
+            words.append("No error counter of these ports increased, and none of the ports waited to send.")
         words += self._list_unknown(pair)
         return CounterEvidence(
             " ".join(words), next((remedy for remedy in (errors[1], self._find_remedy(slower), waits[1]) if remedy), "")
@@ -159,16 +159,20 @@ class Counted:
         name = self._name_port(port)
         if any(one in _OF_LINK for one in names):
             remedy = (
-                f"Clean and seat the cable at {name} at both ends, then swap it; if the errors stay, it is the port."
+                f"Clean and reseat the cable at {name} at both ends, then swap the cable. If the errors continue, the"
+                " port is faulty."
             )
         elif "PortXmitDiscards" in names:
             remedy = (
-                f"Look behind {name}: it drops what the other end does not take. See that port and its node with"
-                " ibqueryerrors --details."
+                f"Check the port at the other end of the link of {name}: {name} drops packets that the other end does"
+                " not accept. Read the counters of that other port and of its node with ibqueryerrors --details."
             )
         else:
-            remedy = f"Look at {name} with ibqueryerrors --details, and follow these errors against the traffic."
-        return [f"Errors were counted meanwhile: {'; '.join(said[:_MOST])}{more}."], remedy
+            remedy = (
+                f"Read the counters of {name} with ibqueryerrors --details, and trace these errors against the"
+                " direction of the traffic."
+            )
+        return [f"These error counters increased during the test: {'; '.join(said[:_MOST])}{more}."], remedy
 
     def _describe_waits(self, ports: typing.Sequence[PortGrowth]) -> tuple[list[str], str]:
         known = [(port.rise(XMIT_WAIT) or 0, port) for port in ports]
@@ -180,14 +184,14 @@ class Counted:
             return [], ""
         said = [f"{self._name_port(port)} +{rise}, {rise / total:.0%} of all" for rise, port in found]
         text = (
-            f"Ports that had data and could not send it (ticks of PortXmitWait): {'; '.join(said)}. What such a port"
-            " waits for is behind it."
+            f"These ports had data but could not send it (ticks of PortXmitWait): {'; '.join(said)}. The cause is at"
+            " the other end of their links, or further on."
         )
         return (
             [text],
             (
-                f"Look behind {self._name_port(found[0][1])}: the port at the other end of that link took too little,"
-                " or a port further on did."
+                f"Check the path beyond {self._name_port(found[0][1])}: the port at the other end of that link, or a"
+                " port further on, accepts data too slowly."
             ),
         )
 
@@ -210,8 +214,8 @@ class Counted:
             ]
             if slow:
                 words.append(
-                    f"Of the uplinks of {self._ways.name_of(leaf)}, which run at {most:g} Gb/s, these run at less:"
-                    f" {listed(slow, ', ')}."
+                    f"The uplinks of {self._ways.name_of(leaf)} run at {most:g} Gb/s, but these uplinks run at a lower"
+                    f" rate: {listed(slow, ', ')}."
                 )
         below = [(port.guid, port.port) for port in pair.ports if (port.guid, port.port) in self._could_be]
         if below:
@@ -220,13 +224,16 @@ class Counted:
                 f" {self._could_be[at]}"
                 for at in below
             ]
-            words.append(f"Below what both of its ends can: {listed(said, '; ')}.")
+            words.append(f"These links run below the rate that both of their ends support: {listed(said, '; ')}.")
         return words
 
     @staticmethod
     def _find_remedy(slower: typing.Sequence[str]) -> str:
         return (
-            "See with iblinkinfo why these links run at less than they could; seat their cables anew, then swap them."
+            (
+                "Run iblinkinfo to find out why these links run below the rate that they support. Reseat their cables,"
+                " then swap the cables."
+            )
             if slower
             else ""
         )
@@ -240,15 +247,15 @@ class Counted:
             if carried is None or leaf is None or not (carried.spread or carried.alone is not None):
                 continue
             ports = carried.text(self._near_port if end == 0 else self._far_port)
-            words.append(f"{verb} {self._ways.name_of(leaf)} by {ports}")
+            words.append(f"{verb} {self._ways.name_of(leaf)} through {ports}")
         if not words:
             return []
         text = f"The data {' and '.join(words)}."
         carried = compute_shares(self._ways, test, pair, 0)
         if self._ways.spread and carried is not None and carried.alone is not None and self._fabric.routing is None:
             text += (
-                " One uplink took it all, as where switches do not choose: if they don't, say routing: static in the"
-                " intent, and the link can be named."
+                " One uplink carried all data, as with static routing. If the switches route statically, set routing:"
+                " static in the intent, so that this collection can name the link."
             )
         return [text]
 
@@ -271,19 +278,19 @@ class Counted:
         ]
         mute = [self._name_port(port) for port in pair.ports if not port.why and XMIT_WAIT in port.lacking]
         if unread:
-            words.append(f"Not read, so not known: {listed(unread, '; ')}.")
+            words.append(f"The counters of these ports could not be read: {listed(unread, '; ')}.")
         if cleared:
             words.append(
-                "Somebody cleared these counters meanwhile, so that what they counted before that is not known:"
+                "Counters of these ports were cleared during the test, so their values before that are unknown:"
                 f" {listed(cleared, '; ')}."
             )
         if stuck:
             words.append(
-                "At their maximum, where they can't rise (ibqueryerrors --clear-errors clears them):"
+                "These counters are at their maximum and cannot increase (ibqueryerrors --clear-errors clears them):"
                 f" {listed(stuck, '; ')}."
             )
         if mute:
-            words.append(f"These do not count how long they wait: {listed(mute, '; ')}.")
+            words.append(f"These ports do not report how long they wait (PortXmitWait): {listed(mute, '; ')}.")
         return words
 
     def _near_port(self, number: int) -> str:

@@ -26,19 +26,19 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
     """
     if plan is None:
         return []
-    took = f"about {_format_time(plan.seconds)}, {_format_time(plan.most_seconds)} at most"
+    took = f"about {_format_time(plan.seconds)}, at most {_format_time(plan.most_seconds)}"
     asked, all_rounds, by_link = _count_wanted_rounds(fabric, nodes), everybody(nodes), by_links(fabric, nodes)
     measured = (
         f"{plan.rounds} of {all_rounds} rounds, {took}" if plan.cover is None else f"{describe_cover(plan)}, {took}"
     )
-    expected = "all rounds, so that everybody meets everybody"
+    expected = "all rounds: each node is measured with each other node"
     if by_link:
-        expected = "rounds that use each link in both directions, and then suspects alone"
+        expected = "rounds that use each link in both directions, then rounds with suspects only"
     elif isinstance(fabric.bandwidth.rounds, int):
-        expected = f"the rounds that the intent asks for: {asked}"
+        expected = f"the number of rounds in the intent: {asked}"
     few = plan.rounds < asked if asked is not None else by_link and not plan.why
     if few if plan.cover is None else not by_link:
-        why = "The run made its rounds by another intent, so what this one asks for was not measured."
+        why = "The rounds were planned with a different intent, so the rounds of the current intent were not measured."
         return [
             Finding(
                 "bandwidth.rounds",
@@ -47,20 +47,21 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
                 measured,
                 expected,
                 why,
-                "Run the stage again with this intent.",
+                "Run stage bandwidth again with the current intent.",
             )
         ]
     if plan.cover is not None or asked is not None or plan.rounds >= all_rounds:
         return [ok("bandwidth.rounds", fabric.name, measured, expected)]
     why = (
-        f"All of them would take longer than a stage should. Each node met {plan.rounds} others, who lie evenly among"
-        " all, which tells a slow node as well."
+        "All rounds would take longer than the time that is planned for the stage. Each node was measured with"
+        f" {plan.rounds} other node{'s' if plan.rounds != 1 else ''}. These pairs are spread evenly over all nodes,"
+        " so a slow node is found as well."
     )
     if plan.why:
-        why += f" Rounds that use each link need its ways: {plan.why}."
+        why += f" Rounds that use each link could not be planned because the paths are unknown: {plan.why}."
     remedy = (
-        f"No action if that is enough. Otherwise set bandwidth.rounds of the fabric to {all_rounds}: the pods then live"
-        " as long as that takes."
+        f"No action is required if this is sufficient. Otherwise set bandwidth.rounds of the fabric to {all_rounds},"
+        " then run stage bandwidth again: the pods then run as long as these rounds take."
     )
     return [Finding("bandwidth.rounds", fabric.name, WARN, measured, expected, why, remedy)]
 
@@ -111,7 +112,7 @@ def check_participation(
     """
     usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
     if len(nodes) < 2:
-        why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."
+        why, remedy = "A pair needs two nodes.", "Add a second node to the inventory group rdma_nodes."
         return [
             Finding(
                 "bandwidth.measured",
@@ -143,16 +144,16 @@ def check_participation(
         partners = min(partners, max(1, rounds - len(usable) % 2))
     for name in nodes:
         subject = f"{fabric.name} {name}{on_rail(fabric, rail)}"
-        expected = f"measured with {max(1, partners)} others"
+        expected = f"measured with at least {max(1, partners)} other nodes"
         if name not in usable:
-            error = pods[rail, name].error if (rail, name) in pods else "none was started"
-            why, remedy = f"There is no pod to measure with: {error}.", CAUSES["pod"].remedy
-            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with none", expected, why, remedy))
+            error = pods[rail, name].error if (rail, name) in pods else "no pod was started"
+            why, remedy = f"The node has no usable pod: {error}.", CAUSES["pod"].remedy
+            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with 0", expected, why, remedy))
         elif len(met[rail, name]) < max(1, partners):
             why, remedy = (
                 explain_cause("not_run", fabric)
                 if partners > 0
-                else ("No other node has a pod to measure with.", CAUSES["pod"].remedy)
+                else ("No other node has a usable pod.", CAUSES["pod"].remedy)
             )
             findings.append(
                 Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[rail, name])}", expected, why, remedy)

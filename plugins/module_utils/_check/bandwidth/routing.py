@@ -19,8 +19,8 @@ from .uplink_shares import UplinkShare, compute_shares
 #: settings that show how an NVIDIA subnet manager routes; by default it routes adaptively (docs.nvidia.com, InfiniBand
 #: Cluster Bring-up Procedure)
 _CONFIGURATION = (
-    "routing_engine (ar_updn and the like are adaptive), ar_mode and ar_sl_mask in the subnet manager's opensm.conf,"
-    " or UFM"
+    "routing_engine (ar_updn and similar engines are adaptive), ar_mode and ar_sl_mask in opensm.conf of the subnet"
+    " manager, or the settings of UFM"
 )
 
 
@@ -38,21 +38,24 @@ def check_routing(fabric: Fabric, ways: PathTable, pairs: typing.Mapping[Test, C
         if carried is not None
     ]
     alone = [(test, pair, carried) for test, pair, carried in out if carried.alone is not None]
-    said = f"The intent says routing: {fabric.routing}"
+    said = f"The intent sets routing: {fabric.routing}"
     if fabric.routing == "static":
         spread = [(pair, carried) for _test, pair, carried in out if carried.spread]
         if spread:
             why = (
-                f"{said}, and what one test sent left its leaf over several uplinks: {_list_shares(ways, spread)}."
-                " So links that are named may not be those in use."
+                f"{said}, but the data of one test left its leaf over several uplinks: {_list_shares(ways, spread)}."
+                " The links that other findings name may therefore not be the links in use."
             )
-            remedy = f"See {_CONFIGURATION}. If it routes adaptively, say routing: adaptive. Then run the stage again."
+            remedy = (
+                f"Check {_CONFIGURATION}. If the subnet manager routes adaptively, set routing: adaptive in the intent."
+                " Then run stage bandwidth again."
+            )
             return [
                 _make_finding(
                     fabric,
                     FAIL,
                     f"several uplinks in {len(spread)} of {len(out)} tests",
-                    "one uplink, by the tables",
+                    "one uplink, as in the forwarding tables",
                     why,
                     remedy,
                 )
@@ -64,32 +67,32 @@ def check_routing(fabric: Fabric, ways: PathTable, pairs: typing.Mapping[Test, C
         ]
         if others:
             why = (
-                f"{said}, and data took other uplinks than the tables have that were read:"
-                f" {_list_shares(ways, others)}. The switches were given others since."
+                f"{said}, but the data used other uplinks than those in the forwarding tables that were read:"
+                f" {_list_shares(ways, others)}. The tables of the switches have changed since then."
             )
             remedy = (
-                "Run the stages fabric and bandwidth again, in one run; if it stays, compare with ibtracert"
-                " SOURCE-LID DESTINATION-LID."
+                "Run stages fabric and bandwidth again in one run. If the finding stays, compare the path with"
+                " ibtracert SOURCE-LID DESTINATION-LID."
             )
             return [
                 _make_finding(
                     fabric,
                     FAIL,
-                    f"another uplink in {len(others)} of {len(out)} tests",
-                    "one uplink, by the tables",
+                    f"different uplink in {len(others)} of {len(out)} tests",
+                    "one uplink, as in the forwarding tables",
                     why,
                     remedy,
                 )
             ]
     if fabric.routing == "adaptive" and len(alone) > 1 and len(alone) == len(out):
         why = (
-            f"{said}, and what each test sent left its leaf over one uplink alone, as with static routing:"
+            f"{said}, but the data of each test left its leaf over a single uplink, as with static routing:"
             f" {_list_shares(ways, [item[1:] for item in alone])}."
         )
         remedy = (
-            f"See {_CONFIGURATION}. If it does not route adaptively, say routing: static. No action if its switches"
-            " keep a burst of packets on one port (bounded), or if service level 0, on which tests run, is not"
-            " routed so."
+            f"Check {_CONFIGURATION}. If the subnet manager does not route adaptively, set routing: static in the"
+            " intent. No action is required if the switches keep a burst of packets on one port (bounded), or if"
+            " service level 0, which the tests use, is not routed adaptively."
         )
         return [_make_finding(fabric, WARN, f"one uplink in {len(alone)} tests", "several uplinks", why, remedy)]
     several = sum(carried.spread for _test, _pair, carried in out)
@@ -97,13 +100,9 @@ def check_routing(fabric: Fabric, ways: PathTable, pairs: typing.Mapping[Test, C
     if not out or len(alone) + several < len(out) or (fabric.routing == "adaptive" and not several):
         return []
     text = (
-        f"{several} of {len(out)} tests took several uplinks" if several else f"{len(out)} tests took one uplink each"
+        f"{several} of {len(out)} tests used several uplinks" if several else f"{len(out)} tests used one uplink each"
     )
-    said = (
-        f"routing: {fabric.routing}, as the intent says"
-        if fabric.routing
-        else "anything: the intent does not say it (routing)"
-    )
+    said = f"routing: {fabric.routing}, as in the intent" if fabric.routing else "any: the intent does not set routing"
     return [ok("bandwidth.routing", fabric.name, text, said)]
 
 
@@ -116,16 +115,16 @@ def check_lids(fabric: Fabric, ways: PathTable, lmc: typing.Optional[int]) -> li
     if not lmc or ways.spread:
         return []
     measured, expected = (
-        f"LMC {lmc}: {2**lmc} LIDs a port, of which tests use the first",
-        "one LID a port, or traffic to the first",
+        f"LMC {lmc}: {2**lmc} LIDs per port, of which the tests use the first",
+        "one LID per port, or traffic only to the first LID",
     )
     why = (
-        "Each LID has ways of its own in the forwarding tables. perftest and NCCL take the first one, so what is"
-        " said of links holds for that."
+        "Each LID has its own paths in the forwarding tables. perftest and NCCL use the first LID, so the findings on"
+        " links apply only to the paths of that LID."
     )
     remedy = (
-        "No action if nothing takes others. MPI with UCX does where UCX_IB_LID_PATH_BITS is set: those links were"
-        " not measured on these ways."
+        "No action is required if no program uses the other LIDs. MPI with UCX uses them if UCX_IB_LID_PATH_BITS is"
+        " set: the links were not measured on the paths of these LIDs."
     )
     return [Finding("bandwidth.routing", f"{fabric.name} LMC", WARN, measured, expected, why, remedy)]
 

@@ -21,7 +21,7 @@ from . import ethernet
 from .port_counters import Counted, CounterEvidence
 from .suspects import report_unmeasured
 
-_EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
+_EXPECTED = f"at least {SLOW:.0%} of the usual rate of paths with the same link rate and length"
 
 
 def list_readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Reading, ...]:
@@ -90,8 +90,8 @@ def check_slow_links(
     if findings:
         return findings
     text = (
-        f"{len(evidence.measured)} ways, none is slow; figures of one way differ by {evidence.noise:.1%} (standard"
-        " deviation)"
+        f"{len(evidence.measured)} paths, none is slow; figures of the same path differ by {evidence.noise:.1%}"
+        " (standard deviation)"
     )
     return [ok("bandwidth.suspect", fabric.name, text, _EXPECTED)]
 
@@ -124,14 +124,15 @@ class _SlowLinkReporter:
                 if item.slow and any(guid in self._list_direction_ends(number) for number in item.way)
             ]
             measured = (
-                f"ways over it carry {min(shares, default=0):.0%} to {max(shares, default=0):.0%} of what is usual"
+                f"paths over this switch carry {min(shares, default=0):.0%} to {max(shares, default=0):.0%} of the"
+                " usual rate"
             )
             why = (
-                "Ways over many of its links are slow, and what else is on these ways is good elsewhere, so it is the"
-                " switch, not a cable."
+                "Paths over many links of this switch are slow. The other links of these paths are good on other paths,"
+                " so the cause is the switch, not a cable."
             )
             remedy = (
-                f"Look at the switch {name}: its power, temperature and firmware, and the rate of its ports with"
+                f"Check the switch {name}: its power, temperature and firmware. Read the rate of its ports with"
                 " iblinkinfo."
             )
             remedy = ethernet.describe_switch_step(name) if self._ways.hashed else remedy
@@ -152,23 +153,25 @@ class _SlowLinkReporter:
             first = min(number, back, key=lambda one: self._ways.directions[one].source in self._ways.switches)
             name = self._ways.name(first).replace(" to ", " <-> ", 1) if both else self._ways.name(number)
             counted = self._by_counters({number}) if self._ways.directions[number].between else CounterEvidence()
-            why = f"Each way over it is slow. {self._describe_cable_hca(number)} {counted.text}".strip()
+            why = f"Each path over this link is slow. {self._describe_cable_hca(number)} {counted.text}".strip()
             yield self._build_suspect_finding(
-                name, f"carries {shares} of what is usual", why, counted.remedy or self._suggest_remedy(number)
+                name, f"carries {shares} of the usual rate", why, counted.remedy or self._suggest_remedy(number)
             )
 
     def sets(self) -> typing.Iterator[Finding]:
         for numbers in self._evidence.sets:
             names = listed([self._ways.name(number) for number in sorted(numbers)], " or ")
             items = [item for item in self._evidence.measured.values() if item.slow and numbers <= set(item.way)]
-            measured = f"ways over them carry {min((item.share for item in items), default=0):.0%} of what is usual"
+            measured = (
+                f"paths over these links carry {min((item.share for item in items), default=0):.0%} of the usual rate"
+            )
             why = (
-                "One of these is slow. Which one can't be told: no test between these nodes goes over one of them and"
-                " otherwise over links that are good."
+                "One of these links is slow. The tests cannot distinguish the links: no test between these nodes uses"
+                " one of them and otherwise only good links."
             )
             remedy = (
-                "Look at the error counters and the rate of their ports with ibqueryerrors and iblinkinfo; swap one"
-                " cable, and run the stage again."
+                "Read the error counters and the rate of their ports with ibqueryerrors and iblinkinfo. Swap one cable,"
+                " then run stage bandwidth again."
             )
             remedy = ethernet.set_step() if self._ways.hashed else remedy
             counted = self._by_counters(numbers)
@@ -181,16 +184,16 @@ class _SlowLinkReporter:
             one, other = self._ways.ends[source], self._ways.ends[target]
             item = self._evidence.measured[source, target]
             why = (
-                "Each link of its way is good on other ways, so no cable is at fault: what these two do with each other"
-                " is, or what came and went meanwhile."
+                "Each link of this path is good on other paths, so no cable is at fault. The cause is the traffic"
+                " between these two ends, or a temporary event during the test."
             )
             remedy = (
-                f"Run the stage again while nothing else runs; if it stays, trace the way with ibtracert {one.lid}"
-                f" {other.lid} and look at its counters."
+                "Run stage bandwidth again while the nodes and the fabric are idle. If the pair is still slow, trace"
+                f" the path with ibtracert {one.lid} {other.lid} and read the counters of its ports."
             )
             remedy = ethernet.pair_step(self._ways, (source, target)) if self._ways.hashed else remedy
             counted = self._counted.describe_test((source, target)) if self._counted else CounterEvidence()
-            measured = f"carries {item.share:.0%} of what is usual"
+            measured = f"carries {item.share:.0%} of the usual rate"
             yield self._build_suspect_finding(
                 self._format_test_ends((source, target)),
                 measured,
@@ -203,8 +206,10 @@ class _SlowLinkReporter:
         if not tests:
             return
         names = [self._format_test_ends(test) for test in tests]
-        why = f"These were slow, and were not measured often enough to say why: {listed(names, ', ')}."
-        subject, measured = f"{self._fabric.name} further ways", f"{len(tests)} are slow"
+        why = (
+            f"These paths were slow, but were not measured often enough to determine the cause: {listed(names, ', ')}."
+        )
+        subject, measured = f"{self._fabric.name} further ways", f"{len(tests)} slow paths"
         yield Finding(
             "bandwidth.suspect",
             subject,
@@ -212,7 +217,7 @@ class _SlowLinkReporter:
             measured,
             _EXPECTED,
             why,
-            "Correct what else is named, then run the stage again.",
+            "Correct the causes that the other findings name, then run stage bandwidth again.",
         )
 
     def _format_test_ends(self, test: Test) -> str:
@@ -248,35 +253,41 @@ class _SlowLinkReporter:
         """
         end = self._find_cable_end(number)
         if end is None:
-            return "The other links of these ways are good elsewhere."
+            return "The other links of these paths are good on other paths."
         words = []
         place, found = self._where.get(end), self._rates.get(end)
         if place is not None:
-            words.append(f"It is the cable of {place.node} {place.hca}, or what is behind it.")
+            words.append(f"The cause is the cable of {place.node} {place.hca}, or a component behind the cable.")
         pcie = found.pcie if found is not None else None
         if pcie is not None and pcie.trained_down:
             words.append(
-                f"The PCIe link of that HCA runs at {pcie.trained}, and {pcie.text} is what it could: that explains it."
+                f"The PCIe link of this HCA runs at {pcie.trained} but supports {pcie.text}, which explains the loss."
             )
         elif pcie is not None and pcie.now is not None:
-            words.append(f"Its PCIe link is as fast as it can be ({pcie.trained}), so that does not explain it.")
+            words.append(
+                f"The PCIe link of this HCA runs at the highest rate that it supports ({pcie.trained}), so it does not"
+                " explain the loss."
+            )
         return " ".join(words)
 
     def _suggest_remedy(self, number: int) -> str:
         end = self._find_cable_end(number)
         if self._ways.directions[number].between:
             return (
-                "Look at the uplinks of both leaves with iblinkinfo and ibqueryerrors: one of them is slow, down, or"
-                " shared by too many flows."
+                "Check the uplinks of both leaves with iblinkinfo and ibqueryerrors: an uplink is slow, down, or shared"
+                " by too many flows."
             )
         if end is None:
-            return "Look at both ports with ibqueryerrors and iblinkinfo; reseat the cable, then swap it."
+            return "Check both ports with ibqueryerrors and iblinkinfo. Reseat the cable, then swap the cable."
         found = self._rates.get(end)
         if found is not None and found.pcie is not None and found.pcie.trained_down:
-            return f"Reseat the HCA {found.hca} of {end[1]}, or move it to another slot; see bandwidth.link."
+            return (
+                f"Reseat the HCA {found.hca} of {end[1]}, or move it to another slot. See the finding bandwidth.link of"
+                " this HCA."
+            )
         if self._ways.hashed:
             return ethernet.describe_cable_step(self._ways, number)
         return (
-            f"On {end[1]}, look at the port's counters and the NUMA node of the pod; reseat the cable, then swap it,"
-            " then the HCA."
+            f"On {end[1]}, check the counters of the port and the NUMA node of the pod. Reseat the cable. If the link"
+            " is still slow, swap the cable, then the HCA."
         )

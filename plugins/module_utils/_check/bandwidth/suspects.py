@@ -35,7 +35,7 @@ def check_suspects(
         end: where.get(end) or Place(end[1], pod.physical_function or f"rail {end[0]}", end[0])
         for end, pod in pods.items()
     }
-    expected = "nothing that failing pairs have in common"
+    expected = "no component that failed pairs have in common"
     trials = [
         make_trial(fabric.name, ends[pair.client_end], ends[pair.server_end], verdict)
         for pair, verdict in zip(pairs, passed)
@@ -51,8 +51,11 @@ def check_suspects(
         names = _list_names(suspect.elements)
         if not names:
             some = ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:8])
-            why = f"What these have in common, others that passed have as well: {some}."
-            remedy = "See the cause beside each of them; it may be another one for each, or come and go."
+            why = f"Each component that these pairs have in common is also used by pairs that passed: {some}."
+            remedy = (
+                "See the findings on each of these pairs. Each pair may have a cause of its own, or the cause is"
+                " intermittent."
+            )
             findings.append(Finding("bandwidth.suspect", fabric.name, FAIL, measured, expected, why, remedy))
             continue
         text = " or ".join(names)
@@ -62,14 +65,16 @@ def check_suspects(
             if f"{place.node} {place.hca}" in text
         ]
         why = (
-            "What failed went over it, and what did not go over it passed or has another cause."
+            "The failed measurements used this component. Measurements without it passed, or have another cause."
             if suspect.trials < len(trials)
-            else "Nothing passed."
+            else "No measurement passed."
         )
         if len(names) > 1:
-            why += " Which of these it is cannot be told from the pairs that there are: measure with a further node."
+            why += " The measured pairs cannot distinguish these components: measure with an additional node."
         mtu = "" if is_infiniband(fabric) else "MTU, "
-        remedy = f"Look there at PCIe speed and width, link width and speed, error counters, {mtu}and the VF's state."
+        remedy = (
+            f"Check PCIe speed and width, link width and speed, error counters, {mtu}and the state of the VF there."
+        )
         findings.append(
             Finding(
                 "bandwidth.suspect",
@@ -90,9 +95,9 @@ def report_unmeasured(fabric: Fabric, suspect: str, expected: str) -> Finding:
     :param suspect: what the measurements would test, an end or a link, for the text
     :param expected: expected value, as text for the finding
     """
-    why = f"No measurement of this fabric is one, so nothing speaks for any {suspect} or against it."
-    remedy = "See bandwidth.measured for each pair."
-    return Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no measurement", expected, why, remedy)
+    why = f"No measurement of this fabric is valid, so the state of each {suspect} is unknown."
+    remedy = "See the findings bandwidth.measured of the pairs."
+    return Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no valid measurement", expected, why, remedy)
 
 
 def _list_names(elements: typing.Sequence[Element]) -> list[str]:

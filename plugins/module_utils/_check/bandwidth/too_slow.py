@@ -64,8 +64,8 @@ class TooSlow:
             return pair, amount
         _rail, node, what = stayed[0]
         why = (
-            f"{self._stayed[stayed[0]]} other pairs with {node} as the {what} were measured so, and stayed too slow or"
-            " failed"
+            f"{self._stayed[stayed[0]]} other pairs with {node} as the {what} were measured with more queue pairs, and"
+            " were still too slow or failed"
         )
         return dataclasses.replace(pair, wider=Wider(amount.queue_pairs, amount.message_bytes, why=why)), None
 

@@ -31,15 +31,15 @@ def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], ear
         median, runs = known[pair.key]
         held += 1
         if pair.average_gbps < (1 - MOST_DROP) * median:
-            measured = f"{pair.average_gbps:.2f} Gb/s, {100 * (1 - pair.average_gbps / median):.1f} % less"
+            measured = f"{pair.average_gbps:.2f} Gb/s, {100 * (1 - pair.average_gbps / median):.1f} % below the median"
             expected = (
-                f">= {(1 - MOST_DROP) * median:.2f} Gb/s ({1 - MOST_DROP:g} of the median of {runs} runs before,"
+                f">= {(1 - MOST_DROP) * median:.2f} Gb/s ({1 - MOST_DROP:g} of the median of {runs} earlier runs,"
                 f" {median:.2f} Gb/s)"
             )
-            why = "The pair is slower than it was in the runs before, and a link that gets worse goes on to do so."
+            why = "The pair is slower than in the earlier runs. A link that degrades usually continues to degrade."
             remedy = (
-                "Look at error counters and temperature of its links and cables. ansible-playbook"
-                " linerate.rdma.difference tells what changed since then."
+                "Check the error counters and the temperature of its links and cables. Run ansible-playbook"
+                " linerate.rdma.difference to see what changed since the earlier runs."
             )
             findings.append(Finding("bandwidth.trend", subject, WARN, measured, expected, why, remedy))
     if held > len(findings):
@@ -48,7 +48,7 @@ def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], ear
             ok(
                 "bandwidth.trend",
                 fabric,
-                f"{held - len(findings)} of {held} measurements as in the runs before",
+                f"{held - len(findings)} of {held} measurements as in the earlier runs",
                 expected,
             )
         )
@@ -61,15 +61,15 @@ def check_unread(earlier: Earlier) -> list[Finding]:
     """
     if not earlier.unread:
         return []
-    why = f"What these runs measured is not counted: {'; '.join(earlier.unread)}."
-    remedy = "Remove their folders below runs/ of the report, or put back what is missing there."
+    why = f"The measurements of these runs are ignored because they could not be read: {'; '.join(earlier.unread)}."
+    remedy = "Remove the folders of these runs below runs/ of the report, or restore the missing files."
     return [
         Finding(
             "bandwidth.trend",
             "kept runs",
             WARN,
-            f"{len(earlier.unread)} not readable",
-            "each kept run can be read",
+            f"{len(earlier.unread)} kept runs not readable",
+            "all kept runs readable",
             why,
             remedy,
         )

@@ -110,20 +110,22 @@ def _report_without_gpu_direct(ranks: Ranks) -> typing.Iterator[Finding]:
         for device in process.devices
         if device.index == route.device and device.reasons
     )
-    why = "Data between these GPUs and the network goes through the host's memory" + (
-        f". {fold_names(reasons)}." if reasons else "; the log does not say why."
-    )
+    why = (
+        "The data between these GPUs and the network passes through host memory, which is slower than GPUDirect RDMA"
+    ) + (f". Reasons in NCCL's log: {fold_names(reasons)}." if reasons else ". NCCL's log does not report the reason.")
     remedy = (
-        "Too far: use the HCA beside the GPU, or set NCCL_NET_GDR_LEVEL. No module: load nvidia-peermem, or use the"
-        " open driver with DMA-BUF."
+        "If an HCA is too far from the GPU, give the pod the HCA beside the GPU, or set NCCL_NET_GDR_LEVEL in the job."
+        " If the kernel module is missing, load nvidia-peermem on the node, or use the open GPU driver with DMA-BUF."
+        " Then run stage collectives again."
     )
     measured = (
-        f"{len({(rank.host, rank.rank) for rank, _process, _route in without})} of {len(ranks)} ranks without GDRDMA"
+        f"{len({(rank.host, rank.rank) for rank, _process, _route in without})} of {len(ranks)} ranks without GPUDirect"
+        " RDMA"
     )
     yield make_cause(
         fold_names(rank.host for rank, _process, _route in without),
         measured,
-        "GDRDMA on each channel over the network",
+        "GPUDirect RDMA (GDRDMA) on each channel over the network",
         why,
         remedy,
     )
@@ -140,23 +142,32 @@ def _check_channels(
         name: process.environment[name] for process in processes for name in LIMITS if name in process.environment
     }
     there = min((rank.channels for rank, _process in ranks if rank.channels), default=0)
-    set_by = f" {', '.join(f'{name}={value}' for name, value in limits.items())} is set." if limits else ""
+    set_by = (
+        f" The environment sets {', '.join(f'{name}={value}' for name, value in limits.items())}." if limits else ""
+    )
     remedy = (
-        f"Take {', '.join(limits)} out of the job."
+        f"Remove {', '.join(limits)} from the image and from the jobs, then run stage collectives again."
         if limits
-        else "Run it with larger messages; NCCL_MIN_NCHANNELS raises the number."
+        else (
+            "Set a larger rdma_cluster.collectives.most_bytes, or increase the number of channels with"
+            " NCCL_MIN_NCHANNELS in the image. Then run stage collectives again."
+        )
     )
     if choice is not None and choice.channels is not None and choice.channels < there:
         measured, expected = f"{choice.channels} of {there} channels", "all channels for a large message"
         yield make_cause(
-            subject, measured, expected, f"NCCL runs this size over a part of its channels.{set_by}", remedy
+            subject,
+            measured,
+            expected,
+            (f"NCCL uses only some of its channels for messages of this size, which can limit the bandwidth.{set_by}"),
+            remedy,
         )
     elif limits:
         yield make_cause(
             subject,
             f"{there} channels",
-            "NCCL's own number of channels",
-            f"The number of channels is limited.{set_by}",
+            "the number of channels that NCCL chooses",
+            f"Environment variables limit the number of channels, which can limit the bandwidth.{set_by}",
             remedy,
         )
 
@@ -174,13 +185,13 @@ def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
     for host, by_hca in loads.items():
         most, least = (choose(by_hca, key=lambda name: len(by_hca[name])) for choose in (max, min))
         if len(by_hca[most]) > len(by_hca[least]):
-            measured = f"{most} {len(by_hca[most])} channels, {least} {len(by_hca[least])}"
-            why = f"{most} carries more than the others of its host, and all wait for it."
+            measured = f"{most}: {len(by_hca[most])} channels, {least}: {len(by_hca[least])} channels"
+            why = f"{most} carries more channels than another HCA of this host, and the whole collective waits for it."
             remedy = (
-                "Compare NCCL_IB_HCA with the HCAs of the pod. The number of channels should be a multiple of the"
-                " rails: NCCL_MIN_NCHANNELS."
+                "Compare NCCL_IB_HCA with the HCAs of the pod. Set NCCL_MIN_NCHANNELS so that the number of channels is"
+                " a multiple of the number of rails. Then run stage collectives again."
             )
-            yield make_cause(host, measured, "as many channels on each HCA", why, remedy)
+            yield make_cause(host, measured, "the same number of channels on each HCA", why, remedy)
 
 
 def _report_far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
@@ -197,12 +208,15 @@ def _report_far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Findin
                         f"rank {rank.rank} (NUMA node {near}) uses {name} (NUMA node {hca.numa_node})"
                     ] = None
     for host, lines in found.items():
-        why = "Data crosses the link between the sockets, which all of these share, and GPUDirect RDMA is slow over it."
-        remedy = (
-            "Give the pod the HCA beside each GPU (topology manager, or a claim by pcieRoot), and leave NCCL_IB_HCA and"
-            " CUDA_VISIBLE_DEVICES to it."
+        why = (
+            "The data passes over the link between the CPU sockets. All of these ranks share this link, and GPUDirect"
+            " RDMA over it is slow."
         )
-        yield make_cause(host, fold_names(lines), "an HCA of the GPU's own NUMA node", why, remedy)
+        remedy = (
+            "Give the pod the HCA beside each GPU (with the topology manager, or with a claim by pcieRoot). Do not set"
+            " NCCL_IB_HCA and CUDA_VISIBLE_DEVICES in the image or in the job. Then run stage collectives again."
+        )
+        yield make_cause(host, fold_names(lines), "an HCA on the NUMA node of the GPU", why, remedy)
 
 
 def _find_numa_node(bus_id: str, tuning: NodeTuning) -> typing.Optional[str]:
@@ -235,17 +249,19 @@ def _check_through_others(ranks: Ranks) -> typing.Iterator[Finding]:
     ]
     if through:
         measured = (
-            f"{len({(rank.host, rank.rank) for rank, _route in through})} of {len(ranks)} ranks by the GPU of another"
+            f"{len({(rank.host, rank.rank) for rank, _route in through})} of {len(ranks)} ranks use the network through"
+            " another GPU"
         )
         why = (
-            "NCCL found a better way to the network by another GPU (PXN) than by the HCA beside its own: that is far,"
-            " off, or not in the pod."
+            "NCCL found a better path to the network through another GPU (PXN) than through the HCA beside the GPU of"
+            " the rank. That HCA is far from the GPU, down, or not in the pod."
         )
         remedy = (
-            "See nvidia-smi topo -m in the pod: each GPU needs an HCA at PIX or PXB. NCCL_PXN_DISABLE=1 only hides it."
+            "Run nvidia-smi topo -m in the pod: each GPU needs an HCA at PIX or PXB. NCCL_PXN_DISABLE=1 only hides the"
+            " problem. Give the pod the HCA beside each GPU, then run stage collectives again."
         )
         yield make_cause(
-            fold_names(rank.host for rank, _route in through), measured, "each GPU by the HCA beside it", why, remedy
+            fold_names(rank.host for rank, _route in through), measured, "each GPU uses the HCA beside it", why, remedy
         )
 
 
@@ -261,10 +277,13 @@ def _report_weak_rails(seen: Surroundings) -> typing.Iterator[Finding]:
     ]
     for host, name, hca in weak:
         rail = "" if hca.rail is None else f" (rail {hca.rail})"
-        why = "Each rail carries the same part of a collective, so that all wait for the slowest."
-        remedy = "See what stages fabric and bandwidth say of this HCA and its link: width, speed, errors, PCIe."
+        why = "Each rail carries the same share of the data of a collective, so all rails wait for the slowest rail."
+        remedy = (
+            "Check the findings of stages fabric and bandwidth on this HCA and its link: width, speed, errors, PCIe."
+            " Correct the cause, then run stages bandwidth and collectives again."
+        )
         yield make_cause(
-            f"{host} {name}{rail}", f"{hca.rate_gbps:g} Gb/s", f"{usual:g} Gb/s, as the others", why, remedy
+            f"{host} {name}{rail}", f"{hca.rate_gbps:g} Gb/s", f"{usual:g} Gb/s, the median of all HCAs", why, remedy
         )
 
 
@@ -276,13 +295,19 @@ def _report_rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Fin
     weak = [rail for rail, rate in seen.rails_gbs.items() if rate < WEAK * usual]
     if weak:
         measured = ", ".join(f"rail {rail} {seen.rails_gbs[rail]:g} GB/s" for rail in weak[:NAMED])
-        why = f"Rail {spell_numbers(sorted(weak))} alone is slower than the others, and all wait for the slowest."
+        why = (
+            f"Rail {spell_numbers(sorted(weak))} is slower than the other rails when it is tested alone. All rails wait"
+            " for the slowest rail."
+        )
         yield make_cause(
             subject,
             measured,
-            f"{usual:g} GB/s, as the others",
+            f"{usual:g} GB/s, the median of all rails",
             why,
-            "Halve the nodes of this rail, and see its leaf and its links.",
+            (
+                "Test each half of the nodes on this rail to find the slow part, and check the leaf and the links of"
+                " the rail. Correct the cause, then run stage collectives again."
+            ),
         )
 
 
@@ -297,7 +322,7 @@ def _check_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
             if wrong:
                 off[host] = f"{wrong[0].value}{f' ({fold_names(wrong[0].where)})' if wrong[0].where else ''}"
         if off:
-            why = f"{len(off)} of {len(hosts)} hosts. {row.harm}"
+            why = f"This applies to {len(off)} of {len(hosts)} hosts. {row.harm}"
             yield make_cause(
                 fold_names(off),
                 f"{row.what}: {fold_names(off.values())}",
@@ -310,25 +335,24 @@ def _check_hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
 def _check_gpu_memory(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
     if seen.from_gpu_memory is False:
         why = (
-            "The rates of the rails were measured from the hosts' memory. The way between GPU and HCA, which a"
-            " collective uses, was not measured: ACS, the IOMMU, a PCIe switch or relaxed ordering may take more than"
-            " half of it."
+            "Stage bandwidth measured the rates of the rails from host memory. It did not measure the path between GPU"
+            " and HCA, which a collective uses. ACS, the IOMMU, a PCIe switch or relaxed ordering may reduce the rate"
+            " of this path by more than half."
         )
         remedy = (
-            "Measure the rails from the GPUs' memory (rdma_fabrics bandwidth.layers), and see stages tuning and host"
-            " for ACS, iommu and peer memory."
+            "Measure the rails from GPU memory (bandwidth.layers in rdma_fabrics). Check the findings of stages tuning"
+            " and host on ACS, the IOMMU and peer memory. Then run stages bandwidth and collectives again."
         )
-        yield make_cause(subject, "from the hosts' memory", "rates from the GPUs' memory", why, remedy)
+        yield make_cause(subject, "rates from host memory", "rates from GPU memory", why, remedy)
 
 
 def _report_no_cause(subject: str) -> Finding:
     why = (
-        "Neither the log nor what is known of the nodes shows a cause: GPUDirect RDMA, channels, HCAs, NUMA nodes, PXN,"
-        " rails, GPUs, GID, MTU, traffic class, queue pairs, adaptive routing and settings are as they should be, or"
-        " not known."
+        "NCCL's log and the facts about the nodes show no cause. GPUDirect RDMA, channels, HCAs, NUMA nodes, PXN,"
+        " rails, GPUs, GID, MTU, traffic class, queue pairs, adaptive routing and settings are correct or unknown."
     )
     remedy = (
-        "Run sendrecv_perf over one rail, from the GPU beside it: as slow as that is the way from GPU to HCA; else"
-        " compare the rails one by one."
+        "Run sendrecv_perf over one rail, from the GPU beside its HCA. If it is as slow as the collective, the path"
+        " from GPU to HCA is slow. Otherwise compare the rails one by one."
     )
-    return Finding("collectives.cause", subject, UNKNOWN, "none found", "a cause", why, remedy)
+    return Finding("collectives.cause", subject, UNKNOWN, "no cause found", "a cause", why, remedy)

@@ -13,8 +13,11 @@ from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
 from ..job.channels import name_hcas
 from ..job.ranks import describe_route, spell_numbers
 
-NEED_WHOLE_LOG = "Give the whole log of every rank, from its first line on, with NCCL_DEBUG=INFO."
-EACH_CHANNEL = "each channel by NVLink or PCIe inside of a node, and by RDMA between nodes"
+NEED_WHOLE_LOG = (
+    "Run stage collectives again. The check needs the complete log of each rank, from its first line on, with"
+    " NCCL_DEBUG=INFO."
+)
+EACH_CHANNEL = "each channel over NVLink or PCIe inside a node, and over RDMA between nodes"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +84,7 @@ def judge_channels(
             for channel in route.channels:
                 by_channel.setdefault(channel, []).append(route)
         if rank.channels is None:
-            why = "the log does not say how many channels the rank has"
+            why = "The log does not report the number of channels of this rank"
             yield ChannelVerdict(communicator.name, rank.host, rank.rank, (), UNKNOWN, (), why, NEED_WHOLE_LOG)
         alike: dict[tuple[_Verdict, tuple[str, ...]], list[int]] = {}
         for channel in sorted({*by_channel, *range(rank.channels or 0)}):
@@ -112,13 +115,13 @@ def judge_connections(
         away = (communicator.size or len(communicator.ranks)) - on_host[rank.host]
         if status == PASS:
             for words, found, least in (
-                ("to ranks of other nodes", _count_connections(routes, "send", over=True), away),
-                ("from ranks of other nodes", _count_connections(routes, "receive", over=True), away),
-                ("to ranks of its node", _count_connections(routes, "", over=False), on_host[rank.host] - 1),
+                ("to ranks on other nodes", _count_connections(routes, "send", over=True), away),
+                ("from ranks on other nodes", _count_connections(routes, "receive", over=True), away),
+                ("to ranks on the same node", _count_connections(routes, "", over=False), on_host[rank.host] - 1),
             ):
                 if found < least:
                     status, remedy = UNKNOWN, NEED_WHOLE_LOG
-                    why = f"{found} connections {words} are in the log, and there are {least} of these ranks"
+                    why = f"The log contains {found} connections {words}, but there are {least} such ranks"
                     break
         ways = tuple(dict.fromkeys(map(describe_route, routes)))
         yield ChannelVerdict(communicator.name, rank.host, rank.rank, (), status, ways, why, remedy)
@@ -151,9 +154,13 @@ def _judge_channel(
     if failed:
         return failed
     if channel in rank.unseen or not routes:
-        return UNKNOWN, "no outgoing connection of it is in the log", NEED_WHOLE_LOG
+        return UNKNOWN, "The log contains no outgoing connection of these channels", NEED_WHOLE_LOG
     if channel in rank.unanswered:
-        return UNKNOWN, "only the other end of it is in the log", NEED_WHOLE_LOG
+        return (
+            UNKNOWN,
+            "The log contains these channels only in the lines of other ranks, not in those of this rank",
+            NEED_WHOLE_LOG,
+        )
     return _find_verdict(verdicts, UNKNOWN) or _PROVEN
 
 
@@ -164,36 +171,53 @@ def _find_verdict(verdicts: typing.Sequence[_Verdict], status: Status) -> typing
 
 def _judge_route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: RequiredProof) -> _Verdict:
     if route.transport == "SHM" and not wanted.shared_memory:
-        why = "it goes through the host's memory (SHM), neither by NVLink nor over the network"
+        why = "The data passes through host memory (SHM) instead of NVLink, PCIe or the network"
         return (
             FAIL,
             why,
             (
-                "Take NCCL_P2P_DISABLE and NCCL_P2P_LEVEL out of the job; see nvidia-smi topo -m, and switch ACS off"
-                " between GPUs."
+                "Remove NCCL_P2P_DISABLE and NCCL_P2P_LEVEL from the image. Run nvidia-smi topo -m on the node, and"
+                " disable ACS between the GPUs. Then run stage collectives again."
             ),
         )
     if route.via == "MNNVL" and not wanted.multi_node_nvlink:
-        why = "it goes over NVLink between nodes (MNNVL), and not over the network"
-        return FAIL, why, "Set NCCL_MNNVL_ENABLE=0 for a run that is about the network."
+        why = "The data passes over NVLink between nodes (MNNVL), not over the network"
+        return FAIL, why, "Set NCCL_MNNVL_ENABLE=0 for a test of the network, then run stage collectives again."
     if route.transport in ("P2P", "SHM"):
         return _PROVEN
     if route.via == "Socket":
-        return FAIL, "it goes over TCP (NET/Socket)", "See collectives.transport of this rank, which names why."
+        return (
+            FAIL,
+            "The data passes over TCP (NET/Socket)",
+            "See collectives.transport of this rank for the cause. Correct it, then run stage collectives again.",
+        )
     if wanted.nodes == 1:
         return (
             FAIL,
-            "it leaves the GPUs of its node by the network",
-            "Take NCCL_P2P_DISABLE out of the job; see nvidia-smi topo -m.",
+            "The data between the GPUs of one node passes over the network",
+            (
+                "Remove NCCL_P2P_DISABLE from the image. Run nvidia-smi topo -m on the node to check the links between"
+                " its GPUs. Then run stage collectives again."
+            ),
         )
     if route.is_plugins or route.transport == "COLLNET":
-        why = f"network {route.via} is a plugin's, of which it is not known here what it sends by"
-        return UNKNOWN, why, "Run it with NCCL_NET=IB, or without the plugin (NCCL_NET_PLUGIN=none)."
+        why = (
+            f"Network {route.via} belongs to a plugin, and this collection cannot determine which transport the plugin"
+            " uses"
+        )
+        return (
+            UNKNOWN,
+            why,
+            (
+                "Set NCCL_NET=IB in the image, or disable the plugin with NCCL_NET_PLUGIN=none. Then run stage"
+                " collectives again."
+            ),
+        )
     if wanted.gpu_direct and not route.gpu_direct:
         return (
             FAIL,
-            "it goes through the host's memory, without GPUDirect RDMA",
-            "See collectives.gpu_direct of this rank, which names why.",
+            "The data passes through host memory, without GPUDirect RDMA",
+            "See collectives.gpu_direct of this rank for the cause. Correct it, then run stage collectives again.",
         )
     return _judge_hca(route, rank, process, wanted)
 
@@ -208,22 +232,35 @@ def _judge_hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: R
     if allowed is None:
         return (
             UNKNOWN,
-            f"it is not known which HCAs of {rank.host} are on the fabric",
-            "Run it in pods whose annotations can be read.",
+            f"The HCAs of host {rank.host} on the fabric are unknown, because no pod of this test has this host name",
+            (
+                "Compare this host name with the hostname of the pods in namespace linerate-measure (kubectl -n"
+                " linerate-measure get pods -o yaml, while the stage runs). Then run stage collectives again."
+            ),
         )
     names = list_hcas(route, process)
     if not names:
         why = (
-            "the log does not say which HCA network device"
-            f" {'without a number' if route.device is None else route.device} is"
+            "The log does not report the HCA of network device"
+            f" {'without a number' if route.device is None else route.device}"
         )
-        return UNKNOWN, why, "Run with NCCL_DEBUG_SUBSYS=INIT,NET, which names them."
+        return (
+            UNKNOWN,
+            why,
+            (
+                "Check that INIT and NET are in NCCL_DEBUG_SUBSYS, because NCCL otherwise does not report the HCAs."
+                " Then run stage collectives again."
+            ),
+        )
     foreign = [name for name in names if name not in allowed]
     if foreign:
         return (
             FAIL,
-            f"it uses {', '.join(foreign)}, which is not on the fabric",
-            "Name the devices in NCCL_IB_HCA, exactly: with '=' in front.",
+            f"The rank uses {', '.join(foreign)}, which is not on the fabric",
+            (
+                "Set NCCL_IB_HCA in the image to the exact names of the devices on the fabric, with '=' in front. Then"
+                " run stage collectives again."
+            ),
         )
     return _PROVEN
 
@@ -262,7 +299,7 @@ def report_channels(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterato
             status,
             measured,
             EACH_CHANNEL,
-            f"{'Of these channels ' if numbers else ''}{why}.",
+            f"{why}.",
             remedy,
         )
     if proven and not together:

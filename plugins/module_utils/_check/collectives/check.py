@@ -50,12 +50,12 @@ MOST_RANKS_OF_GPU = 4
 #: channels of a rank, which a log writes in four digits
 MOST_CHANNELS = 9_999
 _RUN_WITH_THIS_INTENT = (
-    "Run the stage with this intent: ansible-playbook linerate.rdma.site --tags bandwidth,collectives."
+    "Run the stage with the current intent: ansible-playbook linerate.rdma.site --tags bandwidth,collectives."
 )
 #: nodes of a test that its subject names
 _NAMED = 4
 #: leaf of all nodes, where the leaf of none of them is known
-UNKNOWN_LEAF = UnknownLeaf("leaf not known")
+UNKNOWN_LEAF = UnknownLeaf("leaf unknown")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,28 +101,37 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     wanted, expected = (
         intent.cluster.collectives,
-        "collectives on each node, where the intent has rdma_cluster.collectives",
+        "collectives on each node, if the intent has rdma_cluster.collectives",
     )
     if wanted is None:
         return (
             ok(
                 "collectives.wanted",
                 "collectives",
-                "nothing ran, and nothing is proven",
-                "nothing: the intent has no rdma_cluster.collectives",
+                "no collective ran, so the performance is not verified",
+                "no collective: the intent has no rdma_cluster.collectives",
             ),
         )
     seen, fabric = facts.collectives, pick_fabric(wanted, intent.fabrics)
     if fabric is None:
-        why = "No fabric with RDMA is the one that is meant."
+        why = "rdma_cluster.collectives.fabric does not select exactly one fabric with RDMA, so no collective ran."
         return (
             Finding(
-                "collectives.wanted", "collectives", UNKNOWN, "no fabric", expected, why, "See validate.collectives."
+                "collectives.wanted",
+                "collectives",
+                UNKNOWN,
+                "no fabric selected",
+                expected,
+                why,
+                (
+                    "See validate.collectives for the error in the intent. Correct the intent, then run stage"
+                    " collectives again."
+                ),
             ),
         )
     if seen is None or seen.fabric != fabric.name:
         what = "not run" if seen is None else f"run over fabric {seen.fabric}"
-        why = f"Nothing is known of collectives over fabric {fabric.name}."
+        why = f"This run has no results of collectives over fabric {fabric.name}, so their performance is unknown."
         return (
             Finding(
                 "collectives.wanted",
@@ -131,7 +140,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 what,
                 expected,
                 why,
-                "Run the stage with this intent: --tags bandwidth,collectives.",
+                (
+                    "Run the stage with the current intent: ansible-playbook linerate.rdma.site --tags"
+                    " bandwidth,collectives."
+                ),
             ),
         )
     judged = judge_runs(wanted, fabric, facts, seen)
@@ -140,7 +152,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         ok(
             "collectives.wanted",
             "collectives",
-            f"{len(seen.runs)} tests over fabric {fabric.name}, {seen.announced} announced",
+            f"{len(seen.runs)} tests over fabric {fabric.name}, {seen.announced} planned",
             expected,
         ),
         *_check_image(wanted, seen),
@@ -157,9 +169,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 def _check_image(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
     """Check that the tests ran in the image of the intent: its library and its plugins are what they prove."""
     if seen.runs and seen.image != wanted.image:
-        why = "The tests prove the library, the plugins and the network of another image."
+        why = "The tests ran in a different image, so they verify the library and the plugins of that image."
         yield Finding(
-            "collectives.wanted", "image", UNKNOWN, seen.image or "not known", wanted.image, why, _RUN_WITH_THIS_INTENT
+            "collectives.wanted", "image", UNKNOWN, seen.image or "unknown", wanted.image, why, _RUN_WITH_THIS_INTENT
         )
 
 
@@ -184,16 +196,16 @@ def _check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator
     if other:
         first, last = min(size for size, _last in other), min(size for _first, size in other)
         measured = f"{spell_bytes(first)} to {spell_bytes(last)}"
-        why = "The intent asks for other messages (least_bytes, most_bytes) than the tests sent."
+        why = "The tests did not send the message sizes that the intent requires (least_bytes, most_bytes)."
         yield Finding(
             "collectives.wanted", "sizes of messages", UNKNOWN, measured, expected, why, _RUN_WITH_THIS_INTENT
         )
     elif reduced:
         why = (
-            f"The memory of the GPUs is too small: nccl-tests reduced the largest message, in {tables} tests to"
-            f" {spell_bytes(min(reduced))} at least."
+            f"GPU memory is too small, so nccl-tests reduced the largest message. Each of {tables} tests reached at"
+            f" least {spell_bytes(min(reduced))}."
         )
-        remedy = f"Set rdma_cluster.collectives.most_bytes to {min(reduced)}, and run the stage again."
+        remedy = f"Set rdma_cluster.collectives.most_bytes to {min(reduced)}, then run stage collectives again."
         yield Finding(
             "collectives.wanted",
             "sizes of messages",
@@ -214,15 +226,18 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
     """
     parts = sum(ran.log.size for ran in seen.runs if ran.log is not None)
     if parts > MOST_PARTS:
-        why = "No fleet has logs of so many parts: the fact of this stage was not made by it. None of them is judged."
+        why = (
+            "No cluster produces logs of this size, so stage collectives did not write this fact. None of the logs was"
+            " evaluated."
+        )
         too_many = Finding(
             "collectives.log",
             "all collectives",
             UNKNOWN,
-            f"{parts} parts",
-            f"{MOST_PARTS} at most",
+            f"{parts} log entries",
+            f"at most {MOST_PARTS} log entries",
             why,
-            "Run the stage again.",
+            "Run stage collectives again.",
         )
         return JudgedRuns((too_many,), ())
     found: dict[TestKey, list[RanTest]] = {}
@@ -232,10 +247,16 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
         if excess:
             measured, expected = excess
             subject = f"{ran.test}, {ran.kind}: {folded(ran.nodes, _NAMED)}"
-            why = "No run of these nodes has such a log, so another program wrote it. It is not judged."
-            remedy = "Look at the pod of the host that is named, or run the stage again."
-            findings.append(Finding("collectives.log", subject, UNKNOWN, measured, f"{expected} at most", why, remedy))
-            unproven = dataclasses.replace(ran, log=None, evidence=f"its log has {measured}, and is not judged")
+            why = (
+                "A test on these nodes cannot produce such a log, so another program wrote it. The log was not"
+                " evaluated."
+            )
+            remedy = (
+                "Check the pods of this test for a program that writes into the log of NCCL, then run stage collectives"
+                " again."
+            )
+            findings.append(Finding("collectives.log", subject, UNKNOWN, measured, f"at most {expected}", why, remedy))
+            unproven = dataclasses.replace(ran, log=None, evidence=f"its log has {measured} and was not evaluated")
             found.setdefault(ran.key, []).append(unproven)
         else:
             found.setdefault(ran.key, []).append(ran)
@@ -261,15 +282,18 @@ def _follow(course: Course, found: typing.Mapping[TestKey, list[RanTest]]) -> li
 
 
 def _report_unforeseen(course: Course, error: Exception) -> Finding:
-    why = f"What its tests printed can't be judged: {wrap_unforeseen(error, course.name)}."
+    why = f"The output of the tests could not be evaluated: {wrap_unforeseen(error, course.name)}."
     return Finding(
         "collectives.log",
         course.name,
         UNKNOWN,
-        "not judged",
-        "tests that can be judged",
+        "not evaluated",
+        "tests that can be evaluated",
         why,
-        "Look at the pods of its largest group, and run the stage again; report this if it stays so.",
+        (
+            "Check the pods of the largest group of this collective, then run stage collectives again. If the error"
+            " persists, report it as a defect of linerate.rdma."
+        ),
     )
 
 
@@ -286,11 +310,11 @@ def _explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]
         return f"ranks of {len(ranks)} hosts", f"{places} hosts"
     for host, count in ranks.items():
         if count > of_host:
-            return f"{count} ranks of {host}", f"{of_host} ranks of a host"
+            return f"{count} ranks of {host}", f"{of_host} ranks per host"
     if ran.log.most_channels > MOST_CHANNELS:
         return f"a rank with {ran.log.most_channels} channels", f"{MOST_CHANNELS} channels"
     if ran.log.size > MOST_PARTS_OF_LOG:
-        return f"{ran.log.size} parts", f"{MOST_PARTS_OF_LOG} parts"
+        return f"{ran.log.size} log entries", f"{MOST_PARTS_OF_LOG} log entries"
     return None
 
 
@@ -416,7 +440,7 @@ def _add_unknown(
     """
     found, placed = dict(grouped), {node for members in grouped.values() for node in members}
     for node in (node for node in nodes if node not in placed):
-        name = f"leaf of {node} not known"
+        name = f"leaf of {node} unknown"
         while name in found:
             # a switch has this name
             name += "'"
@@ -436,52 +460,59 @@ def _report_without_leaf(
     """
     usable = [pod.node for pod in seen.pods if not pod.error]
     leaves = collect_leaves(wanted, fabric, facts, usable)
-    expected = f"a leaf at each of {fabric.select.hcas_per_node} rails"
+    expected = f"a known leaf on each of {fabric.select.hcas_per_node} rails"
     if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
         if len(usable) > 2 and facts.neighbours and not wanted.leaves:
             why = (
-                "No node heard a switch at each of its ports (LLDP), so the steps of a leaf and across leaves were left"
-                " out."
+                "No node received LLDP from a switch on each of its ports, so the steps within a leaf and across leaves"
+                " were skipped."
             )
-            remedy = f"{HOW}; or name the leaves in the intent: rdma_cluster.collectives.leaves."
-            yield Finding("collectives.steps", f"{fabric.name} leaves", WARN, "not known", expected, why, remedy)
+            remedy = (
+                f"{HOW}. Or set the leaves in the intent: rdma_cluster.collectives.leaves. Then run: ansible-playbook"
+                " linerate.rdma.site --tags fabric,bandwidth,collectives."
+            )
+            yield Finding("collectives.steps", f"{fabric.name} leaves", WARN, "unknown", expected, why, remedy)
         if len(usable) > 1 and wanted.leaves:
-            why = "The intent names no leaf of any of these nodes, so the steps by leaves were left out."
-            remedy = "Name the nodes in rdma_cluster.collectives.leaves as the inventory does, or take leaves out."
-            measured = f"none of {len(usable)} nodes is in leaves"
+            why = "The intent assigns none of these nodes to a leaf, so the steps by leaf were skipped."
+            remedy = (
+                "In rdma_cluster.collectives.leaves, use the node names of the inventory, or remove leaves. Then run"
+                " stage collectives again."
+            )
+            measured = f"0 of {len(usable)} nodes assigned to a leaf"
             yield Finding("collectives.steps", f"{fabric.name} leaves", UNKNOWN, measured, expected, why, remedy)
         return
     for leaf, nodes in leaves.items():
         for node in nodes if isinstance(leaf, UnknownLeaf) else ():
             why, remedy = _explain_without_leaf(wanted, fabric)
-            yield Finding(
-                "collectives.steps", f"{fabric.name} {node}", UNKNOWN, "leaf not known", expected, why, remedy
-            )
+            yield Finding("collectives.steps", f"{fabric.name} {node}", UNKNOWN, "leaf unknown", expected, why, remedy)
 
 
 def _explain_without_leaf(wanted: Collectives, fabric: Fabric) -> tuple[str, str]:
     """Return the reason why the leaf of a node is unknown, so that it took no part in the steps by leaves, and the
     remedy.
     """
-    without = "so the steps of a leaf and across leaves were made without it."
+    without = "so the steps within a leaf and across leaves ran without this node."
     if wanted.leaves:
-        why = f"The intent names no leaf of this node, {without}"
-        return why, "Add the node to rdma_cluster.collectives.leaves."
+        why = f"The intent assigns this node to no leaf, {without}"
+        return why, "Add the node to rdma_cluster.collectives.leaves, then run stage collectives again."
     if not is_infiniband(fabric):
-        return f"This node did not hear one switch at each of its ports (LLDP), {without}", f"{HOW}."
-    why = f"The topology shows no switch at each HCA of this node, {without}"
+        return (
+            f"This node did not receive LLDP from exactly one switch on each of its ports, {without}",
+            f"{HOW}. Then run: ansible-playbook linerate.rdma.site --tags fabric,bandwidth,collectives.",
+        )
+    why = f"The topology does not show a switch at each HCA of this node, {without}"
     remedy = (
-        "See the findings of stage fabric on this node: the cables and GUIDs of its HCAs. Then run --tags"
-        " fabric,bandwidth,collectives."
+        "Check the findings of stage fabric on this node: the cables and GUIDs of its HCAs. Correct the cause, then"
+        " run: ansible-playbook linerate.rdma.site --tags fabric,bandwidth,collectives."
     )
     return why, remedy
 
 
 def _check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Finding:
     subject, rails = f"{fabric.name} {node}", fabric.select.hcas_per_node
-    expected = f"a pod with the GPUs of the node and an HCA of each of {rails} rails"
+    expected = f"a pod with the GPUs of the node and an HCA on each of {rails} rails"
     if pod is None:
-        why = "No pod was started on this node, so that nothing is known of collectives there."
+        why = "This collection started no pod on this node, so the performance of collectives on it is unknown."
         return Finding(
             "collectives.pod",
             subject,
@@ -489,18 +520,22 @@ def _check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -
             "no pod",
             expected,
             why,
-            "Run the stage again with all nodes of the intent.",
+            "Run stage collectives again with all nodes of the intent.",
         )
     if pod.error:
         remedy = (
-            f"kubectl -n linerate-measure describe pod {pod.name} while the stage runs."
+            (
+                "Correct the error under 'why'. While the stage runs, read the events of the pod: kubectl -n"
+                f" linerate-measure describe pod {pod.name}. Then run stage collectives again."
+            )
             if pod.name
-            else "See the stages network and virtual_functions."
+            else "Correct the findings of stages network and virtual_functions, then run stage collectives again."
         )
         if pod.cause == "rail":
             remedy = (
-                "Give the pods of a job a function of each rail: a resource for each rail, or a device plugin and"
-                " topology manager that spread them."
+                "Give the pods of a job one function of each rail. To do so, use one resource for each rail, or a"
+                " device plugin and a topology manager that spread the functions over the rails. Then run stage"
+                " collectives again."
             )
         return Finding(
             "collectives.pod",
@@ -515,41 +550,51 @@ def _check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -
     measured = ", ".join(f"{hca.device} rail {hca.rail}" for hca in pod.hcas)
     if missing or not pod.host:
         why = (
-            f"It is not known what the pod has of rail {', '.join(map(str, sorted(missing)))}."
+            f"The HCA of the pod on rail {', '.join(map(str, sorted(missing)))} could not be determined."
             if missing
-            else "Its host name is not known."
+            else "The host name of the pod is unknown."
         )
-        return Finding("collectives.pod", subject, UNKNOWN, measured or "no HCA", expected, why, "Run the stage again.")
+        return Finding(
+            "collectives.pod", subject, UNKNOWN, measured or "no HCA", expected, why, "Run stage collectives again."
+        )
     return ok("collectives.pod", subject, measured, expected)
 
 
 def _check_ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
     if seen.ended:
         why = f"The stage ended before its last test: {seen.ended}."
-        remedy = "Correct what it names first, or run fewer collectives at once (tests)."
+        remedy = (
+            "Correct the error under 'why', or set fewer collectives in rdma_cluster.collectives.tests. Then run stage"
+            " collectives again."
+        )
         yield Finding(
             "collectives.steps", "all collectives", UNKNOWN, f"{len(seen.runs)} tests", "all tests", why, remedy
         )
 
 
 def _check_cleanup(seen: CollectivesFacts) -> Finding:
-    expected = "no pod of ours is left"
+    expected = "0 pods left"
     if seen.remaining:
-        why = f"These pods are still there, or may still run: {folded(seen.remaining, 16)}."
-        remedy = (
-            "Delete them by hand; see their events if they stay in Terminating, and the kubelet of a node that did not"
-            " end its pod."
+        why = (
+            f"These pods still exist or may still run: {folded(seen.remaining, 16)}. They hold the GPUs of their nodes."
         )
-        return Finding("collectives.cleanup", "pods", FAIL, f"{len(seen.remaining)} left", expected, why, remedy)
+        remedy = (
+            "Delete the pods: kubectl -n linerate-measure delete pod NAME. If a pod stays in Terminating, check its"
+            " events, and the kubelet of the node on which the pod still runs."
+        )
+        return Finding("collectives.cleanup", "pods", FAIL, f"{len(seen.remaining)} pods left", expected, why, remedy)
     if seen.leftovers:
-        why = f"An interrupted earlier run had left these pods, which were removed first: {folded(seen.leftovers, 16)}."
+        why = (
+            "An interrupted earlier run left these pods, and this run removed them before its tests:"
+            f" {folded(seen.leftovers, 16)}."
+        )
         return Finding(
             "collectives.cleanup",
             "pods",
             WARN,
-            f"0 left, {len(seen.leftovers)} of an earlier run removed",
+            f"0 pods left, {len(seen.leftovers)} of an earlier run removed",
             expected,
             why,
-            "Nothing to do.",
+            "No action is necessary.",
         )
-    return ok("collectives.cleanup", "pods", "0 left", expected)
+    return ok("collectives.cleanup", "pods", "0 pods left", expected)

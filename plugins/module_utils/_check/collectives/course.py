@@ -62,8 +62,8 @@ _MOST_ITERATIONS = 10**9
 #: checks of a figure that is proven
 _OF_FIGURES = ("collectives.bandwidth", "collectives.cause")
 _RAILS = (
-    "Measure the rails in the same run (--tags bandwidth,collectives), or say what is expected, with a reason:"
-    " expected_busbw."
+    "Measure the rails in the same run: ansible-playbook linerate.rdma.site --tags bandwidth,collectives. Or set the"
+    " expected bandwidth and its reason in rdma_cluster.collectives.expected_busbw."
 )
 
 
@@ -274,7 +274,7 @@ class Course:
             proof = prove_run(ran.log.restore(), ran.figures, plan_proof(run, test, self._wanted, self._ground))
             found = pick_latency(count_rows(ran.figures, proof))
         self._latencies[self.subject(test)] = found
-        return found.words if found is not None else "no figure that counts"
+        return found.words if found is not None else "no valid bandwidth"
 
     def _take_soak(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
         """Judge the soak of a group: its proof and figure as for any group, and the error counters of its HCAs. Return
@@ -290,7 +290,7 @@ class Course:
         self._found[subject] = (*verdict.findings, *errors)
         bad = sum(item.status != PASS for item in errors if not item.subject.endswith(DURATION))
         words = _describe_verdict(verdict, verdict.passes)
-        return f"{words}; errors of {bad} HCAs" if bad else words
+        return f"{words}; {bad} HCAs with errors or unknown error counters" if bad else words
 
     def _take_repeat(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
         """Judge the repetition of a slow group with one change, and return the description of the verdict. If the
@@ -313,7 +313,10 @@ class Course:
                 else item
                 for item in self._found.get(subject, ())
             )
-        return f"{finding.measured}, {'moved' if finding.status == WARN else 'told nothing' if lacks else 'not moved'}"
+        return (
+            f"{finding.measured},"
+            f" {'faster' if finding.status == WARN else 'no valid result' if lacks else 'no cause found'}"
+        )
 
     def _find_repeated_figure(
         self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest], change: Change
@@ -325,7 +328,7 @@ class Course:
         :param change: change that the repetition makes
         """
         if ran is None or ran.figures is None or ran.log is None or ran.failure:
-            return None, "it was not run" if ran is None else ran.evidence or "it gave no figures"
+            return None, "the test did not run" if ran is None else ran.evidence or "the test printed no results"
         if ran.figures.collective not in ("", run.test):
             return None, f"the program ran {ran.figures.collective}"
         log = ran.log.restore()
@@ -335,8 +338,8 @@ class Course:
         proof = prove_run(log, ran.figures, wanted)
         figure = pick_figure(log, ran.figures, proof, self._wanted.least_bytes)
         if not change.is_in(log):
-            return None, f"the log does not show {change.words} for each rank"
-        return figure, "" if figure is not None else "the transport of its channels is not proven"
+            return None, f"NCCL's log does not show the change: {change.words}"
+        return figure, "" if figure is not None else "the transport of its channels could not be verified"
 
     def _judge_inside(
         self, figures: typing.Mapping[str, CollectiveFigure], results: typing.Mapping[Test, RanTest]
@@ -388,24 +391,27 @@ class Course:
         return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED)}{more}"
 
     def _judge_test(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
-        subject, expected = self.subject(test), "ranks on each node that end by themselves, with figures and logs"
+        subject, expected = self.subject(test), "ranks on each node that exit normally, with results and logs"
         if ran is None or ran.figures is None or ran.log is None:
             what = ran.failure if ran is not None else "not run"
             why = (
-                f"The test gave no figures: {ran.evidence or 'it printed none'}."
+                f"The test gave no results: {ran.evidence or 'it printed none'}."
                 if ran is not None
-                else "This run did not make the test that follows here."
+                else "The stored results do not contain this test, which follows the previous tests."
             )
             remedy = (
-                f"See the image {self._wanted.image}, and kubectl describe of the pods in linerate-measure while the"
-                " stage runs; then run the stage again."
+                f"Check the image {self._wanted.image}. Run 'kubectl -n linerate-measure describe pods' while the stage"
+                " runs. Correct the cause, then run stage collectives again."
             )
             return self._make_verdict(
-                test, (Finding("collectives.started", subject, UNKNOWN, what or "no figures", expected, why, remedy),)
+                test, (Finding("collectives.started", subject, UNKNOWN, what or "no results", expected, why, remedy),)
             )
         if ran.figures.collective not in ("", run.test):
-            why = f"The program ran {ran.figures.collective}, so that its figures say nothing of {run.test}."
-            remedy = f"See what {self._wanted.program_folder}/{run.test}_perf of the image is."
+            why = f"The program ran {ran.figures.collective}, so its results do not show the performance of {run.test}."
+            remedy = (
+                f"Check the program {self._wanted.program_folder}/{run.test}_perf in the image, then run stage"
+                " collectives again."
+            )
             return self._make_verdict(
                 test, (Finding("collectives.figures", subject, FAIL, ran.figures.collective, run.test, why, remedy),)
             )
@@ -422,13 +428,16 @@ class Course:
                 ok(
                     "collectives.way",
                     subject,
-                    f"{proof.count} {'ranks' if run.test == EACH_TO_EACH else 'channels'} proven",
-                    "each channel by the transport that the intent wants",
+                    f"{proof.count} {'ranks' if run.test == EACH_TO_EACH else 'channels'} verified",
+                    "each channel over the transport that the intent requires",
                 )
             )
         if ran.failure:
             why = f"The test ended with an error: {ran.evidence}."
-            remedy = "See the lines before it, and the other findings of this test."
+            remedy = (
+                "Check the output before this error and the other findings of this test. Correct the cause, then run"
+                " stage collectives again."
+            )
             found.append(Finding("collectives.started", subject, FAIL, ran.failure, expected, why, remedy))
         figure = pick_figure(log, ran.figures, proof, self._wanted.least_bytes)
         if len(run.nodes) < 2:
@@ -443,8 +452,8 @@ class Course:
         floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, log.library)
         if floor is None and own is None and figure is not None:
             why = (
-                "The rate of each rail is not known on each of these nodes, so that there is nothing to hold the figure"
-                " against."
+                "At least one rail of these nodes has no measured rate, so this collection cannot compute a floor for"
+                " the bandwidth."
             )
             found.append(
                 Finding("collectives.bandwidth", subject, UNKNOWN, spell_gbs(figure.bus_gbs), "a floor", why, _RAILS)
@@ -516,5 +525,5 @@ def _describe_run(item: _Verdict, passes: typing.Optional[bool], ran: typing.Opt
 
 
 def _describe_verdict(item: _Verdict, passes: typing.Optional[bool]) -> str:
-    figure = spell_gbs(item.figure.bus_gbs) if item.figure is not None else "no figure that counts"
-    return f"{figure}, {'as it should be' if passes else 'not proven' if passes is None else 'too slow'}"
+    figure = spell_gbs(item.figure.bus_gbs) if item.figure is not None else "no valid bandwidth"
+    return f"{figure}, {'fast enough' if passes else 'not verified' if passes is None else 'too slow'}"

@@ -20,20 +20,25 @@ from .repeats import MOVED
 #: nodes of a group that a finding names
 _NAMED = 4
 _NODE = (
-    "Look at what its rails share: PCIe, ACS, IOMMU, the CPUs, a throttled GPU. See tuning and host of this node beside"
-    " another one."
+    "Check what the rails of this node share: PCIe, ACS, the IOMMU, the CPUs, a throttled GPU. Compare the findings of"
+    " stages tuning and host on this node with those of a comparable node. Correct the cause, then run stage"
+    " collectives again."
 )
 _PORT = (
-    "See fabric and bandwidth of this HCA: its link, its errors, its PCIe slot; and the way from the GPU beside it"
-    " (nvidia-smi topo -m)."
+    "Check the findings of stages fabric and bandwidth on this HCA: its link, its errors, its PCIe slot. Check the path"
+    " from the GPU beside it: nvidia-smi topo -m on the node. Correct the cause, then run stage collectives again."
 )
-_LEAF = "See the leaf: buffers, PFC and ECN, adaptive routing, its error counters."
+_LEAF = (
+    "Check the leaf: buffers, PFC and ECN, adaptive routing, error counters. Correct the cause, then run stage"
+    " collectives again."
+)
 _UPLINK = (
-    "See the links of this leaf to other switches: how many are up, their errors, and how flows are spread over them."
+    "Check the links of this leaf to other switches: the number of active links, their errors, and the distribution of"
+    " the flows. Correct the cause, then run stage collectives again."
 )
 _RAIL = (
-    "See what all nodes have alike on this rail: the leaf, the position of its HCA, the GPU beside it, firmware and"
-    " settings."
+    "Check what all nodes have in common on this rail: the leaf, the position of the HCA, the GPU beside it, firmware"
+    " and settings. Correct the cause, then run stage collectives again."
 )
 
 
@@ -46,41 +51,44 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
     """
     steps: list[Finding] = []
     for kind in (*climb.proven, *climb.unproven):
-        subject, expected = f"{name}, {kind}", "a group of it is proven, and as fast as the links allow"
+        subject, expected = f"{name}, {kind}", "at least one group is verified, and as fast as the links allow"
         if kind in climb.proven:
             left = [node for node, step in climb.left_out.items() if step == kind]
             steps.append(
                 ok(
                     "collectives.steps",
                     subject,
-                    f"proven{f' without {folded(left, _NAMED)}' if left else ''}",
+                    f"verified{f' without {folded(left, _NAMED)}' if left else ''}",
                     expected,
                 )
             )
             continue
-        why = "No group of it is proven, or a step before it was not, so that nothing can be built on it."
+        why = (
+            "No group of this step was verified, or a step before it was not verified. The later steps cannot rely on"
+            " this step."
+        )
         steps.append(
             Finding(
                 "collectives.steps",
                 subject,
                 UNKNOWN,
-                "not proven",
+                "not verified",
                 expected,
                 why,
-                "See the other findings of this collective first.",
+                "Correct the other findings of this collective first, then run stage collectives again.",
             )
         )
     if nodes < 2:
-        why = "A network needs two nodes, and one alone has a pod."
+        why = "A test of the network needs two nodes, but only one node has a usable pod."
         steps.append(
             Finding(
                 "collectives.steps",
                 f"{name}, two nodes",
                 UNKNOWN,
                 "one node",
-                "two nodes at least",
+                "at least two nodes",
                 why,
-                "See collectives.pod.",
+                "See collectives.pod of the other nodes. Correct the cause, then run stage collectives again.",
             )
         )
     return steps
@@ -112,23 +120,23 @@ def report_unsteady(subject: str, runs: typing.Sequence[GroupRun]) -> typing.Ite
     failures = [run.failure for run in before if run.failure]
     figures = [run.bus_gbs for run in before if run.bus_gbs is not None]
     lowest = min(figures) if figures else None
-    first = failures[0] if failures else spell_gbs(lowest) if lowest is not None else "not proven"
+    first = failures[0] if failures else spell_gbs(lowest) if lowest is not None else "not verified"
     steady = not failures and (lowest is None or last.bus_gbs < (1 + MOVED) * lowest)
     why = (
-        "The group ran again without a change, and passed. What kept it from passing may come back: a link that loses"
-        " packets or goes down, a throttled GPU, a process that crashes, or other traffic."
+        "The group did not pass at first, ran again without a change, and passed. The cause may recur: a link that"
+        " loses packets or goes down, a throttled GPU, a process that crashes, or other traffic."
     )
     remedy = (
         "Keep other jobs off these nodes, and run: ansible-playbook linerate.rdma.site --tags bandwidth,collectives. If"
-        " it comes back, see the error counters of the links (stage fabric) and nvidia-smi -q -d PERFORMANCE of the"
-        " nodes."
+        " the problem recurs, check the error counters of the links (stage fabric), and nvidia-smi -q -d PERFORMANCE on"
+        " the nodes."
     )
     yield Finding(
         "collectives.repeat",
         f"{subject}, run again",
         WARN if steady else UNKNOWN,
         f"{first}, then {spell_gbs(last.bus_gbs)}",
-        "the same in each run",
+        "the same result in each run",
         why,
         remedy,
     )
@@ -147,20 +155,21 @@ def report_unused_floors(
             continue
         groups = f"a group of {item.nodes} nodes" if item.nodes is not None else "a group of several nodes"
         why = (
-            f"No test of {groups} gave a figure over all rails. expected_busbw counts only for such a figure; the tests"
-            " of two nodes run each rail by itself, and a floor that is derived from the rail is their limit."
+            f"No test of {groups} gave a bandwidth over all rails, and expected_busbw applies only to such a bandwidth."
+            " The tests of two nodes measure each rail separately, and their floor is derived from the rate of the"
+            " rail."
         )
         remedy = (
-            "Set nodes of this entry of rdma_cluster.collectives.expected_busbw to the number of nodes of a group that"
+            "In this entry of rdma_cluster.collectives.expected_busbw, set nodes to the number of nodes of a group that"
             " the report lists, or remove the entry. If the group was not tested, correct the other findings of this"
-            " collective, and run: ansible-playbook site.yml --tags bandwidth,collectives."
+            " collective, then run: ansible-playbook linerate.rdma.site --tags bandwidth,collectives."
         )
         yield Finding(
             "collectives.bandwidth",
             f"{name}, expected_busbw of {f'{item.nodes} nodes' if item.nodes is not None else 'all groups'}",
             UNKNOWN,
-            "compared with no group",
-            f"{spell_gbs(item.gbs)}, by the intent: {item.reason}",
+            "not compared with any group",
+            f"{spell_gbs(item.gbs)}, set in the intent: {item.reason}",
             why,
             remedy,
         )
@@ -174,62 +183,78 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
     :param kind: step of the collective
     :param named: result of the search
     """
-    places: list[tuple[str, str, str]] = [(node, "each of its rails is slow", _NODE) for node in named.nodes]
+    places: list[tuple[str, str, str]] = [(node, "this node is slow on several rails", _NODE) for node in named.nodes]
     for node, rail in named.ports:
         what = (
-            "gives no figure"
+            "gave no result"
             if (node, rail) in named.silent
-            else "is slow with each other node, and those are fast without it"
+            else "is slow with every other node, and the other nodes are fast without it"
         )
         places.append((f"{node} rail {rail}", f"this port {what}", _PORT))
     places += [
-        (f"{leaf} rail {rail}", "nodes of this leaf are slow with each other", _LEAF) for leaf, rail in named.leaves
+        (f"{leaf} rail {rail}", "the nodes of this leaf are slow with each other", _LEAF) for leaf, rail in named.leaves
     ]
     places += [
-        (f"{leaf} rail {rail}", "its nodes are fast with each other, and slow with those of other leaves", _UPLINK)
+        (
+            f"{leaf} rail {rail}",
+            "the nodes of this leaf are fast with each other, but slow with nodes of other leaves",
+            _UPLINK,
+        )
         for leaf, rail in named.uplinks
     ]
-    places += [(f"rail {rail}", "it is slow between any two nodes", _RAIL) for rail in named.rails]
+    places += [(f"rail {rail}", "this rail is slow between any two nodes", _RAIL) for rail in named.rails]
     for place, why, remedy in places:
         yield Finding(
             "collectives.suspect",
             f"{name}, {place}",
             FAIL,
-            f"named in step {kind}",
-            "nothing to name",
+            f"suspect found in step {kind}",
+            "no suspect",
             f"{_first_up(why)}.",
             remedy,
         )
     for rail, nodes in named.undecided:
-        why = "There is nobody that is known to be fast to test them with, or their tests contradict each other."
+        why = "No fast node is available to test these nodes with, or the results of their tests contradict each other."
         subject = f"{name}, rail {rail} of {folded(nodes, _NAMED)}"
         yield Finding(
             "collectives.suspect",
             subject,
             UNKNOWN,
-            f"not decided in step {kind}",
-            "nothing to name",
+            f"suspect not determined in step {kind}",
+            "no suspect",
             why,
-            "Run the stage again on an idle fabric.",
+            "Run stage collectives again on an idle fabric.",
         )
 
 
 def report_group(subject: str, group: CollectiveGroup) -> Finding:
     """Return the finding on a group that is slow or not proven, although none of its members was found to be slow."""
     if group.kind == "one node":
-        why = "The inside of this node is slow or not proven, before any network; it takes no part in the other steps."
+        why = (
+            "The bandwidth inside this node is too low or could not be verified. The test does not use the network. The"
+            " node takes no part in the other steps."
+        )
         return Finding(
             "collectives.suspect",
             subject,
             FAIL,
-            "slow or not proven",
-            "nothing to name",
+            "slow or not verified",
+            "no suspect",
             why,
-            "See collectives.inside and collectives.way of it.",
+            (
+                "See collectives.inside and collectives.way of this node. Correct the cause, then run stage collectives"
+                " again."
+            ),
         )
-    why = "Each rail alone is fast enough, or none could be named, and the group is slow or not proven all the same."
-    remedy = "See collectives.cause of it: what all rails share is PCIe, the CPUs, power, and links between switches."
-    return Finding("collectives.suspect", subject, FAIL, "slow or not proven", "nothing to name", why, remedy)
+    why = (
+        "Each rail alone is fast enough, or no slow component was found. The group is still slow or could not be"
+        " verified."
+    )
+    remedy = (
+        "See collectives.cause of this group. Check what all rails share: PCIe, the CPUs, power, and the links between"
+        " switches. Correct the cause, then run stage collectives again."
+    )
+    return Finding("collectives.suspect", subject, FAIL, "slow or not verified", "no suspect", why, remedy)
 
 
 def _first_up(text: str) -> str:

@@ -16,346 +16,416 @@ _PROOF = "NCCL's log of each rank of the same run."
 EXPLAINED: dict[str, Explanation] = {
     "collectives.bandwidth": Explanation(
         means=(
-            "A collective is slower than the measured rails allow, or has no figure that counts. A job on these nodes"
-            " gets no more."
+            "A collective is slower than the measured rails allow, or it has no valid bandwidth. A job on these nodes"
+            " reaches no more than this bandwidth."
         ),
         measured=(
-            "The bus bandwidth of the fastest message of 1 GiB or more, against a share of what the slowest rail"
-            " allows, or against `expected_busbw`."
+            "The bus bandwidth of the fastest message of at least 1 GiB, compared with a share of the bandwidth that"
+            " the slowest rail allows, or with `expected_busbw`."
         ),
         causes=(
-            "One of `collectives.cause`, with its evidence.",
-            "The transport of the run is not proven, so its figure does not count (unknown).",
+            "One of the findings `collectives.cause`.",
+            "The transport of the test could not be verified, so its bandwidth does not count (unknown).",
             "Stage `bandwidth` did not measure each rail, so there is no floor (unknown).",
-            "A figure above what the links carry: part of the data went another way (unknown).",
-            "No group gave a figure that an entry of `expected_busbw` counts for (unknown).",
+            "The bandwidth is higher than the links allow, because a part of the data took another path (unknown).",
+            "No group gave a bandwidth to which an entry of `expected_busbw` applies (unknown).",
             (
-                "The inside of the nodes is slower than the rails, and the floor is of that (warn): no"
-                " nvidia-fabricmanager, ACS, NCCL_P2P_LEVEL; or the GPUs have no NVLink."
+                "The inside of the nodes is slower than the rails, and the floor is computed from the inside (warn)."
+                " nvidia-fabricmanager does not run, ACS or NCCL_P2P_LEVEL slows the path, or the GPUs have no NVLink."
             ),
         ),
         look=(_LOGS, _TOPO),
-        remedy="Begin with the findings of the smallest group that fails. docs/collectives.md derives the floor.",
+        remedy=(
+            "Begin with the findings of the smallest group that fails. docs/collectives.md explains how the floor is"
+            " computed."
+        ),
     ),
     "collectives.cause": Explanation(
         means=(
-            "Something that may make a collective slow although its links are fast. It is a candidate with its"
-            " evidence, not a proof."
+            "This setting or component may slow down a collective although its links are fast. It is a possible cause,"
+            " not a confirmed one."
         ),
         measured="NCCL's log, the HCAs of the pods, the tuning of the nodes, and the rates of the rails.",
         causes=(
-            "GPUDirect RDMA is off, or goes by a far HCA.",
-            "Channels or rails that are unused, or unevenly used.",
-            "ACS, a throttled GPU, or one weak rail: each rail waits for the slowest.",
-            "On RoCE: another GID, MTU or traffic class, or one queue pair for each connection.",
-            "A setting that overrides NCCL's own choice.",
+            "GPUDirect RDMA is off, or it uses an HCA far from the GPU.",
+            "Channels or rails are unused, or the load on them is uneven.",
+            "ACS is on, a GPU is throttled, or one rail is slow. All rails wait for the slowest rail.",
+            "On RoCE, the GID, the MTU or the traffic class is wrong, or each connection has only one queue pair.",
+            "A setting overrides NCCL's own choice.",
         ),
         look=(_TOPO, "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", "lspci -vvv"),
-        remedy="See `collectives.repeat`, which changes one thing after the other; or change one, and run it again.",
+        remedy=(
+            "See the finding `collectives.repeat`, for which the stage repeats the test with one change at a time. Or"
+            " change one setting, then run stage collectives again."
+        ),
     ),
     "collectives.channels": Explanation(
         means=(
-            "Not every channel of a rank is in the log. What is not in it is not proven, and the figure does not count."
+            "The log does not contain every channel of a rank. The transport of the missing channels could not be"
+            " verified, so the bandwidth does not count."
         ),
         measured=_PROOF,
         causes=(
-            "A rank's log could not be read, or was cut off.",
-            "NVLS alone connects no ring.",
+            "The log of a rank could not be read, or it was cut off.",
+            "NCCL used only NVLS, which connects no ring.",
             "Each rank is alone in its communicator.",
         ),
         look=(_LOGS,),
-        remedy="Run the stage again; see `collectives.started` for a pod that was lost meanwhile.",
+        remedy="Run stage collectives again. If a pod was lost during the test, see the finding `collectives.started`.",
     ),
     "collectives.cleanup": Explanation(
-        means="Pods of the stage are left, or an earlier run left some. A pod that stays holds the GPUs of its node.",
-        measured="Pods in `linerate-measure` after the stage.",
-        causes=("The kubelet of a lost node did not end its pod.", "An earlier run was killed (warn)."),
+        means="Pods of the stage still exist, or an earlier run left pods. Such a pod holds the GPUs of its node.",
+        measured="The pods in namespace `linerate-measure` after the stage.",
+        causes=("The kubelet of a node that was lost did not end its pod.", "An earlier run was killed (warn)."),
         look=(_POD,),
-        remedy="Delete it: `kubectl -n linerate-measure delete pod POD`. The next run does so as well.",
+        remedy="Delete the pod: `kubectl -n linerate-measure delete pod POD`. The next run also deletes it.",
     ),
     "collectives.figures": Explanation(
         means=(
-            "The figures are not those of a whole and correct run. With wrong values a figure means nothing, and"
-            " training is damaged silently."
+            "The results are not those of a complete and correct run. If values are wrong, the bandwidth does not"
+            " count, and training jobs can compute wrong results without an error."
         ),
-        measured="What nccl-tests printed: rows, `#wrong`, errors, its last line.",
+        measured="The output of nccl-tests: rows, `#wrong`, errors, last line.",
         causes=(
-            "A GPU, an HCA, a cable or a library damages data (`#wrong` is not 0).",
-            "A setting of NCCL's chunks or buffers writes past a buffer.",
+            "A GPU, an HCA, a cable or a library corrupts data (`#wrong` is not 0).",
+            "With a setting for chunks or buffers, NCCL writes beyond the end of a buffer.",
             "The run was cut off (unknown).",
         ),
         look=("dmesg", "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", _LOGS),
-        remedy="See Xid and ECC errors of the nodes and the counters of the links; run again without settings of NCCL.",
+        remedy=(
+            "Check Xid and ECC errors of the nodes and the error counters of the links. Then run stage collectives"
+            " again without NCCL settings in the image."
+        ),
     ),
     "collectives.gpu_direct": Explanation(
         means=(
-            "Channels over RDMA do not use GPUDirect, although the intent wants it: data goes through the memory of the"
-            " host."
+            "Channels over RDMA do not use GPUDirect, although the intent requires it. Their data passes through host"
+            " memory."
         ),
         measured=_PROOF,
         causes=(
-            "Neither nvidia-peermem nor DMA-BUF works (`host.gpudirect`).",
+            "Neither nvidia-peermem nor DMA-BUF works (finding `host.gpudirect`).",
             "The HCA is too far from the GPU.",
-            "ACS is on between them.",
+            "ACS is on between the GPU and the HCA.",
         ),
         look=(_TOPO, "lsmod"),
-        remedy="Load nvidia_peermem or use the open driver; or set `gpu_direct: false`, if that is meant.",
+        remedy=(
+            "Load nvidia_peermem on the node, or use the open GPU driver. If GPUDirect is not required, set"
+            " `gpu_direct: false` in `rdma_cluster.collectives`. Then run stage collectives again."
+        ),
     ),
     "collectives.groups": Explanation(
         means=(
-            "The log has another number of communicators than the test has groups, so it is not known whose figure"
-            " it is."
+            "The log has a different number of communicators than the test has groups. This collection cannot determine"
+            " to which group the bandwidth belongs."
         ),
-        measured="Communicators in NCCL's log against `NCCL_TESTS_SPLIT`.",
+        measured="The number of communicators in NCCL's log, compared with `NCCL_TESTS_SPLIT`.",
         causes=(
             "The log of some ranks is missing.",
             "nccl-tests is too old for `NCCL_TESTS_SPLIT`.",
-            "The image sets variables of nccl-tests.",
+            "The image sets environment variables of nccl-tests.",
         ),
         look=(_LOGS,),
-        remedy="Use nccl-tests 2.13.9 or newer, built with MPI=1.",
+        remedy="Use nccl-tests 2.13.9 or newer, built with MPI=1, in the image. Then run stage collectives again.",
     ),
     "collectives.inside": Explanation(
-        means="The GPUs of one node exchange data slower than those of the others, before any network.",
-        measured="The same collective on each node alone, against 0.93 of the median of three nodes or more.",
-        causes=("An NVLink is down.", "A GPU is throttled.", "The node has another topology."),
+        means=(
+            "The GPUs of this node exchange data more slowly than those of the other nodes. The test does not use the"
+            " network."
+        ),
+        measured=(
+            "The bus bandwidth of the same collective on each node alone, compared with 0.93 x the median of at least"
+            " three nodes."
+        ),
+        causes=(
+            "An NVLink is down.",
+            "A GPU is throttled.",
+            "The topology of the node differs from that of the other nodes.",
+        ),
         look=("nvidia-smi nvlink -s", "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC", _TOPO),
-        remedy="Compare the node with another one of its model.",
+        remedy=(
+            "Compare the node with a comparable node: run the commands on both nodes. Correct the cause, then run stage"
+            " collectives again."
+        ),
     ),
     "collectives.latency": Explanation(
         means=(
-            "Small messages between two nodes take longer than between others, or longer than the intent admits. A job"
-            " that synchronises often waits for its slowest pair."
+            "Small messages between two nodes take longer than between the other pairs, or longer than the intent"
+            " allows. A job that synchronizes often waits for its slowest pair."
         ),
         measured=(
-            "The mean of 1,000 all_reduces of 8 bytes on the slowest rail of the pair, against `latency_ratio` (1.5)"
-            " times the median of the pairs, and against `most_latency_us`. p99 is shown, and not judged."
+            "The mean of 1,000 all_reduces of 8 bytes on the slowest rail of the pair, compared with `latency_ratio`"
+            " (1.5) x the median of the pairs, and with `most_latency_us`. The finding also shows p99. A p99 of more"
+            " than 10 x the mean, or below the mean, gives a warning."
         ),
         causes=(
             "Idle states or the governor of the CPUs.",
-            "More switches between the nodes than between those of other pairs.",
-            "A queue that other traffic fills.",
+            "There are more switches between these nodes than between the nodes of other pairs.",
+            "Other traffic fills a queue on the path.",
             "The version of nccl-tests has no option -I (unknown).",
         ),
         look=(_TOPO, _LOGS),
-        remedy="Compare stage tuning of this pair with another one; measure ib_write_lat between its pods.",
+        remedy=(
+            "Compare stage tuning of this pair with that of another pair, and measure ib_write_lat between its pods."
+        ),
     ),
     "collectives.log": Explanation(
         means=(
-            "There is no log of NCCL to judge, it is cut off, or it has more ranks than the nodes of its run can have."
+            "There is no NCCL log to evaluate, the log is cut off, or it has more ranks than the nodes of its test can"
+            " have."
         ),
-        measured="Lines of NCCL in the files of each rank; ranks, hosts and channels in the log of each run.",
+        measured=(
+            "The lines of NCCL in the log of each rank, and the number of ranks, hosts and channels in the log of each"
+            " test."
+        ),
         causes=(
-            "The program has no NCCL, or ended before its first line.",
+            "The program does not use NCCL, or it ended before its first line in the log.",
             "The log could not be read from the pod.",
-            "Another program than NCCL wrote the log, or a folder of facts was made by hand.",
+            "A program other than NCCL wrote the log, or a folder of facts was created manually.",
         ),
         look=(_LOGS,),
-        remedy="See `collectives.started`, and what the program printed.",
+        remedy="See the finding `collectives.started`, and the output of the program.",
     ),
     "collectives.network": Explanation(
         means=(
-            "Not every channel leaves each node over the network, by what is in the log, so the figure is not one of"
-            " the network."
+            "According to the log, not every channel leaves each node over the network. The bandwidth is then not that"
+            " of the network."
         ),
-        measured="The connections of each channel, node by node.",
-        causes=("The log is not whole.", "NVLink between nodes carries a part."),
+        measured="The connections of each channel on each node.",
+        causes=("The log is not complete.", "NVLink between nodes carries a part of the data."),
         look=(_LOGS,),
-        remedy="Run the stage again; see whether the image sets variables of NCCL.",
+        remedy="Check whether the image sets environment variables of NCCL, then run stage collectives again.",
     ),
     "collectives.nodes": Explanation(
-        means="A communicator has another number of nodes than the group.",
+        means="A communicator has a different number of nodes than the group of the test.",
         measured="`nNodes` of each rank, and the hosts in the log.",
-        causes=("The image sets NCCL_HOSTID.", "mpirun placed the ranks differently."),
+        causes=("The image sets NCCL_HOSTID.", "mpirun placed the ranks on other nodes than requested."),
         look=(_LOGS,),
-        remedy="Take NCCL_HOSTID out of the image.",
+        remedy="Remove NCCL_HOSTID from the image, then run stage collectives again.",
     ),
     "collectives.pod": Explanation(
-        means="A node has no pod that can run collectives, so it is not proven.",
-        measured="The pod of each node, and the HCAs and rails that it got.",
+        means="A node has no pod that can run collectives, so its performance could not be verified.",
+        measured="The pod of each node, with its HCAs and their rails.",
         causes=(
-            "The node has fewer free GPUs or functions than the pod asks for: jobs still run.",
-            "The image can't be pulled.",
-            "The pod got two functions of one rail, and none of another one.",
+            "Jobs still run, so the node has fewer free GPUs or functions than the pod requests.",
+            "The node cannot pull the image.",
+            "The pod got two functions of one rail, and no function of another rail.",
         ),
         look=(_POD, "kubectl describe node NODE"),
-        remedy="Run the stage before jobs; give the pods a function of each rail.",
+        remedy="Run stage collectives before jobs start. Give each pod one function of each rail.",
     ),
     "collectives.problem": Explanation(
-        means="NCCL reported a problem during the test, which makes its figure doubtful.",
-        measured="Warnings and errors in NCCL's log.",
-        causes=("The finding names what NCCL said.",),
+        means="NCCL reported a problem during the test, so its bandwidth is doubtful.",
+        measured="The warnings and errors in NCCL's log.",
+        causes=("The finding quotes the message of NCCL.",),
         look=(_LOGS,),
-        remedy="See the stage that the finding names.",
+        remedy="Check the stage that the finding names, correct the cause, then run stage collectives again.",
     ),
     "collectives.rails": Explanation(
-        means="Nothing of the run goes over a rail, so the job has less than the node has.",
-        measured="The HCAs in NCCL's channels, with their rails.",
+        means="No channel of the test uses this rail, so a job cannot use the full bandwidth of the node.",
+        measured="The HCAs of the channels in NCCL's log, with their rails.",
         causes=(
             "A port is down in the pod.",
-            "No GPU of the run is near the HCA.",
-            "The HCA is left out by NCCL_IB_HCA of the image.",
+            "No GPU of the test is near the HCA.",
+            "NCCL_IB_HCA in the image excludes the HCA.",
         ),
         look=("ibv_devinfo", _TOPO),
-        remedy="Compare the HCAs of the pod with NCCL_IB_HCA; use as many GPUs as rails.",
+        remedy=(
+            "Compare the HCAs of the pod with NCCL_IB_HCA, and use as many GPUs as rails. Then run stage collectives"
+            " again."
+        ),
     ),
     "collectives.ranks": Explanation(
-        means="Ranks of the run are missing in the log, or did not complete.",
-        measured="The ranks that nccl-tests lists, and those in NCCL's log.",
-        causes=("A rank died, or its log could not be read.", "A node has fewer GPUs than `gpus_per_node`."),
+        means="Ranks of the test are missing in the log, or they did not complete.",
+        measured="The ranks that nccl-tests lists, and the ranks in NCCL's log.",
+        causes=("A rank crashed, or its log could not be read.", "A node has fewer GPUs than `gpus_per_node`."),
         look=("nvidia-smi -L", _POD),
-        remedy="See what the program printed, and dmesg of the node.",
+        remedy=(
+            "Check the output of the program, and dmesg of the node. Correct the cause, then run stage collectives"
+            " again."
+        ),
     ),
     "collectives.repeat": Explanation(
         means=(
-            "The smallest slow group ran again with one thing changed. A change that makes it faster shows the cause."
-            " Or a group did not pass, ran again without a change, and passed: the fault may come back."
+            "The stage repeated the smallest slow group with one change at a time. A change that increases the"
+            " bandwidth shows the cause. Or a group did not pass, ran again without a change, and passed, so the"
+            " problem may recur."
         ),
         measured=(
-            "The bus bandwidth of the repeat against that of the group without the change. A rise of 10 % counts, if"
-            " NCCL's log shows the change and proves the transport."
+            "The bus bandwidth of the repeat, compared with that of the group without the change. An increase of at"
+            " least 10 % counts, if NCCL's log shows the change and verifies the transport."
         ),
         causes=(
-            "The finding names the change (warn).",
-            "The figure of the group moves by 10 % or more without a change, or its first run failed (unknown).",
-            "The figure of the group moves by less without a change (warn).",
-            "The transport of the repeat is not proven, or the log does not show the change (unknown).",
+            "The change that the finding names increases the bandwidth (warn).",
+            "The bandwidth of the group varies by at least 10 % without a change, or its first run failed (unknown).",
+            "The group did not pass at first, and its bandwidth varies by less than 10 % without a change (warn).",
+            "The transport of the repeat could not be verified, or the log does not show the change (unknown).",
         ),
         look=(_LOGS, _TOPO),
-        remedy="Make the change that the finding names, in the image and in jobs, and run the stage again.",
+        remedy="Make the change that the finding names in the image and in the jobs, then run stage collectives again.",
     ),
     "collectives.soak": Explanation(
         means=(
-            "An HCA counted errors while the largest proven group ran for `soak_minutes`, or its error counters are not"
-            " known."
+            "An HCA counted errors while the largest verified group ran for `soak_minutes`, or its error counters are"
+            " unknown."
         ),
         measured=(
-            "`counters` and `hw_counters` of each RDMA device in its pod (sysfs), before and after the soak. Any growth"
-            " of link_downed, excessive_buffer_overrun_errors, local_link_integrity_errors or rnr_nak_retry_err fails;"
-            " growth of another error counter warns."
+            "`counters` and `hw_counters` of each RDMA device in its pod (sysfs), before and after the soak. An"
+            " increase of link_downed, excessive_buffer_overrun_errors, local_link_integrity_errors or"
+            " rnr_nak_retry_err fails. An increase of another error counter gives a warning."
         ),
         causes=(
-            "Packets are lost and sent again (packet_seq_err, local_ack_timeout_err): PFC or ECN on RoCE, a bad link.",
-            "The receiver does not keep up (out_of_buffer, rnr_nak_retry_err).",
-            "The port was down for a moment (link_downed).",
-            "The driver shows no error counters to the pod, or some of them only before or after the soak (unknown).",
-            "A counter is at its maximum, where it stays, or was set back (unknown).",
-            "No group of several nodes is proven, so that there was no soak (unknown).",
+            (
+                "Packets are lost and sent again (packet_seq_err, local_ack_timeout_err), because of PFC or ECN on"
+                " RoCE, or because of a bad link."
+            ),
+            "The receiver is too slow (out_of_buffer, rnr_nak_retry_err).",
+            "The port was down for a short time (link_downed).",
+            (
+                "The driver shows no error counters to the pod, or shows some of them only before or only after the"
+                " soak (unknown)."
+            ),
+            "A counter has reached its maximum and stays there, or it was reset (unknown).",
+            "No group of several nodes was verified, so no soak ran (unknown).",
         ),
         look=("rdma statistic", "ethtool -S NAME", "ibqueryerrors --details"),
-        remedy="See stage fabric for the links of this HCA and stage tuning for its RoCE settings; run the soak again.",
+        remedy=(
+            "Check stage fabric for the links of this HCA, and stage tuning for its RoCE settings. Correct the cause,"
+            " then run stage collectives again."
+        ),
     ),
     "collectives.started": Explanation(
-        means="A test did not start, did not end by itself, or printed no figures.",
-        measured="The exit code and the output of mpirun, and its daemons in the other pods.",
+        means="A test did not start, did not end by itself, or printed no results.",
+        measured="The exit code and the output of mpirun, and the daemons of mpirun in the other pods.",
         causes=(
-            "The image lacks mpirun, or nccl-tests at `program_folder`.",
-            "nccl-tests is built without MPI.",
-            "A pod was lost, or the run took longer than `seconds`.",
-            "The pods can't reach each other on eth0.",
-            "A pod outside of the run took the place of a daemon of mpirun: see what docs/security.md says of it.",
+            "The image does not contain mpirun, or does not contain nccl-tests in `program_folder`.",
+            "nccl-tests was built without MPI.",
+            "A pod was lost, or the test took longer than `seconds`.",
+            "The pods cannot reach each other over eth0.",
+            "A pod outside of the run connected in place of a daemon of mpirun: see docs/security.md.",
         ),
         look=("kubectl describe pod POD -n linerate-measure", _POD),
-        remedy="See what it printed; correct the image or the limit, and run the stage again.",
+        remedy="Check the output of the test. Correct the image or `seconds`, then run stage collectives again.",
     ),
     "collectives.steps": Explanation(
         means=(
-            "A step of the collective is not proven: no group of it was proven and fast, or a step before it was not."
+            "A step of the collective is not verified: none of its groups was verified and fast, or an earlier step was"
+            " not verified."
         ),
-        measured="Each node alone, two nodes rail by rail, the nodes of a leaf, one node of each leaf, all nodes.",
+        measured=(
+            "The steps: each node alone, two nodes rail by rail, the nodes of a leaf, one node of each leaf, all nodes."
+        ),
         causes=(
-            "The findings of its groups.",
+            "The groups of the step have findings.",
             "Fewer than two nodes have a pod.",
-            "The lifetime of the pods was over.",
-            "The topology shows leaves, but not that of this node (unknown): the steps by leaves were made without it.",
+            "The lifetime of the pods ended.",
+            (
+                "The topology shows leaves, but not the leaf of this node, so the steps by leaf ran without the node"
+                " (unknown)."
+            ),
         ),
         look=(_POD,),
-        remedy="Correct what the findings of the first unproven step name.",
+        remedy=(
+            "Correct the cause in the findings of the first step that is not verified, then run stage collectives"
+            " again."
+        ),
     ),
     "collectives.suspect": Explanation(
         means=(
-            "A port, node, leaf, uplink or rail makes groups slow, or gives no figure. It was left out of the later"
-            " steps."
+            "A port, node, leaf, uplink or rail slows down groups, or gives no result. The later steps ran without it."
         ),
-        measured="Groups that are slow, halved rail by rail, with partners that are known to be fast.",
+        measured="The slow groups, which the stage halves rail by rail and tests with nodes that are known to be fast.",
         causes=(
             "A link, a PCIe slot or a GPU of this port is slow.",
-            "What all rails of a node share: PCIe, ACS, CPUs.",
-            "An uplink is missing, or flows share one.",
+            "A component that all rails of a node share is slow: PCIe, ACS, the CPUs.",
+            "An uplink is missing, or several flows share one uplink.",
         ),
         look=(_TOPO, "lspci -vvv", "ibqueryerrors"),
-        remedy="See the stages fabric, tuning, host and bandwidth of what is named, beside one that is fast.",
+        remedy=(
+            "Compare the findings of stages fabric, tuning, host and bandwidth on the suspect with those of a fast"
+            " port, node, leaf or rail. Correct the cause, then run stage collectives again."
+        ),
     ),
     "collectives.transport": Explanation(
-        means="A rank does not use the network that it was given: TCP, or another way.",
+        means="A rank does not use the network of the fabric, but TCP or another transport.",
         measured=_PROOF,
         causes=(
-            "No RDMA device is in the pod.",
-            "memlock is too small.",
-            "The plugin of another network is in the image.",
+            "The pod has no RDMA device.",
+            "The limit memlock is too small.",
+            "The image contains the plugin of another network.",
         ),
         look=("ibv_devinfo", "ulimit -l"),
-        remedy="See the stages virtual_functions and host of this node.",
+        remedy=(
+            "Correct the findings of stages virtual_functions and host on this node, then run stage collectives again."
+        ),
     ),
     "collectives.trend": Explanation(
         means=(
-            "A step of a collective is slower than in the runs before, or a kept run can't be read. The step may still"
-            " be above its floor."
+            "A step of a collective is slower than in the earlier runs, or a kept run cannot be read. The step may"
+            " still be above its floor."
         ),
         measured=(
-            "The median of the proven groups of the step, against 0.93 of its median in at least three kept runs. They"
-            " must have the same `rdma_fabrics`, and the same fabric, GPUs and sizes in `rdma_cluster.collectives`."
+            "The median of the verified groups of the step, compared with 0.93 x its median in at least three kept"
+            " runs. These runs must have the same `rdma_fabrics`, and the same fabric, GPUs and sizes in"
+            " `rdma_cluster.collectives`."
         ),
         causes=(
-            "A rail or an uplink is slower than it was.",
-            "The image has another release of NCCL.",
-            "Jobs use the fabric at the same time.",
-            "A folder below runs/ of the report is torn.",
+            "A rail or an uplink is slower than before.",
+            "The image contains a different release of NCCL.",
+            "Jobs used the fabric during the test.",
+            "A folder below runs/ of the report is damaged.",
         ),
         look=("ansible-playbook linerate.rdma.difference -e rdma_before_dir=FILE",),
-        remedy="See what changed since then, and stage bandwidth for the rails; run the stage again on an idle fabric.",
+        remedy=(
+            "Check what has changed since the earlier runs, and check the rails in stage bandwidth. Then run stage"
+            " collectives again on an idle fabric."
+        ),
     ),
     "collectives.version": Explanation(
-        means="The ranks of a test run different builds of NCCL, or their log does not say which build it is.",
+        means="The ranks of a test use different builds of NCCL, or their log does not report the build.",
         measured="The line with the version of NCCL in the log of each rank.",
-        causes=("A tag of the image names another image on one of the nodes.", "The log is not whole (unknown)."),
+        causes=(
+            "On one of the nodes, a tag of the image refers to a different image.",
+            "The log is not complete (unknown).",
+        ),
         look=(_POD,),
-        remedy="Name the image by its digest in `rdma_cluster.collectives.image`.",
+        remedy="Set `rdma_cluster.collectives.image` to the digest of the image, then run stage collectives again.",
     ),
     "collectives.wanted": Explanation(
         means=(
-            "The intent asks for collectives, and nothing is known of them, or of other ones: another image, or other"
-            " sizes of messages. Without `rdma_cluster.collectives` it passes, and nothing is proven."
+            "The intent requires collectives, but their results are missing or belong to a different image or to"
+            " different message sizes. Without `rdma_cluster.collectives` the check passes, and the performance is not"
+            " verified."
         ),
         measured=(
-            "Whether the stage ran over the fabric of the intent, in its image, with messages from `least_bytes` to"
-            " `most_bytes`."
+            "Whether the stage ran over the fabric of the intent, in the image of the intent, with messages from"
+            " `least_bytes` to `most_bytes`."
         ),
         causes=(
             "The run did not include the stage.",
-            "The facts are of another intent.",
-            "The memory of the GPUs is too small for `most_bytes`, and nccl-tests sent smaller messages (warn).",
+            "The facts belong to a different intent.",
+            "GPU memory is too small for `most_bytes`, so nccl-tests sent smaller messages (warn).",
         ),
         look=("ansible-playbook linerate.rdma.site --tags bandwidth,collectives",),
-        remedy="Run the stage with this intent.",
+        remedy="Run stage collectives with the current intent.",
     ),
     "collectives.way": Explanation(
         means=(
-            "A channel does not go the way that the intent wants, or it is not known which way it goes. No figure of"
-            " the run counts."
+            "A channel does not use the transport that the intent requires, or its transport is unknown. The bandwidth"
+            " of the test does not count."
         ),
         measured=(
-            "Each channel of each rank in NCCL's log: NVLink or PCIe inside of a node, RDMA by the HCAs of the fabric"
+            "Each channel of each rank in NCCL's log: NVLink or PCIe inside a node, RDMA over the HCAs of the fabric"
             " between nodes."
         ),
         causes=(
-            "TCP (NET/Socket) in place of RDMA.",
-            "The memory of the host (SHM) in place of NVLink or PCIe.",
-            "An HCA that is not on the fabric.",
-            "NVLink between nodes (MNNVL).",
-            "The log is not whole (unknown).",
+            "The channel uses TCP (NET/Socket) instead of RDMA.",
+            "The channel uses host memory (SHM) instead of NVLink or PCIe.",
+            "The channel uses an HCA that is not on the fabric.",
+            "The channel uses NVLink between nodes (MNNVL).",
+            "The log is not complete (unknown).",
         ),
         look=(_LOGS, _TOPO),
-        remedy="The finding names the channel and what to do.",
+        remedy="Follow the remedy in the finding, which names the channel.",
     ),
 }

@@ -114,7 +114,7 @@ def compute_bus_factor(collective: str, ranks: int) -> float:
     :raises ValueError: fewer than one rank
     """
     if ranks < 1:
-        raise ValueError(f"{ranks} ranks are no communicator")
+        raise ValueError(f"a communicator needs at least one rank, not {ranks}")
     if collective == "all_reduce":
         return 2 * (ranks - 1) / ranks
     return (ranks - 1) / ranks if collective in ("all_gather", "reduce_scatter", "alltoall") else 1.0
@@ -128,7 +128,7 @@ def compute_node_rate_gbs(rails_gbps: typing.Sequence[float]) -> float:
     :raises ValueError: no rail, or a rate that is not between 0 and 1e6 Gb/s
     """
     if not rails_gbps or not all(0 < rate < 1e6 for rate in rails_gbps):
-        raise ValueError("a node needs a measured rate above 0 of each of its rails")
+        raise ValueError("each rail of a node needs a measured rate above 0")
     return len(rails_gbps) * min(rails_gbps) / 8
 
 
@@ -239,11 +239,11 @@ def compute_bandwidth_floor(
     """
     share = SHARES.get((library, collective), SHARE) if share is None else share
     if not 0 < share <= 1:
-        raise ValueError(f"{share:g} is no share of a bound")
+        raise ValueError(f"a share must be above 0 and at most 1, not {share:g}")
     rate = compute_node_rate_gbs(rails_gbps)
     if collective == "sendrecv" and shape.nodes > 1:
         rail = rate / len(rails_gbps)
-        return Floor(rail, share * rail, rail, f"{share:g} x one rail of {spell_gbs(rail)}")
+        return Floor(rail, share * rail, rail, f"{share:g} x {spell_gbs(rail)} of one rail")
     algorithms: tuple[Algorithm, ...] = (algorithm,) if algorithm else ("ring", "tree")
     bounds = [_compute_bus_bound(collective, item, shape, rate, node) for item in algorithms]
     known = [bound for bound in bounds if bound is not None]
@@ -257,8 +257,10 @@ def compute_bandwidth_floor(
         f"{share:g} x {spell_gbs(asked)}, from {len(rails_gbps)} rails x {min(rails_gbps):g} Gb/s, {shape.nodes} nodes"
         f" x {shape.gpus} GPUs"
     )
-    named = "point to point" if collective == "alltoall" else algorithm or "an algorithm that the log does not name"
-    how += f", {named}" + (", as a ring: what the inside of a node allows was not measured" if loose else "")
+    named = "point to point" if collective == "alltoall" else algorithm or "algorithm unknown"
+    how += f", {named}" + (
+        ", limited to the bandwidth of a ring because the bandwidth inside a node was not measured" if loose else ""
+    )
     rails = [compute_network_bound_gbs(collective, item, shape, rate) for item in algorithms]
     # a tree of two or three nodes could send more than the GPUs of a healthy node take, so no more is asked than of a
     # ring

@@ -154,65 +154,90 @@ def judge_figure(
     check = "collectives.bandwidth"
     asked = wanted.gbs if wanted else floor.floor_gbs if floor else None
     how = (
-        f"{spell_gbs(wanted.gbs)}, by the intent: {wanted.reason}"
+        f"{spell_gbs(wanted.gbs)}, set in the intent: {wanted.reason}"
         if wanted
         else f"{spell_gbs(floor.floor_gbs)} ({floor.how})"
         if floor
         else "a floor"
     )
     if proof.status != PASS:
-        why = "No figure counts without the proof of its network; see the other findings of this run."
-        return (Finding(check, subject, UNKNOWN, "not proven", how, why, "Mend what these name, and run it again."),)
-    figure = pick_figure(log, run, proof, least_bytes)
-    if figure is None:
-        why = f"No message has {spell_bytes(least_bytes)} or more, and smaller ones don't fill the links."
+        why = "The transport of this test could not be verified, so its bandwidth does not count."
         return (
             Finding(
                 check,
                 subject,
                 UNKNOWN,
-                "small messages alone",
+                "not verified",
                 how,
                 why,
-                "Run it up to 8 GiB (-e 8G), as far as the GPUs' memory goes.",
+                "Correct the other findings of this test, then run stage collectives again.",
             ),
         )
-    measured = f"{spell_gbs(figure.bus_gbs)} with {spell_bytes(figure.size_bytes)}" + (
+    figure = pick_figure(log, run, proof, least_bytes)
+    if figure is None:
+        why = f"No message has at least {spell_bytes(least_bytes)}, and smaller messages do not fill the links."
+        return (
+            Finding(
+                check,
+                subject,
+                UNKNOWN,
+                "only small messages",
+                how,
+                why,
+                (
+                    "Set rdma_cluster.collectives.most_bytes to 8589934592 (8 GiB), or to as much as GPU memory allows."
+                    " Then run stage collectives again."
+                ),
+            ),
+        )
+    measured = f"{spell_gbs(figure.bus_gbs)} with messages of {spell_bytes(figure.size_bytes)}" + (
         f", {figure.choice.algorithm}" if figure.choice else ""
     )
     if asked is None:
-        why = "No formula is known for this collective and algorithm."
+        why = "No formula is known for this collective and algorithm, so this collection cannot compute a floor."
         return (
             Finding(
-                check, subject, UNKNOWN, measured, how, why, "Say what is expected, with a reason: expected_busbw."
+                check,
+                subject,
+                UNKNOWN,
+                measured,
+                how,
+                why,
+                (
+                    "Set the expected bandwidth and its reason in rdma_cluster.collectives.expected_busbw, then"
+                    " run stage collectives again."
+                ),
             ),
         )
     if floor is not None and figure.bus_gbs > _ABOVE * floor.most_gbs:
         why = (
-            f"The links carry {spell_gbs(floor.most_gbs)}: part of it went another way, the values are wrong, or the"
-            " rails were busy when they were measured."
+            f"The links carry at most {spell_gbs(floor.most_gbs)}. A part of the data took another path, the values are"
+            " wrong, or other traffic used the rails while they were measured."
         )
         remedy = (
-            "See #wrong, NCCL_MNNVL_ENABLE and the ways of the channels; measure the rails again on an idle fabric."
+            "Check '#wrong' in the output of the test, NCCL_MNNVL_ENABLE, and the paths of the channels. Measure the"
+            " rails again on an idle fabric: ansible-playbook linerate.rdma.site --tags bandwidth,collectives."
         )
         return (Finding(check, subject, UNKNOWN, measured, how, why, remedy),)
     if figure.bus_gbs >= asked and (wanted or floor is None or figure.bus_gbs >= floor.network_gbs):
         return (ok(check, subject, measured, how),)
     if figure.bus_gbs >= asked and floor is not None:
         why = (
-            f"The rails alone would give {spell_gbs(floor.network_gbs)}. The inside of the nodes allows less, and the"
-            " floor is of that: where all nodes are slow inside for one cause, none is unlike the others."
+            f"The rails alone would allow {spell_gbs(floor.network_gbs)}. The inside of the nodes allows less, and the"
+            " floor is computed from it. If all nodes are slow inside for the same cause, the comparison of the nodes"
+            " does not show it."
         )
         remedy = (
-            "See nvidia-smi topo -m, nvidia-fabricmanager and ACS on the nodes, and NCCL_P2P_LEVEL of the image. Where"
-            " the GPUs have no NVLink, say what is expected, with a reason: expected_busbw."
+            "Check nvidia-smi topo -m, nvidia-fabricmanager and ACS on the nodes, and NCCL_P2P_LEVEL of the image. If"
+            " the GPUs have no NVLink, set the expected bandwidth and its reason in"
+            " rdma_cluster.collectives.expected_busbw. Then run stage collectives again."
         )
         return (Finding(check, subject, WARN, measured, how, why, remedy),)
     own, _silent = cut_to_run(log, run, group_by_process(log))
     causes = find_causes(subject, own, figure.choice, seen)
-    why = f"{figure.bus_gbs / asked:.0%} of what the links of this cluster allow. {causes[0].why}"
+    why = f"The bandwidth is {figure.bus_gbs / asked:.0%} of the floor. {causes[0].why}"
     remedy = causes[0].remedy + (
-        f" {len(causes) - 1} more may be the cause: collectives.cause." if len(causes) > 1 else ""
+        f" More possible causes: {len(causes) - 1}, in the findings collectives.cause." if len(causes) > 1 else ""
     )
     return (Finding(check, subject, FAIL, measured, how, why, remedy), *causes)
 
@@ -232,25 +257,25 @@ def judge_inside(
     )
     asked = wanted.gbs if wanted else _LIKE * usual
     how = (
-        f"{spell_gbs(asked)}, by the intent: {wanted.reason}"
+        f"{spell_gbs(asked)}, set in the intent: {wanted.reason}"
         if wanted
-        else f"{spell_gbs(asked)} ({_LIKE:g} of the median of {len(figures)} nodes)"
+        else f"{spell_gbs(asked)} ({_LIKE:g} x the median of {len(figures)} nodes)"
     )
     findings = []
     for node, figure in figures.items():
-        measured = f"{spell_gbs(figure.bus_gbs)} with {spell_bytes(figure.size_bytes)}"
+        measured = f"{spell_gbs(figure.bus_gbs)} with messages of {spell_bytes(figure.size_bytes)}"
         if figure.bus_gbs < asked:
             why = (
-                "The GPUs of this node exchange data slower than those of the others, before any network: an NVLink, a"
-                " throttled GPU, or another topology."
+                "The GPUs of this node exchange data more slowly than those of the other nodes. The test does not use"
+                " the network. Possible causes are an NVLink that is down, a throttled GPU, or a different topology."
             )
             remedy = (
-                "See nvidia-smi nvlink -s, nvidia-smi -q -d PERFORMANCE and nvidia-smi topo -m of this node beside"
-                " another one."
+                "Compare the output of nvidia-smi nvlink -s, nvidia-smi -q -d PERFORMANCE and nvidia-smi topo -m on"
+                " this node with that on a comparable node. Correct the cause, then run stage collectives again."
             )
             findings.append(Finding(check, node, FAIL, measured, how, why, remedy))
         elif wanted is None and len(figures) < _SEVERAL:
-            findings.append(ok(check, node, measured, f"nothing: {len(figures)} nodes are no measure for each other"))
+            findings.append(ok(check, node, measured, f"no limit: {len(figures)} nodes are too few for a comparison"))
         else:
             findings.append(ok(check, node, measured, how))
     return tuple(findings)

@@ -22,10 +22,11 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 _SEVERAL = 3
 #: from here on without a limit of the intent it is worth a word
 _LONG_US = 200
-_LOSS = "Read the error counters of both ports (rdma statistic show; on InfiniBand perfquery -x)."
+_LOSS = "Read the error counters of both ports: rdma statistic show on the nodes, and on InfiniBand perfquery -x."
 _REMEDY = (
-    "Compare this pair with another one: idle states and governor of the CPUs (stage tuning), queues with other"
-    " traffic, the number of switches between them, and ib_write_lat between its pods."
+    "Compare this pair with another pair: the idle states and the governor of the CPUs (stage tuning), queues with"
+    " other traffic, the number of switches between the nodes, and ib_write_lat between the pods. Correct the cause,"
+    " then run stage collectives again."
 )
 
 
@@ -68,32 +69,42 @@ def judge_latency(
     """
     means = [item.mean_us for item in found.values() if item is not None]
     usual = statistics.median(means) if len(means) >= _SEVERAL else None
-    expected = [f"{most_us:g} us at most, by the intent"] if most_us is not None else []
-    expected += [f"{ratio:g} x {usual:.1f} us at most, the median of {len(means)} pairs"] if usual is not None else []
-    how = "; ".join(expected) or f"nothing: {len(means)} pairs are no measure for each other"
+    expected = [f"at most {most_us:g} us, set in the intent"] if most_us is not None else []
+    expected += [f"at most {ratio:g} x {usual:.1f} us, the median of {len(means)} pairs"] if usual is not None else []
+    how = "; ".join(expected) or f"no limit: {len(means)} pairs are too few for a comparison"
     for subject, item in found.items():
         if item is None:
-            why = "The small messages gave no figure that is proven: see collectives.bandwidth of the same pair."
-            remedy = "Use nccl-tests with option -I (2.19.6 has it), and run the stage again."
-            yield Finding("collectives.latency", subject, UNKNOWN, "no figure", how, why, remedy)
+            why = (
+                "The test with small messages gave no verified result. The finding collectives.bandwidth of the same"
+                " pair may show the cause."
+            )
+            remedy = (
+                "Use a version of nccl-tests with option -I (2.19.6 has it) in rdma_cluster.collectives.image, then run"
+                " stage collectives again."
+            )
+            yield Finding("collectives.latency", subject, UNKNOWN, "no result", how, why, remedy)
         elif find_no_measurement(item.mean_us, item.p99_us, False):
-            why = f"{find_no_measurement(item.mean_us, item.p99_us, False)}. It is no measurement."
-            remedy = "Take another version of nccl-tests (collectives.image), and run the stage again."
+            why = f"{find_no_measurement(item.mean_us, item.p99_us, False)}. The value is not a valid measurement."
+            remedy = (
+                "Use a different version of nccl-tests in rdma_cluster.collectives.image, then run stage collectives"
+                " again."
+            )
             yield Finding("collectives.latency", subject, UNKNOWN, item.words, how, why, remedy)
         elif most_us is not None and item.mean_us > most_us:
-            why = "Small messages take longer than the intent admits."
+            why = "Small messages take longer than the intent allows (most_latency_us)."
             yield Finding("collectives.latency", subject, FAIL, item.words, how, why, _REMEDY)
         elif usual is not None and item.mean_us > ratio * usual:
-            why = "Small messages take longer than on the other pairs, and a job waits for its slowest pair."
+            why = "Small messages take longer than on the other pairs. A job waits for its slowest pair."
             yield Finding("collectives.latency", subject, WARN, item.words, how, why, _REMEDY)
         elif find_tail(item.mean_us, item.p99_us):
             why = find_tail(item.mean_us, item.p99_us)
             yield Finding("collectives.latency", subject, WARN, item.words, how, why, f"{_LOSS} {_REMEDY}")
         elif most_us is None and item.mean_us > _LONG_US:
             why = (
-                f"Small messages take more than {_LONG_US} us, and the intent has no limit. Other pairs may be as slow."
+                f"Small messages take more than {_LONG_US} us, and the intent sets no limit. Other pairs may be as"
+                " slow."
             )
-            remedy = f"Set collectives.most_latency_us. {_REMEDY}"
+            remedy = f"Set rdma_cluster.collectives.most_latency_us. {_REMEDY}"
             yield Finding("collectives.latency", subject, WARN, item.words, how, why, remedy)
         else:
             yield ok("collectives.latency", subject, item.words, how)

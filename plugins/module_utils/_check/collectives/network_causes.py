@@ -42,28 +42,28 @@ def check_gids(subject: str, processes: typing.Sequence[NcclProcess]) -> typing.
     indexes = sorted({index for process in processes for index in process.gid_indexes})
     if len(indexes) > 1:
         why = (
-            "Queue pairs use GIDs of several indexes: other versions of RoCE, or other subnets, which other switches"
-            " and queues carry."
+            "The queue pairs use GIDs of several indexes. These GIDs belong to different versions of RoCE or to"
+            " different subnets, so different switches and queues carry the traffic."
         )
         remedy = (
-            "Choose by address: NCCL_IB_ADDR_FAMILY and NCCL_IB_ADDR_RANGE, rather than NCCL_IB_GID_INDEX; compare"
-            " show_gids of both pods."
+            "Select the GID by address, with NCCL_IB_ADDR_FAMILY and NCCL_IB_ADDR_RANGE, instead of NCCL_IB_GID_INDEX."
+            " Compare the output of show_gids in both pods. Then run stage collectives again."
         )
-        yield make_cause(subject, f"GID index {spell_numbers(indexes)}", "one GID index", why, remedy)
+        yield make_cause(subject, f"GID indexes {spell_numbers(indexes)}", "one GID index", why, remedy)
 
 
 def check_mtus(processes: typing.Sequence[NcclProcess]) -> typing.Iterator[Finding]:
     small = {process.host: min(process.mtus) for process in processes if process.mtus and min(process.mtus) < 4096}
     if small:
         why = (
-            "Queue pairs send packets of less than 4096 bytes, and their headers and the work for each take more of the"
-            " link."
+            "The queue pairs send packets of less than 4096 bytes. The headers and the processing of each packet then"
+            " take more of the link."
         )
         remedy = (
-            "RoCE: MTU of 4200 at least on interface, VF and switch (9000 is usual). InfiniBand: the MTU of the"
-            " partition and of the links."
+            "On RoCE, set an MTU of at least 4200 on the interface, the VF and the switch (9000 is usual). On"
+            " InfiniBand, set the MTU of the partition and of the links. Then run stage collectives again."
         )
-        yield make_cause(fold_names(small), f"{min(small.values())} bytes", "4096 bytes", why, remedy)
+        yield make_cause(fold_names(small), f"MTU of {min(small.values())} bytes", "MTU of 4096 bytes", why, remedy)
 
 
 def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
@@ -71,14 +71,19 @@ def check_traffic_class(processes: typing.Sequence[NcclProcess], seen: Surroundi
     wrong = _find_wrong_traffic_classes(processes, seen)
     if wrong and seen.roce is not None:
         wanted = seen.roce.traffic_class
-        why = "RDMA packets go into a queue without PFC and ECN, which other traffic fills and which loses packets."
+        why = (
+            "RDMA packets use a queue without PFC and ECN. Other traffic fills this queue, and the queue loses packets."
+        )
         expected = f"NCCL_IB_TC={wanted} (DSCP {seen.roce.dscp})"
         yield make_cause(
             fold_names(wrong),
             fold_names(wrong.values()),
             expected,
             why,
-            f"Set NCCL_IB_TC={wanted} in the job, or the traffic class of the device.",
+            (
+                f"Set NCCL_IB_TC={wanted} in the job, or set the traffic class of the device on the node. Then run"
+                " stage collectives again."
+            ),
         )
 
 
@@ -98,7 +103,7 @@ def _find_wrong_traffic_classes(processes: typing.Sequence[NcclProcess], seen: S
         if said is not None and parse_number(said) is not None and (parse_number(said) or 0) >> 2 != seen.roce.dscp:
             wrong[process.host] = f"NCCL_IB_TC={said}"
         elif said is None and by_node and str(seen.roce.traffic_class) not in by_node:
-            wrong[process.host] = "NCCL_IB_TC not set, and none on the node"
+            wrong[process.host] = "NCCL_IB_TC not set, and the node does not set the required traffic class"
     return wrong
 
 
@@ -109,11 +114,20 @@ def check_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surrounding
     few = _find_few_queue_pairs(processes, seen)
     if few:
         why = (
-            "A connection has one queue pair: one flow, which goes over one of the links between switches, and does not"
-            " fill a fast link on each host."
+            "Each connection has one queue pair, which is one flow. The flow uses only one of the links between"
+            " switches, and on some hosts it does not fill a fast link."
         )
-        remedy = "Set NCCL_IB_QPS_PER_CONNECTION=4 or 8; with adaptive routing in the switches compare with 1."
-        yield make_cause(fold_names(few), f"{fold_names(few.values())} queue pair", "several on fast RoCE", why, remedy)
+        remedy = (
+            "Set NCCL_IB_QPS_PER_CONNECTION=4 or 8 in the job, then run stage collectives again. If the switches use"
+            " adaptive routing, compare the result with that of 1."
+        )
+        yield make_cause(
+            fold_names(few),
+            f"queue pairs per connection: {fold_names(few.values())}",
+            "queue pairs per connection: several on fast RoCE",
+            why,
+            remedy,
+        )
 
 
 def has_few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> bool:
@@ -134,11 +148,14 @@ def _find_few_queue_pairs(processes: typing.Sequence[NcclProcess], seen: Surroun
 def check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     off = {process.host for process in processes if process.environment.get("NCCL_IB_ADAPTIVE_ROUTING") == "0"}
     if seen.several_leaves and (seen.adaptive_routing is False or off):
-        measured = "NCCL_IB_ADAPTIVE_ROUTING=0" if off else "off in the switches"
-        why = "Each flow keeps one of the links between switches, so that two flows share a link while others are idle."
+        measured = "NCCL_IB_ADAPTIVE_ROUTING=0" if off else "adaptive routing off in the switches"
+        why = (
+            "Without adaptive routing, each flow stays on one of the links between switches. Two flows can share one"
+            " link while other links are idle."
+        )
         remedy = (
-            "InfiniBand: adaptive routing of the subnet manager, and a service level for it (NCCL_IB_SL). Spectrum-X:"
-            " NCCL_IB_ADAPTIVE_ROUTING=1."
+            "On InfiniBand, enable adaptive routing in the subnet manager, and set a service level for it (NCCL_IB_SL)."
+            " On Spectrum-X, set NCCL_IB_ADAPTIVE_ROUTING=1. Then run stage collectives again."
         )
         yield make_cause(
             fold_names(sorted(off)) or "links between switches",
@@ -151,7 +168,7 @@ def check_adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surrou
 
 def check_settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
     """Report environment variables that replace NCCL's own choice."""
-    for names, why in ((SIZES, "sizes of buffers and chunks"), (CHOICES, "way and algorithm")):
+    for names, why in ((SIZES, "sizes of buffers and chunks"), (CHOICES, "path and algorithm")):
         said = {
             f"{name}={process.environment[name]}": None
             for process in processes
@@ -160,9 +177,16 @@ def check_settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) 
         }
         if said:
             text = (
-                f"NCCL's own choice of {why} is set aside; settings outlive the version and the machine that they were"
-                " found on."
+                f"Environment variables override NCCL's own choice of {why}. Such settings often remain after the"
+                " version or the machine for which they were chosen has changed."
             )
             yield make_cause(
-                "job", fold_names(said), "not set", text, "Run it once without these, and keep those that help."
+                "job",
+                fold_names(said),
+                "not set",
+                text,
+                (
+                    "Remove these settings from the image, then run stage collectives again. Keep only the"
+                    " settings that increase the bandwidth."
+                ),
             )

@@ -127,27 +127,27 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
 
     :param test: subject of the finding
     """
-    expected = "a whole run, and no wrong value"
+    expected = "a complete run without wrong values"
     wrong = sum(figure.wrong or 0 for row in run.rows for figure in row.figures) or run.out_of_bounds or 0
     if wrong:
         said = sorted({name for process in log.processes for name in process.environment if name in _CHUNKS})
         why = (
-            "The collective gave wrong values, so that its figure means nothing: a GPU, an HCA, a library or a setting"
-            " damages data."
+            "The collective returned wrong values, so its bandwidth does not count. A GPU, an HCA, a library or a"
+            " setting corrupts data."
         )
         remedy = (
-            "See dmesg of the nodes for Xid and ECC errors, and the counters of the links. Run again with no setting of"
-            " NCCL, and with another version."
+            "Check dmesg of the nodes for Xid and ECC errors, and check the error counters of the links. Then run stage"
+            " collectives again without NCCL settings in the image, and with a different version of NCCL."
         )
         if said:
             why = (
-                f"The collective gave wrong values, so that its figure means nothing. {', '.join(said)} is set, with"
-                " which NCCL may write past its buffers."
+                f"The collective returned wrong values, so its bandwidth does not count. {', '.join(said)} is set, and"
+                " NCCL may then write beyond the end of its buffers."
             )
-            remedy = f"Take {', '.join(said)} out of the job, and run again."
+            remedy = f"Remove {', '.join(said)} from the image, then run stage collectives again."
         return Finding("collectives.figures", test, FAIL, f"{wrong} wrong values", expected, why, remedy)
     if run.errors:
-        why = "The test ended with an error, so that its figures are not those of the collective."
+        why = "The test ended with an error, so its results are not valid."
         return Finding(
             "collectives.figures",
             test,
@@ -155,16 +155,24 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             run.errors[0],
             expected,
             why,
-            "See the first error in the log, and the findings on it.",
+            (
+                "Check the first error in the log and the other findings of this test. Correct the cause, then run"
+                " stage collectives again."
+            ),
         )
     if run.cpu_time:
-        why = (
-            "Its times are those that the CPU took to start the collective (option -C), and say nothing of the"
-            " bandwidth."
+        why = "The test measured the time that the CPU takes to start the collective (option -C), not the bandwidth."
+        return Finding(
+            "collectives.figures",
+            test,
+            UNKNOWN,
+            "CPU times",
+            expected,
+            why,
+            "Check that the program in the image does not set option -C, then run stage collectives again.",
         )
-        return Finding("collectives.figures", test, UNKNOWN, "times of the CPU", expected, why, "Run it without -C.")
     if run.lacks:
-        why = f"These are not the figures of a whole run: {run.lacks[0]}."
+        why = f"The results are not those of a complete run: {run.lacks[0]}."
         return Finding(
             "collectives.figures",
             test,
@@ -172,17 +180,23 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             f"{len(run.rows)} rows",
             expected,
             why,
-            "Give all that the test printed, to its last line.",
+            "Run stage collectives again. The check needs the complete output of the test, to its last line.",
         )
     if not all(any(figure.wrong is not None for figure in row.figures) for row in run.rows):
         why = (
-            "Nobody looked whether the values are right: -c 0, or a version before 2.13, which says no number of wrong"
-            " ones."
+            "The test did not verify the values. It ran with -c 0, or with a version before 2.13, which does not report"
+            " the number of wrong values."
         )
         return Finding(
-            "collectives.figures", test, UNKNOWN, "not checked", expected, why, "Run a version of today with -c 1."
+            "collectives.figures",
+            test,
+            UNKNOWN,
+            "values not verified",
+            expected,
+            why,
+            "Use a current version of nccl-tests with option -c 1, then run stage collectives again.",
         )
-    return ok("collectives.figures", test, f"{len(run.rows)} rows, 0 wrong", expected)
+    return ok("collectives.figures", test, f"{len(run.rows)} rows, 0 wrong values", expected)
 
 
 def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof) -> Finding:
@@ -193,11 +207,11 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
     :param wanted: properties that the log must show
     """
     listed, logged = len({rank.group for rank in run.ranks}), len(log.communicators)
-    expected = f"{wanted.groups} groups, and the figure of the slowest" if wanted.groups > 1 else "one group"
+    expected = f"{wanted.groups} groups, with the bandwidth of the slowest group" if wanted.groups > 1 else "one group"
     if listed > 1 and not wanted.slowest_group:
         why = (
-            "The ranks are in several groups, and without -a 3 the figure is that of the first rank's group, or a mean"
-            " that hides a slow one."
+            "The ranks are in several groups. Without option -a 3, the bandwidth is that of the group of the first"
+            " rank, or a mean that hides a slow group."
         )
         return Finding(
             "collectives.groups",
@@ -206,25 +220,31 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
             f"{listed} groups",
             expected,
             why,
-            "Run it with -a 3: the time of the slowest rank of all groups.",
+            "Run the test with option -a 3, which reports the time of the slowest rank of all groups.",
         )
     if logged and logged != wanted.groups:
         why = (
-            "NCCL's log has another number of communicators: the log of some ranks is missing, or the groups are not"
-            " those that were asked for."
+            "NCCL's log has a different number of communicators. The log of some ranks is missing, or the groups differ"
+            " from the requested groups."
         )
-        remedy = f"Compare NCCL_TESTS_SPLIT with the GPUs of a node. {NEED_WHOLE_LOG}"
+        remedy = f"Compare NCCL_TESTS_SPLIT with the number of GPUs of a node. {NEED_WHOLE_LOG}"
         return Finding("collectives.groups", test, UNKNOWN, f"{logged} groups in the log", expected, why, remedy)
     return ok("collectives.groups", test, f"{logged or listed or 1} groups", expected)
 
 
 def _report_silent(host: str, pid: int) -> Finding:
     why = (
-        "The test lists this process, and NCCL's log has no communicator of it: it wrote no log, failed before it had"
-        " one, or the run left its log out and says why."
+        "The test lists this process, but NCCL's log contains no communicator of it. The process wrote no log, the"
+        " process failed before it had a communicator, or the run omitted the log and reports the reason."
     )
     return Finding(
-        "collectives.ranks", f"{host} process {pid}", UNKNOWN, "not in the log", "a communicator", why, NEED_WHOLE_LOG
+        "collectives.ranks",
+        f"{host} process {pid}",
+        UNKNOWN,
+        "not in the log",
+        "in the log, with a communicator",
+        why,
+        NEED_WHOLE_LOG,
     )
 
 
@@ -247,17 +267,19 @@ def _check_log(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> list[Find
 
 def _check_point_to_point(test: str) -> Finding:
     why = (
-        "It sends over connections of send and receive, which NCCL makes at their first use. The log does not say how"
-        " many there must be, so that it can't be told whether all of them are in it."
+        "The test uses send and receive connections, which NCCL creates at their first use. The log does not report the"
+        " number of these connections, so this collection cannot verify that the log contains all of them."
     )
     remedy = (
-        "Prove the transport by an all_reduce in the same pods; take this figure beside it, as one that nothing proves."
+        "Verify the transport with an all_reduce in the same pods. Treat the bandwidth of this test as not verified."
     )
-    return Finding("collectives.channels", test, UNKNOWN, "point to point", "each channel in the log", why, remedy)
+    return Finding(
+        "collectives.channels", test, UNKNOWN, "point-to-point connections", "each channel in the log", why, remedy
+    )
 
 
 def _report_alone(test: str) -> Finding:
-    why = "Each rank is alone in its communicator, so that nothing was sent."
+    why = "Each rank is alone in its communicator, so the test sent no data."
     return Finding(
         "collectives.channels",
         test,
@@ -265,7 +287,7 @@ def _report_alone(test: str) -> Finding:
         "no channel",
         EACH_CHANNEL,
         why,
-        "See NCCL_TESTS_SPLIT: MOD takes the GPUs of a node, DIV likewise.",
+        "Check NCCL_TESTS_SPLIT: MOD and DIV take the number of GPUs of a node. Then run stage collectives again.",
     )
 
 
@@ -274,7 +296,8 @@ def _check_nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Findi
     if nodes == wanted.nodes:
         return ok("collectives.nodes", subject, f"{nodes} nodes", expected)
     why = (
-        "The group is another one than was asked for, so that its figure can't be held against what that should reach."
+        "The communicator has a different number of nodes than the group of this test. Its bandwidth cannot be compared"
+        " with the floor of the group."
     )
     return Finding(
         "collectives.nodes",
@@ -283,7 +306,7 @@ def _check_nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Findi
         f"{nodes} nodes",
         expected,
         why,
-        "Compare the hosts of the launcher, and NCCL_HOSTID, in all pods.",
+        "Compare the hosts of the launcher (mpirun) and NCCL_HOSTID in all pods, then run stage collectives again.",
     )
 
 
@@ -314,14 +337,14 @@ def _report_leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
         channel for channel in channels if len(leaves.get(channel, ())) < nodes or not hosts <= set(leaves[channel])
     ]
     if within:
-        why = f"Channel {spell_numbers(within)} does not leave each node over the network, by what is in the log."
-        measured = f"{len(within)} of {len(channels)} channels"
+        why = f"According to the log, channel {spell_numbers(within)} does not leave each node over the network."
+        measured = f"{len(within)} of {len(channels)} channels do not leave each node"
         yield Finding(
             "collectives.network",
             f"communicator {communicator.name}",
             UNKNOWN,
             measured,
-            "each channel leaves each node",
+            "each channel leaves each node over the network",
             why,
             NEED_WHOLE_LOG,
         )
@@ -352,9 +375,9 @@ def _check_rails_used(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Fi
             yield ok("collectives.rails", host, measured, expected)
         elif unknown or not names or host not in wanted.hcas:
             why = (
-                f"It is not known of which rail {', '.join(unknown or names)} is."
+                f"The rail of {', '.join(unknown or names)} is unknown."
                 if names
-                else "No channel of this host is on an HCA that the log names."
+                else "The log does not report an HCA for the channels of this host."
             )
             yield Finding(
                 "collectives.rails",
@@ -363,12 +386,15 @@ def _check_rails_used(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Fi
                 measured,
                 expected,
                 why,
-                "See the stage fabric for the rails, and collectives.way of this host.",
+                (
+                    "Check the rails in the findings of stage fabric, and the finding collectives.way of this host."
+                    " Then run stage collectives again."
+                ),
             )
         else:
             why = (
-                f"Nothing goes over rail {spell_numbers(idle)}: NCCL_IB_HCA leaves it out, its port is down, or no GPU"
-                " of the run is near it."
+                f"No channel uses rail {spell_numbers(idle)}. NCCL_IB_HCA excludes the HCA of the rail, its port is"
+                " down, or no GPU of the test is near the HCA."
             )
             yield Finding(
                 "collectives.rails",
@@ -377,5 +403,8 @@ def _check_rails_used(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Fi
                 measured,
                 expected,
                 why,
-                "Compare NCCL_IB_HCA with ibv_devinfo in the pod; use as many GPUs as rails.",
+                (
+                    "Compare NCCL_IB_HCA with the output of ibv_devinfo in the pod, and use as many GPUs as rails. Then"
+                    " run stage collectives again."
+                ),
             )

@@ -100,8 +100,8 @@ def _list_setting_changes(processes: typing.Sequence[NcclProcess], seen: Surroun
     names = {name for process in processes for name in process.environment} - seen.set_by_run
     known = [name for name in (*SIZES, *LIMITS, *CHOICES, *_OTHERS) if name in names]
     if known:
-        why = "The settings of the image slow the collective down; NCCL's own choice is faster."
-        remedy = f"Take {', '.join(known)} out of the image and of the jobs."
+        why = "The settings of the image slow down the collective. NCCL's own choice is faster."
+        remedy = f"Remove {', '.join(known)} from the image and from the jobs, then run stage collectives again."
         yield Change("settings", tuple((name, None) for name in known), why, remedy)
 
 
@@ -111,42 +111,67 @@ def _gpu_direct(log: NcclLog, processes: typing.Sequence[NcclProcess], seen: Sur
     used = any(route.gpu_direct for route in routes)
     far = any("distance" in reason for process in processes for device in process.devices for reason in device.reasons)
     if without and far:
-        why = "GPUDirect RDMA over the longer path is faster than through the host's memory."
-        remedy = "Set NCCL_NET_GDR_LEVEL=SYS in jobs, or give each GPU an HCA beside it."
+        why = "GPUDirect RDMA over the longer path is faster than the path through host memory."
+        remedy = (
+            "Set NCCL_NET_GDR_LEVEL=SYS in the jobs, or give each GPU an HCA beside it. Then run stage collectives"
+            " again."
+        )
         yield Change("gpu_direct_far", (("NCCL_NET_GDR_LEVEL", "SYS"),), why, remedy)
     if used and not without and seen.from_gpu_memory is not True:
-        why = "The path between GPU and HCA is slower than the path through the host's memory: ACS, the IOMMU or PCIe."
-        remedy = "See stages tuning and host: acs, iommu, max_read_request. Measure the rails from the GPUs' memory."
+        why = (
+            "The path between GPU and HCA is slower than the path through host memory. Possible causes are ACS, the"
+            " IOMMU or PCIe."
+        )
+        remedy = (
+            "Check the findings of stages tuning and host: acs, iommu, max_read_request. Measure the rails from GPU"
+            " memory. Then run stage collectives again."
+        )
         yield Change(GPU_DIRECT_OFF, (("NCCL_NET_GDR_LEVEL", "LOC"),), why, remedy)
 
 
 def _through_others(log: NcclLog) -> typing.Iterator[Change]:
     if any(route.proxy is not None for item in log.communicators for rank in item.ranks for route in rank.routes):
-        why = "The path through the GPU of another rank (PXN) is slower than the HCA that each GPU has."
-        remedy = "Set NCCL_PXN_DISABLE=1 in jobs, and see nvidia-smi topo -m in the pod."
+        why = "The path through the GPU of another rank (PXN) is slower than the path through the HCA of each GPU."
+        remedy = (
+            "Set NCCL_PXN_DISABLE=1 in the jobs, and check nvidia-smi topo -m in the pod. Then run stage collectives"
+            " again."
+        )
         yield Change("pxn_off", (("NCCL_PXN_DISABLE", "1"),), why, remedy)
 
 
 def _of_rdma(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Change]:
     if has_few_queue_pairs(processes, seen):
         why = "One queue pair does not fill the link, or several flows share one link between switches."
-        remedy = "Set NCCL_IB_QPS_PER_CONNECTION=4 in jobs."
+        remedy = "Set NCCL_IB_QPS_PER_CONNECTION=4 in the jobs and in the image, then run stage collectives again."
         yield Change("queue_pairs", (("NCCL_IB_QPS_PER_CONNECTION", "4"),), why, remedy)
     if seen.roce is not None and has_wrong_traffic_class(processes, seen):
         value = str(seen.roce.traffic_class)
-        why = "Another traffic class keeps RDMA out of a queue that loses packets."
-        yield Change("traffic_class", (("NCCL_IB_TC", value),), why, f"Set NCCL_IB_TC={value} in jobs.")
+        why = "The traffic class of the fabric keeps RDMA packets out of a queue that loses packets."
+        yield Change(
+            "traffic_class",
+            (("NCCL_IB_TC", value),),
+            why,
+            f"Set NCCL_IB_TC={value} in the jobs and in the image, then run stage collectives again.",
+        )
     if seen.roce is not None and seen.several_leaves and seen.adaptive_routing:
-        why = "Without it NCCL asks for no adaptive routing on RoCE, and flows share links between switches."
-        remedy = "Set NCCL_IB_ADAPTIVE_ROUTING=1 in jobs."
+        why = (
+            "Without this variable, NCCL does not request adaptive routing on RoCE, and flows share links between"
+            " switches."
+        )
+        remedy = "Set NCCL_IB_ADAPTIVE_ROUTING=1 in the jobs and in the image, then run stage collectives again."
         yield Change("adaptive_routing", (("NCCL_IB_ADAPTIVE_ROUTING", "1"),), why, remedy)
 
 
 def _list_channel_changes(log: NcclLog, choice: typing.Optional[NcclChoice]) -> typing.Iterator[Change]:
     there = min((rank.channels for item in log.communicators for rank in item.ranks if rank.channels), default=0)
     if choice is not None and choice.channels is not None and choice.channels < there:
-        why = "NCCL runs this size over a part of its channels."
-        yield Change("channels", (("NCCL_MIN_NCHANNELS", str(there)),), why, f"Set NCCL_MIN_NCHANNELS={there} in jobs.")
+        why = "NCCL uses only some of its channels for messages of this size."
+        yield Change(
+            "channels",
+            (("NCCL_MIN_NCHANNELS", str(there)),),
+            why,
+            f"Set NCCL_MIN_NCHANNELS={there} in the jobs and in the image, then run stage collectives again.",
+        )
 
 
 class Repeats:
@@ -195,18 +220,26 @@ class Repeats:
         change = self._waiting.pop(0)
         name, expected = f"{subject}, {change.words}", f"within {MOVED:.0%} of {spell_gbs(self._before)}"
         if bus_gbs is None or lacks:
-            why = f"The repeat proves nothing: {lacks or 'it gave no figure that is proven'}."
-            return Finding("collectives.repeat", name, UNKNOWN, "no figure", expected, why, "Run the stage again.")
+            why = f"The repeat cannot show a cause: {lacks or 'the test gave no verified bandwidth'}."
+            return Finding(
+                "collectives.repeat", name, UNKNOWN, "no valid bandwidth", expected, why, "Run stage collectives again."
+            )
         rise = bus_gbs / self._before - 1 if self._before else 0.0
         measured = f"{spell_gbs(bus_gbs)}, {rise:+.0%}"
         if change is UNCHANGED:
             if abs(rise) >= MOVED:
                 self._waiting.clear()
-                why = "The figure of the group moves without a change, so no change of it proves a cause."
-                remedy = "Run the stage on an idle fabric; see links that lose packets, and GPUs that are throttled."
+                why = (
+                    "The bandwidth of the group varies without a change, so a repeat with a change cannot show the"
+                    " cause."
+                )
+                remedy = (
+                    "Run stage collectives again on an idle fabric. Check for links that lose packets, and for"
+                    " throttled GPUs."
+                )
                 return Finding("collectives.repeat", name, UNKNOWN, measured, expected, why, remedy)
             self._before = max(self._before, bus_gbs)
         elif rise >= MOVED and self._group is not None:
-            self.told.setdefault(self._group, f"With {change.words} it reaches {measured}: {change.why}")
+            self.told.setdefault(self._group, f"With {change.words}, the group reaches {measured}. {change.why}")
             return Finding("collectives.repeat", name, WARN, measured, expected, change.why, change.remedy)
         return ok("collectives.repeat", name, measured, expected)

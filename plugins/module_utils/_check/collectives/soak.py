@@ -71,8 +71,9 @@ _MAXIMUM = {
     "excessive_buffer_overrun_errors": 15,
 }
 _REMEDY = (
-    "Read stage fabric for the links of this HCA, and ethtool -S and rdma statistic of the node: PFC and ECN on RoCE,"
-    " the cable and the port of the switch on InfiniBand. Then run the stage again."
+    "Check the findings of stage fabric on the links of this HCA, and run ethtool -S and rdma statistic on the node. On"
+    " RoCE, check PFC and ECN. On InfiniBand, check the cable and the port of the switch. Then run stage collectives"
+    " again."
 )
 #: counters in one text, at most
 _MOST = 8
@@ -90,11 +91,11 @@ def compare_readings(
     :param seconds: time between the two readings
     """
     if before is None or after is None:
-        return HcaErrors(node, device, seconds, why="its pod did not answer")
+        return HcaErrors(node, device, seconds, why="its pod did not respond")
     first, second = before.get(device, {}), after.get(device, {})
     both = sorted(ERRORS & first.keys() & second.keys())
     if not both:
-        return HcaErrors(node, device, seconds, why="sysfs shows no error counter of it in its pod")
+        return HcaErrors(node, device, seconds, why="sysfs in the pod shows no error counter of the HCA")
     grown = {name: second[name] - first[name] for name in both if second[name] > first[name]}
     lower = tuple(name for name in both if second[name] < first[name])
     stuck = tuple(name for name in both if second[name] == _MAXIMUM.get(name))
@@ -112,32 +113,40 @@ def judge_errors(
     :param found: counter changes that were measured
     """
     known = {(item.node, item.device): item for item in found}
-    quiet, total, how = 0, 0, "no error counter grows"
+    quiet, total, how = 0, 0, "no error counter increases"
     for node, device in expected:
         total += 1
-        item = known.get((node, device), HcaErrors(node, device, why="they were not read"))
+        item = known.get((node, device), HcaErrors(node, device, why="the counters were not read"))
         name, doubts = f"{subject}: {node} {device}", _list_doubts(item)
         if item.why or not item.read:
-            why = f"The error counters of this HCA are not known: {item.why or 'none was read'}."
-            remedy = "See /sys/class/infiniband in the pod, and the driver of the HCA; run the stage again."
-            yield Finding("collectives.soak", name, UNKNOWN, "not known", how, why, remedy)
+            why = f"The error counters of this HCA are unknown: {item.why or 'none was read'}."
+            remedy = (
+                "Check /sys/class/infiniband in the pod, and the driver of the HCA on the node. Then run stage"
+                " collectives again."
+            )
+            yield Finding("collectives.soak", name, UNKNOWN, "unknown", how, why, remedy)
         elif item.grown and (any(counter in item.grown for counter in FATAL) or not doubts):
             fatal = [counter for counter in FATAL if counter in item.grown]
             names = [*fatal, *(counter for counter in item.grown if counter not in fatal)]
             said = ", ".join(f"{counter} +{item.grown[counter]}" for counter in names[:_MOST])
             said += f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
             first = item.grown[names[0]]
-            rate = f"{3600 * first / item.seconds:.3g} {names[0]} an hour" if item.seconds else f"{first} {names[0]}"
-            why = f"The HCA counted errors under load: {rate}. A whole collective waits for what is sent again."
+            rate = f"{3600 * first / item.seconds:.3g} {names[0]} per hour" if item.seconds else f"{first} {names[0]}"
+            why = (
+                f"The HCA counted errors under load: {rate}. The whole collective waits for each packet that is sent"
+                " again."
+            )
             yield Finding("collectives.soak", name, FAIL if fatal else WARN, said, how, why, _REMEDY)
         elif doubts:
             said = "; ".join([*(what for what, _why, _remedy in doubts), *_spell_grown(item)])
             why, remedy = (" ".join(part) for part in list(zip(*doubts))[1:])
-            yield Finding("collectives.soak", name, UNKNOWN, said, how, why, f"{remedy} Then run the stage again.")
+            yield Finding(
+                "collectives.soak", name, UNKNOWN, said, how, why, f"{remedy} Then run stage collectives again."
+            )
         else:
             quiet += 1
     if quiet:
-        yield ok("collectives.soak", subject, f"no error counter of {quiet} of {total} HCAs grew", how)
+        yield ok("collectives.soak", subject, f"no error counter of {quiet} of {total} HCAs increased", how)
 
 
 def _spell_grown(item: HcaErrors) -> list[str]:
@@ -150,21 +159,21 @@ def _list_doubts(item: HcaErrors) -> list[tuple[str, str, str]]:
     doubts = (
         (
             lower,
-            "set back",
+            "counters reset",
             f"Counters are lower than before, so something set them back: {lower}.",
-            "See whether the driver was loaded again, or the port was down.",
+            "Check whether the driver was reloaded, or the port was down.",
         ),
         (
             stuck,
             f"at the maximum: {stuck}",
-            "A counter of 16, 8 or 4 bits that has reached its maximum stays there, so that growth can't be seen.",
-            "Clear the counters (perfquery -R on the node).",
+            "A counter of 16, 8 or 4 bits stays at its maximum, so an increase cannot be detected.",
+            "Clear the counters: perfquery -R on the node.",
         ),
         (
             once,
             f"read once: {once}",
-            "These counters were read before the soak or after it, and not both times.",
-            "See whether the driver was loaded again, and read the files in the pod by hand.",
+            "These counters were read only before the soak or only after it.",
+            "Check whether the driver was reloaded, and read the files in the pod manually.",
         ),
     )
     return [(measured, why, remedy) for names, measured, why, remedy in doubts if names]
@@ -180,16 +189,21 @@ def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterato
     if seconds >= _SHORTEST * 60 * minutes:
         return
     why = (
-        f"The soak was over after {seconds:.0f} s. The number of its repetitions is worked out from the bandwidth that"
-        " the group reached before, and it was faster, the program made fewer of them, or the run is of another intent."
+        f"The soak ended after {seconds:.0f} s. This collection computes its number of iterations from the bandwidth"
+        " that the group reached before. The group was faster in the soak, the program ran fewer iterations, or the"
+        " results belong to a different intent."
     )
-    remedy = "Run the stage again; where it stays, give a larger soak_minutes."
-    expected = f"{minutes} minutes, by soak_minutes"
+    remedy = (
+        "Run stage collectives again. If the soak is still too short, increase rdma_cluster.collectives.soak_minutes."
+    )
+    expected = f"{minutes} minutes, set by soak_minutes"
     yield Finding("collectives.soak", f"{subject}{DURATION}", UNKNOWN, f"{seconds:.0f} s", expected, why, remedy)
 
 
 def report_none(name: str) -> Finding:
     """Return the finding that no soak ran because no group was suitable."""
-    why = "No group of several nodes is proven and fast, and the soak is of one."
-    remedy = "See the other findings of this collective first."
-    return Finding("collectives.soak", f"{name}, soak", UNKNOWN, "not run", "a soak, by the intent", why, remedy)
+    why = "No group of several nodes was verified and fast enough, so no soak ran."
+    remedy = "Correct the other findings of this collective first, then run stage collectives again."
+    return Finding(
+        "collectives.soak", f"{name}, soak", UNKNOWN, "not run", "a soak, required by the intent", why, remedy
+    )

@@ -64,24 +64,24 @@ def check_trend(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) 
         median, runs = known[step.key]
         held += 1
         if step.median < (1 - MOST_DROP) * median:
-            measured = f"{spell_gbs(step.median)}, {1 - step.median / median:.1%} less"
+            measured = f"{spell_gbs(step.median)}, {1 - step.median / median:.1%} below the median"
             expected = (
-                f">= {spell_gbs((1 - MOST_DROP) * median)} ({1 - MOST_DROP:g} of the median of {runs} runs before)"
+                f"at least {spell_gbs((1 - MOST_DROP) * median)} ({1 - MOST_DROP:g} x the median of {runs} earlier"
+                " runs)"
             )
-            why = "The step is slower than it was in the runs before, whether or not it is above its floor."
+            why = "The step is slower than in the earlier runs. It may still be above its floor."
             remedy = (
-                "See stage bandwidth for a rail that is slower as well, and the image: another release of NCCL may be"
-                " in it. ansible-playbook linerate.rdma.difference tells what changed since then."
+                "Check stage bandwidth for a rail that is also slower, and check whether the image contains a different"
+                " release of NCCL. To list the changes since the earlier runs, run: ansible-playbook"
+                " linerate.rdma.difference."
             )
             slower.append(Finding("collectives.trend", name_step(step.key), WARN, measured, expected, why, remedy))
     if held > len(slower):
-        measured = f"{held - len(slower)} of {held} steps as in the runs before"
-        slower.append(ok("collectives.trend", "steps", measured, f">= {1 - MOST_DROP:g} of their medians"))
+        measured = f"{held - len(slower)} of {held} steps as fast as in the earlier runs"
+        slower.append(ok("collectives.trend", "steps", measured, f"at least {1 - MOST_DROP:g} x their medians"))
     if earlier.unread:
-        why = f"What these runs proved is not counted: {'; '.join(earlier.unread)}."
-        remedy = "Remove their folders below runs/ of the report, or put back what is missing there."
-        measured = f"{len(earlier.unread)} not readable"
-        slower.append(
-            Finding("collectives.trend", "kept runs", WARN, measured, "each kept run can be read", why, remedy)
-        )
+        why = f"The results of these runs could not be read and are not used: {'; '.join(earlier.unread)}."
+        remedy = "Remove the folders of these runs below runs/ of the report, or restore the missing files."
+        measured = f"{len(earlier.unread)} kept runs unreadable"
+        slower.append(Finding("collectives.trend", "kept runs", WARN, measured, "0 kept runs unreadable", why, remedy))
     return slower

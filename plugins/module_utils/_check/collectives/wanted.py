@@ -68,9 +68,18 @@ def _check_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typi
     names = [fabric.name for fabric in fabrics if carries_rdma(fabric)]
     fabric = pick_fabric(wanted, fabrics)
     if fabric is None:
-        why = "A figure is held against the rails of one fabric, and a fabric without RDMA has none."
+        why = (
+            "Stage collectives compares the bandwidth with the rails of one fabric, and a fabric without RDMA has no"
+            " rails."
+        )
         measured = wanted.fabric or f"{len(names)} fabrics with RDMA"
-        yield Mistake("fabric", measured, ", ".join(names) or "a fabric with RDMA", why, "Name one of them.")
+        yield Mistake(
+            "fabric",
+            measured,
+            ", ".join(names) or "a fabric with RDMA",
+            why,
+            "Set rdma_cluster.collectives.fabric to one fabric with RDMA.",
+        )
         return
     rails = fabric.select.hcas_per_node
     if not 1 <= wanted.gpus_per_node <= MOST_GPUS:
@@ -78,48 +87,60 @@ def _check_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typi
             "gpus_per_node",
             str(wanted.gpus_per_node),
             f"1 to {MOST_GPUS}",
-            "It is the number of ranks of a node.",
-            "Give the GPUs of a node.",
+            "gpus_per_node is the number of ranks of a node.",
+            "Set gpus_per_node to the number of GPUs of a node.",
         )
     elif wanted.gpus_per_node % rails:
         why = (
-            f"The {rails} rails of a node would carry different numbers of GPUs, and rail by rail there would be groups"
-            " without a rail."
+            f"The {rails} rails of a node would carry different numbers of GPUs. In the tests that run rail by rail,"
+            " some groups would have no rail."
         )
         yield Mistake(
             "gpus_per_node",
             str(wanted.gpus_per_node),
             f"a multiple of {rails}",
             why,
-            "Give a multiple of hcas_per_node.",
+            "Set gpus_per_node to a multiple of hcas_per_node.",
         )
 
 
 def _check_run(wanted: Collectives) -> typing.Iterator[Mistake]:
     for key, value in (("image", wanted.image), ("cpu", wanted.cpu), ("memory", wanted.memory)):
         if not value.strip():
-            yield Mistake(key, "empty", "a value", "Each node gets a pod of it.", f"Give {key}.")
+            yield Mistake(key, "empty", "a value", "The pod of each node needs this value.", f"Set {key}.")
     if not wanted.tests or len(set(wanted.tests)) != len(wanted.tests):
-        why = "Without a test nothing is proven, and one that is there twice tells no more."
-        yield Mistake("tests", ", ".join(wanted.tests) or "none", "each test once", why, "Begin with all_reduce.")
+        why = "Without a test, the stage verifies nothing. A test that is listed twice gives no additional information."
+        yield Mistake(
+            "tests",
+            ", ".join(wanted.tests) or "none",
+            "each test once",
+            why,
+            "List each test once. Begin with all_reduce.",
+        )
     if wanted.least_bytes < _LEAST_BYTES:
-        why = "Each rank needs a part of a message, and what is so small tells of delays alone."
-        remedy = "Leave it out: 1073741824 (1 GiB)."
-        yield Mistake("least_bytes", str(wanted.least_bytes), f"{_LEAST_BYTES} at least", why, remedy)
+        why = "Each rank needs a part of a message. Messages below this size measure only the latency."
+        remedy = "Remove least_bytes. Its default is 1073741824 (1 GiB)."
+        yield Mistake("least_bytes", str(wanted.least_bytes), f"at least {_LEAST_BYTES}", why, remedy)
     elif wanted.most_bytes < wanted.least_bytes:
-        why = "Smaller messages don't fill the links, so that no figure could be held against them."
-        expected = f"{wanted.least_bytes} at least: least_bytes"
-        remedy = "Give 8589934592 (8 GiB), as far as the GPUs' memory goes."
+        why = "Messages below least_bytes do not fill the links, so their bandwidth cannot be compared with a floor."
+        expected = f"at least {wanted.least_bytes} (least_bytes)"
+        remedy = "Set most_bytes to 8589934592 (8 GiB), or to as much as GPU memory allows."
         yield Mistake("most_bytes", str(wanted.most_bytes), expected, why, remedy)
     if wanted.seconds < _LEAST_SECONDS:
-        yield Mistake("seconds", str(wanted.seconds), f"{_LEAST_SECONDS} at least", "No run ends sooner.", "Give 300.")
+        yield Mistake(
+            "seconds",
+            str(wanted.seconds),
+            f"at least {_LEAST_SECONDS}",
+            "Each test takes at least this time.",
+            "Set seconds to 300.",
+        )
     if not wanted.program_folder.startswith("/"):
         yield Mistake(
             "program_folder",
             wanted.program_folder,
-            "a path from /",
-            "It is where the programs are in the image.",
-            "Give the whole path.",
+            "an absolute path",
+            "program_folder is the folder of the programs in the image.",
+            "Set program_folder to the absolute path of the folder.",
         )
 
 
@@ -127,13 +148,19 @@ def _check_leaves(wanted: Collectives) -> typing.Iterator[Mistake]:
     leaf_of: dict[str, str] = {}
     for leaf, nodes in wanted.leaves.items():
         if not leaf.strip() or not nodes:
-            why = "A leaf without a name or a node groups nothing."
-            yield Mistake(f"leaves[{leaf}]", ", ".join(nodes) or "no node", "a name, and nodes", why, "Name its nodes.")
+            why = "A leaf without a name or without nodes groups no nodes."
+            yield Mistake(
+                f"leaves[{leaf}]",
+                ", ".join(nodes) or "no node",
+                "a name and nodes",
+                why,
+                "Give the leaf a name and at least one node.",
+            )
         for node in nodes:
             if node in leaf_of:
-                why = "A node is of one leaf, or of one scalable unit with a leaf for each rail."
-                expected = f"not beside {leaf_of[node]}"
-                yield Mistake(f"leaves[{leaf}]", node, expected, why, "Name each node once.")
+                why = "A node belongs to one leaf, or to one scalable unit with a leaf for each rail."
+                expected = f"only in {leaf_of[node]}"
+                yield Mistake(f"leaves[{leaf}]", node, expected, why, "List each node once.")
             leaf_of.setdefault(node, leaf)
 
 
@@ -142,9 +169,9 @@ def _check_nodes_of_leaves(wanted: Collectives, known: typing.Collection[str]) -
     for leaf, nodes in wanted.leaves.items() if names else ():
         strange = [node for node in nodes if node not in names]
         if strange:
-            why = "The inventory has no nodes of these names, so the leaf would have fewer nodes, and nobody is told."
-            expected = f"nodes of the inventory's group rdma_nodes{nearest(strange[0], known)}"
-            remedy = "Name nodes as the inventory does."
+            why = "The inventory has no nodes of these names. The leaf would have fewer nodes, without a warning."
+            expected = f"nodes of the inventory group rdma_nodes{nearest(strange[0], known)}"
+            remedy = "Use the node names of the inventory."
             yield Mistake(f"leaves[{leaf}]", folded(strange, 8), expected, why, remedy)
 
 
@@ -161,31 +188,45 @@ def _check_share_reason(wanted: Collectives) -> typing.Iterator[Mistake]:
 def _check_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
     # not a number compares with nothing
     if wanted.share is not None and not _LEAST_SHARE <= wanted.share <= 1:
-        why = "Above 1 no run could reach it; with less than half of the links' rate a broken cluster would pass."
+        why = (
+            "With a share above 1, no run can pass. With a share below half of the rate of the links, a faulty cluster"
+            " can pass."
+        )
         yield Mistake(
             "share",
             f"{wanted.share:g}",
             f"{_LEAST_SHARE:g} to 1",
             why,
-            "Leave it out, or name a floor with its reason: expected_busbw.",
+            "Remove share, or set a floor with its reason in expected_busbw.",
         )
     else:
         yield from _check_share_reason(wanted)
     if wanted.most_latency_us is not None and not (wanted.latency and 0 < wanted.most_latency_us < 1e6):
-        why = "No pair could be held against it."
-        expected = "us above 0, with latency: true"
-        yield Mistake("most_latency_us", f"{wanted.most_latency_us:g}", expected, why, "Set latency, or leave it out.")
+        why = "No pair can be compared with this value."
+        expected = "above 0 us, with latency: true"
+        yield Mistake(
+            "most_latency_us",
+            f"{wanted.most_latency_us:g}",
+            expected,
+            why,
+            "Set latency to true and most_latency_us above 0, or remove most_latency_us.",
+        )
     if not 0 <= wanted.soak_minutes <= _MOST_SOAK:
-        why = "The pods of the soak take all GPUs of their nodes meanwhile."
-        remedy = "Give 30, or leave it out."
+        why = "During the soak, its pods hold all GPUs of their nodes."
+        remedy = "Set soak_minutes to 30, or remove it."
         yield Mistake("soak_minutes", str(wanted.soak_minutes), f"0 to {_MOST_SOAK}", why, remedy)
     if not 1 < wanted.latency_ratio <= _MOST_RATIO:
-        why = "At 1 every second pair would be named, and a pair that is so late is a broken one."
-        expected = f"more than 1, {_MOST_RATIO} at most"
-        yield Mistake("latency_ratio", f"{wanted.latency_ratio:g}", expected, why, "Leave it out: 1.5.")
+        why = (
+            "With a ratio of 1, the check would report every second pair. With a ratio above the limit, the check would"
+            " report only pairs that are broken."
+        )
+        expected = f"more than 1, at most {_MOST_RATIO}"
+        yield Mistake(
+            "latency_ratio", f"{wanted.latency_ratio:g}", expected, why, "Remove latency_ratio. Its default is 1.5."
+        )
     if wanted.latency and "all_reduce" not in wanted.tests:
-        why = "The latency is that of a small all_reduce."
-        yield Mistake("latency", "true", "all_reduce in tests", why, "Add all_reduce to tests, or leave latency out.")
+        why = "The latency test is an all_reduce of small messages."
+        yield Mistake("latency", "true", "all_reduce in tests", why, "Add all_reduce to tests, or remove latency.")
     seen = set()
     for place, item in enumerate(wanted.expected_busbw):
         key = f"expected_busbw[{place}]"
@@ -193,35 +234,41 @@ def _check_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
             yield Mistake(
                 f"{key}.gbs",
                 f"{item.gbs:g}",
-                "GB/s above 0",
-                "It is the bus bandwidth that nccl-tests prints.",
-                "Give it in GB/s.",
+                "above 0 GB/s",
+                "gbs is the bus bandwidth that nccl-tests prints.",
+                "Set gbs to the bandwidth in GB/s.",
             )
         if len(item.reason.split()) < 2:
-            why = "The report prints it to those who have to trust the run."
-            yield Mistake(f"{key}.reason", item.reason or "none", "why this floor", why, "Say it in some words.")
+            why = "The report shows the reason to the users who rely on the result."
+            yield Mistake(
+                f"{key}.reason",
+                item.reason or "none",
+                "a reason of at least two words",
+                why,
+                "Give the reason for this floor.",
+            )
         if item.nodes is not None and item.nodes < 2:
             yield Mistake(
                 f"{key}.nodes",
                 str(item.nodes),
-                "2 at least",
+                "at least 2",
                 "One node sends nothing over the network.",
-                "Leave it out, or give 2 or more.",
+                "Remove nodes, or set it to at least 2.",
             )
         if item.test not in wanted.tests:
             yield Mistake(
                 f"{key}.test",
                 item.test,
                 ", ".join(wanted.tests),
-                "This test is not run.",
-                "Add it to tests, or remove the floor.",
+                "The intent does not run this test.",
+                "Add the test to tests, or remove this entry.",
             )
         if (item.test, item.nodes) in seen:
             yield Mistake(
                 key,
                 f"{item.test} of {item.nodes or 'all'} nodes",
-                "each once",
-                "Two floors for the same groups.",
-                "Keep one of them.",
+                "each test and number of nodes once",
+                "Two entries set a floor for the same groups.",
+                "Remove one of the entries.",
             )
         seen.add((item.test, item.nodes))

@@ -49,9 +49,9 @@ def _pod_network(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     if slow:
         yield Advice(
             "pod network",
-            "Never use the pod network for training on several nodes.",
-            "Its overlay takes each packet through the kernels of both hosts, on links that all other traffic shares;"
-            " in a collective, one late packet idles every GPU.",
+            "Do not use the pod network for training on several nodes.",
+            "The overlay of the pod network sends each packet through the kernels of both hosts, over links that also"
+            " carry all other traffic. In a collective, one late packet makes every GPU wait.",
             _format_comparison(measure, slow, [row for row in rows if row.of_best == 1.0]),
             _list_networks(slow),
         )
@@ -63,8 +63,9 @@ def _list_scaling_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice
         single = "" if measure.single_node is None else f"; one node: {measure.single_node:.4g} {measure.unit}"
         yield Advice(
             "negative scaling",
-            f"Add no node to this job on {_join_names(_list_networks(slow))}: fewer nodes are faster there.",
-            "The nodes wait for each other longer than they compute.",
+            f"Do not add nodes to this job on {_join_names(_list_networks(slow))}: the job is faster on fewer nodes"
+            " there.",
+            "With more nodes, the nodes lose more time in waiting for each other than they save in computation.",
             f"{_format_rows(measure, slow)}{single}",
             _list_networks(slow),
         )
@@ -87,25 +88,25 @@ def _list_vnic_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     if held_back:
         yield Advice(
             "virtual functions",
-            "Give this job virtual functions (SR-IOV) instead of a vNIC.",
-            "These GPUs, as those of the H100 class, make gradients faster than a vNIC moves them; a virtual function"
-            " is the NIC itself.",
+            "Use virtual functions (SR-IOV) for this job instead of a vNIC.",
+            "These GPUs, like those of the H100 class, produce gradients faster than a vNIC transfers them. A virtual"
+            " function gives the pod direct access to the NIC.",
             _format_comparison(measure, held_back, functions),
             _list_networks(held_back),
         )
     elif slow:
         yield Advice(
             "vNIC",
-            "Measure this job on virtual functions (SR-IOV) as well: the vNIC holds it back.",
-            f"It reaches less than {100 * measure.enough:g} % of linear.",
+            "Measure this job on virtual functions (SR-IOV) as well: the vNIC limits the job.",
+            f"On the vNIC, the job reaches less than {100 * measure.enough:g} % of linear scaling.",
             _format_rows(measure, slow),
             _list_networks(slow),
         )
     elif mine and (functions or all(row.efficiency is not None for row in mine)):
         yield Advice(
             "vNIC",
-            "A vNIC is enough for this job.",
-            "Mid-range GPUs make gradients more slowly than a vNIC moves them.",
+            "A vNIC is sufficient for this job.",
+            "Mid-range GPUs produce gradients more slowly than a vNIC transfers them.",
             _format_comparison(measure, mine, functions),
         )
 
@@ -123,17 +124,16 @@ def _list_rdma_advice(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
         )
         if tcp is None or rdma is None:
             continue
-        figures = f"{_format_rows(measure, [rdma])} beside {_format_rows(measure, [tcp])}"
+        figures = f"{_format_rows(measure, [rdma])} compared with {_format_rows(measure, [tcp])}"
         if tcp.of_best < CLOSE * rdma.of_best:
-            reason = "It takes the CPUs and their memory out of the path of each message."
+            reason = "RDMA removes the CPUs and their memory from the path of each message."
             yield Advice("RDMA", "Use RDMA for this job.", reason, figures, (tcp.network,))
         elif not measure.per_node:
             reason = (
-                "What this model exchanges still fits into what TCP moves; a larger one exchanges more in each step."
+                "TCP is still fast enough for the data that this model exchanges. A larger model exchanges more data"
+                " in each step."
             )
-            yield Advice(
-                "RDMA", "Plan RDMA for larger models, although this one does not need it yet.", reason, figures
-            )
+            yield Advice("RDMA", "Plan RDMA for larger models. This model does not need it yet.", reason, figures)
         return
 
 
@@ -155,7 +155,7 @@ def _format_rows(measure: Measure, rows: Rows) -> str:
 
 def _format_comparison(measure: Measure, rows: Rows, others: Rows) -> str:
     return (
-        f"{_format_rows(measure, rows)} beside {_format_rows(measure, others)}"
+        f"{_format_rows(measure, rows)} compared with {_format_rows(measure, others)}"
         if others
         else _format_rows(measure, rows)
     )

@@ -162,21 +162,27 @@ def _add_measured(measure: Measure, intent: Intent, facts: Facts) -> Measure:
 
 
 def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
-    expected = "a bandwidth between its pods"
+    expected = "a measured bandwidth between pods of the fabric"
     found = next((item for item in facts.bandwidth or () if item.fabric == fabric.name), None)
     if found is not None:
         measured = (
-            f"{found.median:.4g} Gb/s over {found.transport} in the middle of {found.measured} measurements"
-            f" ({found.worst:.4g} to {found.best:.4g})"
+            f"median {found.median:.4g} Gb/s over {found.transport} in {found.measured} measurements"
+            f" ({found.worst:.4g} to {found.best:.4g} Gb/s)"
         )
         return ok("compare.figures", fabric.name, measured, expected)
     if facts.bandwidth is None:
         why, remedy = (
-            "Stage bandwidth did not run before this one.",
-            "Run both: ansible-playbook site.yml --tags bandwidth,compare.",
+            "Stage bandwidth did not run before stage compare, so there is no bandwidth to compare.",
+            "Run both stages: ansible-playbook site.yml --tags bandwidth,compare.",
         )
     else:
-        why, remedy = "Stage bandwidth measured nothing on this fabric.", "See stage bandwidth for the cause."
+        why, remedy = (
+            "Stage bandwidth measured no bandwidth on this fabric.",
+            (
+                "Correct the problems that the findings of stage bandwidth report for this fabric, then run stages"
+                " bandwidth and compare again."
+            ),
+        )
     return Finding("compare.figures", fabric.name, UNKNOWN, "no figure", expected, why, remedy)
 
 
@@ -184,19 +190,22 @@ def _check_figures(fabric: Fabric, item: Compared) -> Finding:
     """Return the finding on whether a measure of the intent has a figure of this fabric. Without it, the best network
     may be the one that was not measured.
     """
-    subject, expected = f"{fabric.name}: {item.measure.name}", "a figure of this fabric"
+    subject, expected = f"{fabric.name}: {item.measure.name}", "a figure for this fabric"
     mine = [row for row in item.rows if row.network == fabric.name]
     if mine:
         return ok("compare.figures", subject, ", ".join(figure_of(item.measure, row) for row in mine), expected)
-    why = "The measure has figures of other networks only, so nothing is known of what the job does on this one."
-    remedy = "Run the job on this fabric as well and add its figure to rdma_cluster.measures."
+    why = "The measure has figures for other networks only, so the performance of the job on this fabric is unknown."
+    remedy = (
+        "Run the job on this fabric as well and add its figure to rdma_cluster.measures, then run stage compare again."
+    )
     if item.measure.collective is not None:
         why = (
-            "Stage collectives has proven no group of this fabric with all rails of several nodes, and none is written."
+            "Stage collectives has not verified a group of several nodes with all rails on this fabric, and"
+            " rdma_cluster.measures has no figure for this fabric."
         )
         remedy = (
-            "Run ansible-playbook site.yml --tags bandwidth,collectives,compare with three nodes or more, and"
-            f" rdma_cluster.collectives.fabric: {fabric.name}."
+            f"Set rdma_cluster.collectives.fabric: {fabric.name} in the intent, and run ansible-playbook site.yml"
+            " --tags bandwidth,collectives,compare with at least three nodes."
         )
     return Finding("compare.figures", subject, UNKNOWN, "no figure", expected, why, remedy)
 
@@ -206,29 +215,46 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
     if measure.per_node:
         return
     if measure.single_node is None or not is_usable(measure.single_node):
-        why = "Without the figure of one node nobody knows whether more nodes make the job faster."
-        remedy = "Run it on one node and add single_node; or say per_node where it is a rate that each node has."
-        yield Finding("compare.scaling", measure.name, UNKNOWN, "no figure of one node", "single_node", why, remedy)
+        why = "The measure has no usable figure for one node, so it is unknown whether more nodes make the job faster."
+        remedy = (
+            "Run the job on one node and add the figure as single_node to the measure in rdma_cluster.measures. If the"
+            " measure is a rate of each node, set per_node: true instead. Then run stage compare again."
+        )
+        yield Finding(
+            "compare.scaling",
+            measure.name,
+            UNKNOWN,
+            "no figure for one node",
+            "a figure for one node (single_node)",
+            why,
+            remedy,
+        )
         return
     for row in item.rows:
         subject = f"{measure.name}: {row.network} on {row.nodes} nodes"
         measured = (
-            f"{figure_of(measure, row)}: {row.speed_up:.2f} times one node, {_format_percent(row.efficiency)} of linear"
+            f"{figure_of(measure, row)}: {row.speed_up:.2f} times the speed of one node,"
+            f" {_format_percent(row.efficiency)} of linear scaling"
         )
-        expected = f"faster than fewer nodes, {_format_percent(measure.enough)} of linear"
+        expected = f"faster than on fewer nodes, at least {_format_percent(measure.enough)} of linear scaling"
         if row.slower_than is not None:
             why = (
-                f"Negative scaling: {row.nodes} nodes are slower than"
-                f" {_format_node_count(row.slower_than)} on this network, so"
-                " each node that is added makes it worse."
+                f"Negative scaling: on this network, the job is slower on {row.nodes} nodes than on"
+                f" {_format_node_count(row.slower_than)}, so more nodes make the job slower."
             )
-            remedy = "Do not run this job on it over several nodes; take the network that compare.choice names."
+            remedy = (
+                "Do not run this job on several nodes over this network. Use the network that the finding"
+                " compare.choice of this measure recommends."
+            )
             # a network that the intent does not offer is there to be compared with, and may be as bad as it is
             yield Finding(
                 "compare.scaling", subject, FAIL if row.network in ours else WARN, measured, expected, why, remedy
             )
         elif row.efficiency is not None and row.efficiency < measure.enough:
-            why = "The nodes wait for this network for a large part of the time."
+            why = (
+                "The nodes spend a large part of the time waiting for this network, so the job gains little from more"
+                " nodes."
+            )
             yield Finding(
                 "compare.scaling",
                 subject,
@@ -236,7 +262,7 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
                 measured,
                 expected,
                 why,
-                "See compare.choice for the network that loses least.",
+                "Use the network that the finding compare.choice of this measure shows as the fastest.",
             )
         else:
             yield ok("compare.scaling", subject, measured, expected)
@@ -252,8 +278,8 @@ def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
         groups.setdefault(row.nodes, []).append(row)
     if not groups:
         why, remedy = (
-            "None of its figures is a plausible one, so nothing can be compared.",
-            "Measure it again, and correct rdma_cluster.measures.",
+            "The measure has no plausible figure, so the networks cannot be compared.",
+            "Measure again and correct the figures in rdma_cluster.measures, then run stage compare again.",
         )
         return Finding("compare.choice", measure.name, UNKNOWN, "no usable figure", expected, why, remedy)
     at_once = max(groups, key=lambda nodes: (len(groups[nodes]) > 1, nodes))
@@ -263,22 +289,23 @@ def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
     )
     mine = [row for row in ranked if row.network in ours]
     if len(ranked) == 1:
-        return ok("compare.choice", measure.name, f"{said}: nothing else was measured", expected)
+        return ok("compare.choice", measure.name, f"{said}: no other network was measured", expected)
     if not mine or mine[0].of_best >= CLOSE:
         best = mine[0] if mine else ranked[0]
-        return ok("compare.choice", measure.name, f"{best.network}, of: {said}", expected)
+        return ok("compare.choice", measure.name, f"{best.network}; compared: {said}", expected)
     if ranked[0].kind == "pod_network":
         why = (
-            f"The pod network is faster than {mine[0].network}, which has a NIC of its own: the job does not use it, or"
-            " it is broken."
+            f"The pod network is faster than {mine[0].network}, although {mine[0].network} has a NIC of its own. The"
+            f" job does not use {mine[0].network}, or this network has a fault."
         )
         remedy = (
-            "See the job's NCCL log for the interface and transport that it really used, and the stages fabric and"
-            " bandwidth for the network."
+            "Look in the NCCL log of the job (NCCL_DEBUG=INFO) for the interface and the transport that the job used."
+            " See the findings of stages fabric and bandwidth for faults of the network. Then measure the job again"
+            " and run stage compare again."
         )
         return Finding("compare.choice", measure.name, FAIL, said, expected, why, remedy)
-    why = f"The fastest network, {ranked[0].network}, is none of the intent."
-    remedy = "If jobs should have it, add it to rdma_fabrics with its profile."
+    why = f"The fastest network, {ranked[0].network}, is not a fabric of the intent."
+    remedy = "To give this network to jobs, add it to rdma_fabrics with its profile, then run stage compare again."
     return Finding("compare.choice", measure.name, WARN, said, expected, why, remedy)
 
 
@@ -286,7 +313,7 @@ def _check_advice(measure: Measure, advice: Advice, ours: typing.AbstractSet[str
     subject = f"{measure.name}: {advice.rule}"
     if ours.isdisjoint(advice.against):
         return Finding("compare.advice", subject, PASS, advice.figures, advice.text, advice.reason)
-    remedy = f"{advice.text} The intent still offers {', '.join(advice.against)}."
+    remedy = f"{advice.text} The intent still offers {', '.join(advice.against)} to jobs."
     return Finding("compare.advice", subject, WARN, advice.figures, advice.text, advice.reason, remedy)
 
 
@@ -327,13 +354,13 @@ def _list_network_kinds(intent: Intent) -> typing.Iterator[typing.Mapping[str, K
 
 def _same_measure(measure: Measure, path: str, seen: set[str]) -> typing.Iterator[Mistake]:
     if measure.name in seen:
-        yield f"{path}.name", f"'{measure.name}' again", "a name of its own"
+        yield f"{path}.name", f"'{measure.name}', already the name of another measure", "a unique name"
     seen.add(measure.name)
 
 
 def _no_figure(measure: Measure, path: str) -> typing.Iterator[Mistake]:
     if not measure.figures and measure.collective is None:
-        yield f"{path}.figures", "no figure", "one figure at least"
+        yield f"{path}.figures", "no figure", "at least one figure"
 
 
 def _single_node(measure: Measure, path: str) -> typing.Iterator[Mistake]:
@@ -341,7 +368,7 @@ def _single_node(measure: Measure, path: str) -> typing.Iterator[Mistake]:
         yield (
             f"{path}.single_node",
             f"{measure.single_node:g}",
-            "none beside per_node" if measure.per_node else "a figure above 0",
+            "no single_node together with per_node" if measure.per_node else "a figure above 0",
         )
 
 
@@ -354,9 +381,13 @@ def _check_collective_measure(measure: Measure, path: str) -> typing.Iterator[Mi
     if measure.collective is None:
         return
     if measure.unit != "GB/s" or measure.better != "more":
-        yield f"{path}.unit", f"{measure.unit}, {measure.better} is better", "GB/s, more is better, with collective"
+        yield (
+            f"{path}.unit",
+            f"{measure.unit}, {measure.better} is better",
+            "GB/s, more is better (required with collective)",
+        )
     if not measure.per_node:
-        yield f"{path}.per_node", "false", "true with collective: more nodes do not raise a bus bandwidth"
+        yield f"{path}.per_node", "false", "true (required with collective: more nodes do not raise a bus bandwidth)"
 
 
 def _check_efficiency_limit(measure: Measure, path: str) -> typing.Iterator[Mistake]:
@@ -383,7 +414,7 @@ def _figure_mistakes(
 
 def _too_few_nodes(figure: Figure, where: str) -> typing.Iterator[Mistake]:
     if figure.nodes < 2:
-        yield f"{where}.nodes", str(figure.nodes), "2 nodes at least; the figure of one node is single_node"
+        yield f"{where}.nodes", str(figure.nodes), "at least 2 nodes; the key for the figure of one node is single_node"
 
 
 def _unusable_value(figure: Figure, where: str) -> typing.Iterator[Mistake]:
@@ -393,7 +424,11 @@ def _unusable_value(figure: Figure, where: str) -> typing.Iterator[Mistake]:
 
 def _figure_again(figure: Figure, where: str, seen: set[tuple[str, int]]) -> typing.Iterator[Mistake]:
     if (figure.network, figure.nodes) in seen:
-        yield where, f"{figure.network} on {figure.nodes} nodes again", "one figure of a network and number of nodes"
+        yield (
+            where,
+            f"a second figure for {figure.network} on {figure.nodes} nodes",
+            "one figure for each network and number of nodes",
+        )
     seen.add((figure.network, figure.nodes))
 
 
@@ -407,9 +442,13 @@ def _figure_kind(
         yield (
             f"{where}.kind",
             str(figure.kind),
-            f"{kinds[figure.network]}, which the profile of this fabric says, or none",
+            f"{kinds[figure.network]}, the kind of this fabric's profile, or no kind",
         )
     if kinds is not None and figure.network not in kinds and figure.kind is None:
-        yield f"{where}.kind", "missing", f"what '{figure.network}' is, since it is no fabric of the intent"
+        yield (
+            f"{where}.kind",
+            "missing",
+            f"the kind of network of '{figure.network}', because it is not a fabric of the intent",
+        )
     if others.setdefault(figure.network, figure.kind) != figure.kind:
-        yield f"{where}.kind", str(figure.kind), f"{others[figure.network]}, as before for this network"
+        yield f"{where}.kind", str(figure.kind), f"{others[figure.network]}, as in the first figure of this network"

@@ -9,60 +9,69 @@ from ..._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "compare.advice": Explanation(
         means=(
-            "A rule of thumb about networks for training speaks against a fabric of the intent. The rule, its figures"
-            " and its reason are in the finding."
+            "A recommendation about networks for training advises against a fabric of the intent. The finding contains"
+            " the rule, its figures and its reason."
         ),
-        measured="Figures of `rdma_cluster.measures` and of stage `bandwidth`, and the rules that they trigger.",
+        measured=(
+            "The figures of `rdma_cluster.measures` and of the stages `bandwidth` and `collectives`, and the rules"
+            " that apply to these figures."
+        ),
         causes=(
-            "The pod network is offered to jobs of several nodes.",
-            "Negative scaling on the network.",
+            "The intent offers the pod network to jobs on several nodes.",
+            "The network has negative scaling: the job is faster on fewer nodes.",
         ),
         look=("ansible-doc -t role linerate.rdma.compare",),
-        remedy="Take the network that the advice names, or leave it: it only warns.",
+        remedy="Use the network that the finding recommends. The finding is only a warning, so you can also ignore it.",
     ),
     "compare.choice": Explanation(
         means=(
-            "The fastest network of a measure is not one of the intent, or the pod network beats a network with a NIC"
-            " of its own."
+            "The fastest network of a measure is not a fabric of the intent, or the pod network is faster than a"
+            " network with a NIC of its own."
         ),
-        measured="Figures of one measure at the same number of nodes, ranked.",
+        measured="The figures of one measure on the same number of nodes, in the order of their speed.",
         causes=(
-            "The job did not use the network that it was given: NCCL fell back to TCP.",
-            "The network is broken: see stages `fabric` and `bandwidth`.",
-            "A network outside of the intent was measured as well (warn).",
+            "The job did not use its assigned network: NCCL fell back to TCP.",
+            "The network has a fault: see the findings of stages `fabric` and `bandwidth`.",
+            "A network that is not in the intent was measured as well (warn).",
         ),
         look=("kubectl logs POD -n NAMESPACE",),
         remedy=(
-            "See which interface and transport the job really used (NCCL_DEBUG=INFO, stage `training`), then the stages"
-            " fabric and bandwidth."
+            "Look in the NCCL log (NCCL_DEBUG=INFO, stage `training`) for the interface and the transport that the job"
+            " used. Then see the findings of stages `fabric` and `bandwidth`."
         ),
     ),
     "compare.figures": Explanation(
-        means="A fabric has no figure to compare with. Nothing is known of what a job does on it.",
+        means="A fabric has no figure to compare, so the performance of a job on it is unknown.",
         measured="The figures of the stages `bandwidth` and `collectives`, and `rdma_cluster.measures`.",
         causes=(
-            "Stage bandwidth did not run, or measured nothing on the fabric.",
+            "Stage `bandwidth` did not run, or it measured no bandwidth on the fabric.",
             "The job was not run on this network.",
-            "The measure is a collective, and stage `collectives` has proven no group of several nodes with all rails.",
+            (
+                "The measure is a collective, and stage `collectives` has not verified a group of several nodes with"
+                " all rails."
+            ),
         ),
         look=("ansible-playbook linerate.rdma.site --tags bandwidth,compare",),
-        remedy="Run stage bandwidth, or run the job on this fabric and add its figure to `rdma_cluster.measures`.",
+        remedy=(
+            "Run stage `bandwidth`, or run the job on this fabric and add its figure to `rdma_cluster.measures`. Then"
+            " run stage `compare` again."
+        ),
     ),
     "compare.scaling": Explanation(
         means=(
-            "Adding nodes makes the job slower on this network, or gains less than `enough` of linear. The nodes wait"
-            " for each other."
+            "More nodes make the job slower on this network, or the job reaches less than `enough` of linear scaling."
+            " The nodes wait for each other."
         ),
-        measured="Speed-up of each figure against `single_node` and against fewer nodes.",
+        measured="The speed of each figure compared with `single_node` and with the figures for fewer nodes.",
         causes=(
-            "The network is too slow for what the model exchanges, or the job does not use RDMA.",
-            "One slow node or rail: see `bandwidth.fleet`.",
-            "`single_node` is missing, so nothing can be said (unknown).",
+            "The network is too slow for the data that the model exchanges, or the job does not use RDMA.",
+            "One node or one rail is slow: see the finding `bandwidth.fleet`.",
+            "`single_node` is missing, so the scaling is unknown (unknown).",
         ),
         look=("kubectl logs POD -n NAMESPACE",),
         remedy=(
-            "Do not run this job over several nodes on it; take the network that `compare.choice` names. Where RDMA was"
-            " meant, prove it by stage `training`."
+            "Do not run this job on several nodes over this network. Use the network that the finding `compare.choice`"
+            " recommends. If the job is meant to use RDMA, verify this with stage `training`."
         ),
     ),
 }

@@ -52,10 +52,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "discover.node",
                 "inventory",
                 UNKNOWN,
-                "no node",
+                "0 nodes",
                 "at least 1 node",
-                "No node was asked, so nothing is known.",
-                "Put the nodes into the inventory's group rdma_nodes.",
+                "No node was queried, so the state of the nodes is unknown.",
+                "Add the nodes to the group rdma_nodes of the inventory, then run stage discover again.",
             )
         )
     if intent.cluster.nodes_expected is not None:
@@ -93,38 +93,51 @@ def _count_nodes(seen: int, expected: int) -> Finding:
     measured, wanted = f"{seen} nodes", f"{expected} nodes"
     if seen < expected:
         why = (
-            "The others are not in the inventory, so that no stage judges them: their Node objects were deleted, or"
-            " lost a label by which the inventory selects nodes. A kubelet can take most labels off its own node."
+            "The missing nodes are not in the inventory, so no stage checks them. Their Node objects were deleted, or"
+            " the nodes lost a label by which the inventory selects nodes. A kubelet can remove most labels from its"
+            " own node."
         )
         remedy = (
-            "Compare the list of your machines with kubectl get nodes --show-labels, and with the inventory's group"
-            " rdma_nodes. If the nodes were taken out on purpose, correct rdma_cluster.nodes_expected."
+            "Compare your list of machines with the output of kubectl get nodes --show-labels, and with the group"
+            " rdma_nodes of the inventory (ansible-inventory --graph rdma_nodes). If the nodes were removed on"
+            " purpose, correct rdma_cluster.nodes_expected. Then run stage discover again."
         )
         return Finding("discover.nodes", "inventory", FAIL, measured, wanted, why, remedy)
     if seen > expected:
-        why = "The inventory has nodes that the intent does not count, so that one of the others may be missing."
-        remedy = "See whether all of them are yours, and correct rdma_cluster.nodes_expected."
+        why = (
+            "The inventory has more nodes than the intent expects. An additional node can hide that another node is"
+            " missing."
+        )
+        remedy = (
+            "Check that all nodes of ansible-inventory --graph rdma_nodes belong to this cluster, and correct"
+            " rdma_cluster.nodes_expected. Then run stage discover again."
+        )
         return Finding("discover.nodes", "inventory", WARN, measured, wanted, why, remedy)
     return ok("discover.nodes", "inventory", measured, wanted)
 
 
 def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str]) -> list[Finding]:
-    expected = "an answer of node_info"
+    expected = "data from module node_info"
     if observed.value is None or observed.error is not None:
-        why = f"node_info gave no answer: {observed.error or 'its answer is empty'}."
+        why = f"Data collection (module node_info) failed on {name}: {observed.error or 'its answer is empty'}."
         remedy = unreachable_nodes.remedy(name, by_pods, "Python 3.9 or later")
-        return [Finding("discover.node", name, UNKNOWN, "no answer", expected, why, remedy)]
+        return [Finding("discover.node", name, UNKNOWN, "no data", expected, why, remedy)]
     node = observed.value
     virtual = sum(hca.is_virtual for hca in node.hcas)
     findings = [
         ok("discover.node", name, f"{len(node.hcas) - virtual} physical and {virtual} virtual functions", expected)
     ]
     if node.errors:
-        why = f"These could not be read, so what they would say is unknown: {'; '.join(node.errors[:10])}."
-        remedy = f"Read them on {name} by hand. Files that come and go while VFs are made are right at the next run."
-        findings.append(Finding("discover.read", name, WARN, f"{len(node.errors)} unread", "0 unread", why, remedy))
+        why = f"Some files could not be read, so their values are unknown: {'; '.join(node.errors[:10])}."
+        remedy = (
+            f"Read the files on {name} as root to see the error. If virtual functions were created or removed during"
+            " the stage, run stage discover again."
+        )
+        findings.append(
+            Finding("discover.read", name, WARN, f"{len(node.errors)} read errors", "0 read errors", why, remedy)
+        )
     else:
-        findings.append(ok("discover.read", name, "0 unread", "0 unread"))
+        findings.append(ok("discover.read", name, "0 read errors", "0 read errors"))
     return findings
 
 
@@ -141,16 +154,19 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
             continue
         link, subject = hca.pci.link, f"{name} {hca.name}"
         if link.current_speed is None or link.current_width is None or link.max_speed is None or link.max_width is None:
-            why = "sysfs does not say speed or width of the PCIe link, as in some virtual machines."
+            why = (
+                "sysfs does not report the speed or the width of the PCIe link. This is normal in some virtual"
+                " machines."
+            )
             findings.append(
                 Finding(
                     "discover.pcie",
                     subject,
                     WARN,
-                    "not known",
-                    "the card's most",
+                    "unknown",
+                    "the maximum of the card",
                     why,
-                    "See lspci -vv on the node, as root.",
+                    "Run lspci -vv as root on the node, and compare LnkSta with LnkCap.",
                 )
             )
             continue
@@ -160,8 +176,8 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
         )
         if link.current_speed < link.max_speed or link.current_width < link.max_width:
             why = (
-                "The PCIe link runs below what the card can: a slot with fewer lanes or an older generation, a riser,"
-                " or a link that trained down."
+                "The PCIe link runs below the maximum of the card, which limits the bandwidth. The slot has fewer"
+                " lanes or an older generation, a riser limits the link, or the link trained down."
             )
             findings.append(
                 Finding(
@@ -171,7 +187,8 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
                     measured,
                     expected,
                     why,
-                    "Seat the card anew, or move it to a slot that offers what it needs; see the BIOS's slot settings.",
+                    "Reseat the card, or move it to a slot that offers the expected speed and width. Check the"
+                    " settings of the slot in the BIOS. Then run stage discover again.",
                 )
             )
         else:

@@ -23,8 +23,8 @@ MOST_APART = 30.0
 TELLS_APART = 2.0
 #: a time service without a mark in the kernel: chronyd without rtcsync
 _UNSYNCHRONISED = (
-    "The kernel's clock is not marked as kept by a time service, so it may drift: none runs, it has not reached its"
-    " servers, or it is chronyd without rtcsync."
+    "The kernel reports that its clock is not synchronized, so the clock may drift. No time service runs, the time"
+    " service does not reach its servers, or chronyd runs without rtcsync."
 )
 
 #: seconds that a node is ahead of the controller, at least and at most
@@ -87,10 +87,10 @@ def _compute_relative_offset(known: typing.Mapping[str, Range], name: str) -> ty
 
 def _check_controller(known: typing.Mapping[str, Range]) -> Finding:
     low, high = max(item[0] for item in known.values()), min(item[1] for item in known.values())
-    measured = f"{_format_offset_range((-high, -low))} {len(known)} nodes, which agree"
+    measured = f"{_format_offset_range((-high, -low))} {len(known)} nodes, which agree with each other"
     why = (
-        "All nodes show the same time and this machine another one, so certificates and tokens that are good on the"
-        " nodes may be refused here."
+        "All nodes have the same time, and the clock of the controller differs from it. The controller may reject"
+        " certificates and tokens that are valid on the nodes."
     )
     return Finding(
         CHECK,
@@ -99,7 +99,8 @@ def _check_controller(known: typing.Mapping[str, Range]) -> Finding:
         measured,
         _describe_expected_offset(),
         why,
-        "Set the clock of this machine: chronyc makestep, or timedatectl set-ntp true.",
+        "On the controller, run chronyc makestep, or timedatectl set-ntp true if chrony is not installed. Then run"
+        " stage discover again.",
     )
 
 
@@ -107,29 +108,31 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
     clock = seen.value
     if clock is None or seen.error is not None:
         why, remedy = (
-            f"node_info gave no answer: {seen.error or 'its answer is empty'}.",
-            f"Make {name} answer: see its finding discover.node.",
+            f"Data collection (module node_info) failed on {name}: {seen.error or 'its answer is empty'}.",
+            f"Correct the problem that the finding discover.node reports for {name}, then run stage discover again.",
         )
-        return Finding(CHECK, name, UNKNOWN, "no answer", _describe_expected_offset(), why, remedy)
+        return Finding(CHECK, name, UNKNOWN, "no data", _describe_expected_offset(), why, remedy)
     if found is None:
         why = (
-            "The answer was not stamped with the time of the controller, or the controller's clock was set back"
-            " meanwhile."
+            "The clocks could not be compared: the controller did not record the times of the query, or its clock was"
+            " set back during the query."
         )
-        return Finding(CHECK, name, UNKNOWN, "not compared", _describe_expected_offset(), why, "Run the stage again.")
+        return Finding(
+            CHECK, name, UNKNOWN, "not compared", _describe_expected_offset(), why, "Run stage discover again."
+        )
     measured, least = f"{_format_offset_range(found)} the controller", _find_least(found)
     step = (
-        f"On {name}: chronyc makestep, then chronyc tracking; without chrony: timedatectl set-ntp true, then"
-        " timedatectl timesync-status."
+        f"On {name}, run chronyc makestep, then chronyc tracking. If chrony is not installed, run timedatectl set-ntp"
+        " true, then timedatectl timesync-status. Then run stage discover again."
     )
     if least >= MOST_APART:
         why = (
-            "Certificates, tokens and Leases hold by the clock of who reads them, and the logs of this node can't be"
-            " put beside those of others."
+            "Each machine checks certificates, tokens and Leases against its own clock, so this node may reject valid"
+            " ones or accept expired ones. The logs of this node cannot be compared with those of other nodes."
         )
         return Finding(CHECK, name, FAIL, measured, _describe_expected_offset(), why, step)
     if max(map(abs, found)) >= MOST_APART:
-        why = f"The answer took {found[1] - found[0]:.0f} s, so that a clock that is off by as much would not be seen."
+        why = f"Data collection took {found[1] - found[0]:.0f} s, so a clock error of this size cannot be detected."
         return Finding(
             CHECK,
             name,
@@ -137,14 +140,23 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
             measured,
             _describe_expected_offset(),
             why,
-            f"Find out why {name} answers so slowly (load, ssh, DNS), then run the stage again.",
+            f"Find the cause of the slow response of {name} (load, ssh, DNS), then run stage discover again.",
         )
     if least >= TELLS_APART:
         return Finding(
-            CHECK, name, WARN, measured, _describe_expected_offset(), "No time service keeps both clocks.", step
+            CHECK,
+            name,
+            WARN,
+            measured,
+            _describe_expected_offset(),
+            "The clocks differ more than a time service allows, so a time service does not keep both clocks.",
+            step,
         )
     if clock.synchronised is None:
-        why = "The kernel did not say whether a time service keeps its clock (adjtimex was refused), so it may drift."
+        why = (
+            "The kernel does not report whether a time service keeps its clock (adjtimex was refused), so the clock"
+            " may drift."
+        )
         return Finding(
             CHECK,
             name,
@@ -152,21 +164,21 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
             measured,
             _describe_expected_offset(),
             why,
-            f"Run chronyc tracking, or timedatectl, on {name}.",
+            f"Run chronyc tracking or timedatectl on {name} to see whether the clock is synchronized.",
         )
     if not clock.synchronised:
         remedy = (
-            f"On {name}: systemctl enable --now chronyd, with rtcsync in its configuration; chronyc tracking shows what"
-            " it follows."
+            f"On {name}, add rtcsync to the configuration of chronyd, then run systemctl enable --now chronyd and"
+            " systemctl restart chronyd. chronyc tracking shows the time source. Then run stage discover again."
         )
         return Finding(
-            CHECK, name, WARN, f"{measured}, not synchronised", _describe_expected_offset(), _UNSYNCHRONISED, remedy
+            CHECK, name, WARN, f"{measured}, not synchronized", _describe_expected_offset(), _UNSYNCHRONISED, remedy
         )
-    return ok(CHECK, name, f"{measured}, synchronised", _describe_expected_offset())
+    return ok(CHECK, name, f"{measured}, synchronized", _describe_expected_offset())
 
 
 def _describe_expected_offset() -> str:
-    return f"less than {TELLS_APART:.0f} s apart, synchronised"
+    return f"less than {TELLS_APART:.0f} s apart, synchronized"
 
 
 def _format_offset_range(found: Range) -> str:

@@ -29,19 +29,24 @@ def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
     nameless = _list_nameless(fabric, node) if len(hcas) < wanted else []
     if nameless and len(hcas) + len(nameless) >= wanted:
         why = (
-            "Pods have the interfaces of these, and nothing keeps the names that they had on the node:"
-            f" {describe_hcas(nameless)}."
+            f"The interfaces of these functions are in pods: {describe_hcas(nameless)}. The names that the interfaces"
+            " had on the node are unknown, so select.netdev does not match them."
         )
         remedy = (
-            f"Name the functions themselves, in select.pci of the fabric '{fabric.name}': a pod does not change that."
+            f"Select the functions by their PCI addresses in select.pci of the fabric '{fabric.name}': a pod does not"
+            " change the PCI address. Then run stage discover again."
         )
         return [Finding("discover.hcas", subject, WARN, measured, expected, why, remedy)]
     if len(hcas) != wanted:
         others = describe_hcas([hca for hca in list_others(node, hcas) if not hca.is_virtual]) or "none"
         why = (
-            f"The selectors of the fabric fit {len(hcas)} physical functions of the node. Others that it has: {others}."
+            f"The selectors of the fabric match {len(hcas)} physical functions of the node. Other physical functions"
+            f" of the node: {others}."
         )
-        remedy = f"Correct select and hcas_per_node of the fabric '{fabric.name}', or the node's hardware."
+        remedy = (
+            f"Correct select and hcas_per_node of the fabric '{fabric.name}' in the intent, or the hardware of the"
+            " node. Then run stage discover again."
+        )
         return [
             Finding(
                 "discover.hcas",
@@ -79,12 +84,13 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
         usual = find_usual_mtus(mtus) or frozenset()
         for name, found in list_other_nodes(mtus, usual).items():
             why = (
-                "The interface of this node has another MTU than those of the other nodes, and pods get it. Packets"
-                " that are larger than the smaller MTU are dropped in silence."
+                "The MTU of the interface on this node differs from the MTU on the other nodes, and pods get this MTU."
+                " Packets larger than the smaller MTU are dropped without an error."
             )
             remedy = (
-                f"Set the MTU of the interface on {name} to that of the other nodes, in its network configuration and"
-                " with ip link set dev ... mtu; or name mtu of the fabric, where its profile takes it."
+                f"Set the MTU of the interface on {name} to that of the other nodes: in the network configuration of"
+                " the node, and with ip link set dev INTERFACE mtu MTU. Or set mtu of the fabric in the intent, if its"
+                " profile supports this key. Then run stage discover again."
             )
             yield Finding(
                 "discover.port",
@@ -99,23 +105,29 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
 
 def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netdev]]) -> typing.Iterator[Finding]:
     """Check that the parts of a bond are up and alike: one of them speaks for the bond elsewhere."""
-    expected = "all parts up, with one speed and one MTU"
+    expected = "all members of the bond up, with the same speed and the same MTU"
     shown = [f"{netdev.name} {netdev.state or 'unread'}" for _hca, netdev in parts]
     speeds = sorted({netdev.speed_gbps for _hca, netdev in parts if netdev.speed_gbps is not None})
     mtus = sorted({netdev.mtu for _hca, netdev in parts if netdev.mtu is not None})
     troubles = []
     if any(netdev.state != "up" for _hca, netdev in parts):
-        troubles.append("A part that is down carries no data, and nothing takes its place when another one fails.")
+        troubles.append(
+            "A member of the bond that is down carries no data, and it cannot replace another member that fails."
+        )
     if len(speeds) > 1:
         shown.append(" and ".join(f"{speed:g} Gb/s" for speed in speeds))
-        troubles.append("Of parts with several speeds the slow one holds back the flows that it gets.")
+        troubles.append(
+            "The members of the bond have different speeds: the slowest member limits the flows that the bond assigns"
+            " to it."
+        )
     if len(mtus) > 1:
         shown.append(f"MTU {' and '.join(map(str, mtus))}")
-        troubles.append("A part with a smaller MTU drops the large packets of the others.")
+        troubles.append("A member of the bond with a smaller MTU drops packets that fit the MTU of the other members.")
     if troubles:
         remedy = (
-            f"See cat /proc/net/bonding/{bond} and ip -d link on the node; set the part up (ip link set dev ... up),"
-            " and check its cable and the port of its switch."
+            f"On the node, run cat /proc/net/bonding/{bond} and ip -d link. Bring up each member that is down (ip link"
+            " set dev INTERFACE up), give all members the same speed and MTU, and check the cables and the switch"
+            " ports. Then run stage discover again."
         )
         yield Finding("discover.port", subject, WARN, folded(shown, MOST), expected, " ".join(troubles), remedy)
     else:
@@ -148,14 +160,18 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
             WARN,
             "no network interface",
             expected,
-            "The function has no network interface here: it may be in another network namespace, or given to a virtual "
-            "machine.",
-            "See ip link in the node's other network namespaces.",
+            "The function has no network interface in the network namespace of the node. The interface may be in"
+            " another network namespace, or the function may be assigned to a virtual machine.",
+            "On the node, list the network namespaces with lsns -t net, and look for the interface with nsenter -t PID"
+            " -n ip link.",
         )
     states = describe_states(hca.netdevs)
     if moved or any(netdev.state == "up" for netdev in hca.netdevs):
         return ok("discover.port", subject, states, expected)
-    why = "The interface has no carrier or was never set up. VFs have no link while their physical function has none."
+    why = (
+        "The interface has no carrier, or it was never brought up. Virtual functions have no link while their physical"
+        " function has no link."
+    )
     return Finding(
         "discover.port",
         subject,
@@ -163,7 +179,8 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
         states,
         expected,
         why,
-        "Set it up (ip link set dev ... up) and check the cable. The SR-IOV operator sets it up when it makes VFs.",
+        "On the node, bring up the interface (ip link set dev INTERFACE up) and check the cable, then run stage"
+        " discover again. The SR-IOV operator brings up the interface when it creates virtual functions.",
     )
 
 
@@ -180,22 +197,25 @@ def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> lis
         subject = f"{name} {fabric.name} {address}"
         hca = by_address.get(address.lower())
         expected = f"a physical function for {fabric.name}"
-        remedy = f"Correct select.pci of the fabric '{fabric.name}'."
+        remedy = f"Correct select.pci of the fabric '{fabric.name}' in the intent, then run stage discover again."
         if hca is None:
             known = (
                 folded([address for address, item in by_address.items() if not item.is_virtual], MOST_HCAS) or "none"
             )
             why = (
-                "The node has no such function; physical functions that it has:"
+                "The node has no function at this PCI address. Physical functions of the node:"
                 f" {known}{hints.nearest(address, by_address)}."
             )
-            findings.append(Finding("discover.select", subject, FAIL, "absent", expected, why, remedy))
+            findings.append(Finding("discover.select", subject, FAIL, "no function", expected, why, remedy))
         elif hca.is_virtual:
-            why = f"It is a virtual function of {hca.physical_function}."
+            why = (
+                f"The function at this address is a virtual function of {hca.physical_function}. Fabrics select"
+                " physical functions only."
+            )
             findings.append(Finding("discover.select", subject, FAIL, "a virtual function", expected, why, remedy))
         elif hca not in find_candidates(fabric, node):
             layers = folded(sorted({port.link_layer or "unread" for port in hca.ports}), MOST) or "no RDMA port"
-            why = f"The function is there, but {_find_misfit(fabric, hca, layers)}."
+            why = f"The node has the function, but {_find_misfit(fabric, hca, layers)}."
             findings.append(
                 Finding("discover.select", subject, FAIL, f"{describe(hca)}, {layers}", expected, why, remedy)
             )
@@ -211,17 +231,19 @@ def _find_misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
     """
     usable = bonds.list_usable_names(fabric, hca)
     if selects(fabric.select, hca, usable):
-        return f"its link layer is not that of the profile {fabric.profile}: it has {layers}"
+        return f"its link layer does not match the profile {fabric.profile}: {layers}"
     pci, names = hca.pci, folded(usable, MOST) or "none"
     wrong = {
-        f"vendor {fabric.select.vendor}, it has {pci.vendor if pci else 'none'}": (
+        f"vendor {fabric.select.vendor}, but the function has {pci.vendor if pci else 'none'}": (
             pci and fabric.select.vendor in (None, pci.vendor)
         ),
-        f"device {fabric.select.device}, it has {pci.device if pci else 'none'}": (
+        f"device {fabric.select.device}, but the function has {pci.device if pci else 'none'}": (
             pci and fabric.select.device in (None, pci.device)
         ),
-        f"netdev {', '.join(fabric.select.netdev)}, it has {names}": (
+        f"netdev {', '.join(fabric.select.netdev)}, but the function has {names}": (
             not fabric.select.netdev or any(name in fabric.select.netdev for name in usable)
         ),
     }
-    return "another selector contradicts: " + "; ".join(text for text, fits in wrong.items() if not fits)
+    return "it does not match another selector of the fabric: " + "; ".join(
+        text for text, fits in wrong.items() if not fits
+    )

@@ -9,18 +9,18 @@ from ..._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "discover.clock": Explanation(
         means=(
-            "The clock of a node, or of the controller, is off or kept by nobody. Certificates, tokens and Leases hold"
-            " by the clock of who reads them, and logs of two nodes can't be put side by side."
+            "The clock of a node or of the controller is wrong, or no time service keeps it. Each machine checks"
+            " certificates, tokens and Leases against its own clock, and the logs of two nodes cannot be compared."
         ),
         measured=(
-            "The time in the node's answer against the controller's before and after it, and whether the kernel's clock"
-            " is marked as synchronised (adjtimex)."
+            "The time that the node reports, compared with the time of the controller before and after the query; and"
+            " whether the kernel reports its clock as synchronized (adjtimex)."
         ),
         causes=(
             "No time service runs on the node, or it does not reach its servers.",
-            "chronyd runs without `rtcsync`, so the kernel's clock is not marked.",
-            "The controller itself is off: then all nodes differ from it alike.",
-            "The node answered so slowly that the difference can't be told.",
+            "chronyd runs without `rtcsync`, so the kernel does not report its clock as synchronized.",
+            "The clock of the controller is wrong: in this case all nodes differ from it by the same time.",
+            "The node responded so slowly that the difference cannot be determined (unknown).",
         ),
         look=(
             "chronyc tracking",
@@ -28,18 +28,18 @@ EXPLAINED: dict[str, Explanation] = {
             "timedatectl",
         ),
         remedy=(
-            "Have chronyd run with `rtcsync` on the machine that is named: `systemctl enable --now chronyd`, then"
-            " `chronyc makestep`."
+            "On the machine that the finding names, add `rtcsync` to the configuration of chronyd, then run `systemctl"
+            " enable --now chronyd` and `chronyc makestep`. Then run stage `discover` again."
         ),
     ),
     "discover.descriptions": Explanation(
         means=(
-            "Two HCAs call themselves the same in the fabric. GUIDs still tell them apart, but a reader of a topology"
-            " or a log of the subnet manager does not."
+            "Two HCAs have the same node description. Their GUIDs still differ, but a reader of a topology or of the"
+            " log of the subnet manager cannot distinguish the HCAs by name."
         ),
         measured="`node_desc` of each InfiniBand HCA, compared over all nodes.",
         causes=(
-            "rdma-ndd does not run, so the description is still that of the firmware or of a cloned image.",
+            "rdma-ndd does not run, so the HCA still has the description of its firmware or of a cloned image.",
             "Two nodes have the same host name.",
         ),
         look=(
@@ -48,24 +48,24 @@ EXPLAINED: dict[str, Explanation] = {
             "smpquery nodedesc LID",
         ),
         remedy=(
-            "Run rdma-ndd on each node (package rdma-core): `systemctl enable --now rdma-ndd`. It writes host name and"
-            " device."
+            "Run rdma-ndd on each node (package rdma-core): `systemctl enable --now rdma-ndd`. It writes the host name"
+            " and the device into the description. Then run stage `discover` again."
         ),
     ),
     "discover.driver": Explanation(
         means=(
-            "A function that the intent needs has no driver, belongs to vfio-pci, or has a driver that made no RDMA"
-            " device. Nothing above it can work."
+            "A function that the intent requires has no driver, is bound to vfio-pci, or has a driver that has not"
+            " created an RDMA device. The fabric cannot use this function."
         ),
-        measured="The link `driver` of the PCI function in sysfs, and the RDMA devices below it.",
+        measured="The link `driver` of the PCI function in sysfs, and the RDMA devices of the function.",
         causes=(
-            "The module is not loaded: `mlx5_core`, or `mlx5_ib` for the RDMA device.",
-            "Somebody gave the function to vfio-pci, for a virtual machine or a program of its own.",
+            "The kernel module is not loaded: `mlx5_core`, or `mlx5_ib` for the RDMA device.",
+            "An admin has bound the function to vfio-pci, for a virtual machine or a user-space program.",
             (
-                "The driver refused the function: firmware in recovery, a mismatch of driver and firmware, or no memory"
-                " for its BARs."
+                "The driver refused the function: the firmware is in recovery, driver and firmware do not match, or"
+                " there is no memory space for the BARs of the function."
             ),
-            "The function is in a pod that has all of it.",
+            "A pod holds the whole function.",
         ),
         look=(
             "lspci -nnk -d 15b3:",
@@ -74,17 +74,21 @@ EXPLAINED: dict[str, Explanation] = {
             "driverctl list-overrides",
         ),
         remedy=(
-            "Load the driver (`modprobe mlx5_core mlx5_ib`), or take the function back from vfio-pci (`driverctl"
-            " unset-override ADDRESS`). Where the driver refuses it, dmesg says why."
+            "On the node, load the driver (`modprobe mlx5_core mlx5_ib`), or return the function from vfio-pci to its"
+            " driver (`driverctl unset-override ADDRESS`). If the driver refuses the function, dmesg shows the reason."
+            " Then run stage `discover` again."
         ),
     ),
     "discover.fleet": Explanation(
-        means="A node has fewer InfiniBand HCAs than the best of the fleet. Nodes of one order are usually alike.",
-        measured="How many InfiniBand HCAs each node shows, and at which PCI addresses.",
+        means=(
+            "A node has fewer InfiniBand HCAs than the node with the most HCAs. Nodes of one delivery usually have the"
+            " same hardware."
+        ),
+        measured="The number of InfiniBand HCAs of each node, and their PCI addresses.",
         causes=(
-            "A card is dead, not seated, or switched off in the BIOS.",
-            "Its driver is not loaded, or its link type is Ethernet.",
-            "The node is meant to differ.",
+            "A card is defective, not seated, or disabled in the BIOS.",
+            "The driver of a card is not loaded, or its link type is Ethernet.",
+            "The hardware of the node differs on purpose.",
         ),
         look=(
             "lspci -nn -d 15b3:",
@@ -92,42 +96,42 @@ EXPLAINED: dict[str, Explanation] = {
             "ibstat -l",
         ),
         remedy=(
-            "Seat or replace the card at the address that is named. Nodes that are meant to differ are right as they"
-            " are: this finding only warns."
+            "Reseat or replace the card at the PCI address that the finding names, then run stage `discover` again. If"
+            " the node differs on purpose, ignore this finding: it is only a warning."
         ),
     ),
     "discover.guids": Explanation(
         means=(
-            "Two HCAs have one GUID. The subnet manager can't tell them apart: routes of one lead to the other, and"
-            " links come and go."
+            "Two HCAs have the same GUID. The subnet manager cannot distinguish them: packets for one HCA reach the"
+            " other, and links go up and down."
         ),
-        measured="Node and port GUIDs of all HCAs of all nodes.",
+        measured="The node GUIDs and port GUIDs of all HCAs of all nodes.",
         causes=(
-            "Firmware was burnt with another card's GUIDs.",
-            "An image of one card's flash was copied to others.",
+            "The firmware of a card was burnt with the GUIDs of another card.",
+            "The flash image of one card was copied to other cards.",
         ),
         look=(
             "ibstat",
             "mstflint -d ADDRESS query",
         ),
         remedy=(
-            "Give each card its own GUIDs back (they are on its label), by `mstflint -d ADDRESS -guid 0x... sg`, then"
-            " reset it. Until then switch one of the two off."
+            "Give each card its own GUIDs again (they are on its label) with `mstflint -d ADDRESS -guid 0x... sg`, and"
+            " reset the card. Switch off one of the two cards until then. Then run stage `discover` again."
         ),
     ),
     "discover.hardware_addresses": Explanation(
         means=(
-            "Two NICs of an Ethernet fabric have one MAC address. A switch sends the packets of one to the"
-            " other. If the inventory has one machine under two names, the second node was never looked at."
+            "Two NICs of an Ethernet fabric have the same MAC address, so a switch sends packets for one NIC to the"
+            " other. If the inventory contains one machine under two names, the second node was never checked."
         ),
         measured=(
-            "`address` of each network interface in sysfs, of the NICs that an Ethernet fabric of the intent selects."
-            " The parts of a bond of one node share one."
+            "`address` in sysfs of each network interface of the NICs that an Ethernet fabric of the intent selects."
+            " The members of a bond of one node share one address."
         ),
         causes=(
-            "`ansible_host` of two nodes leads to one machine.",
+            "`ansible_host` of two nodes points to the same machine.",
             "A connection profile or an image sets the same MAC address on several machines.",
-            "Firmware was burnt with another card's addresses.",
+            "The firmware of a card was burnt with the addresses of another card.",
         ),
         look=(
             "cat /etc/machine-id",
@@ -135,25 +139,25 @@ EXPLAINED: dict[str, Explanation] = {
             "ethtool -P ibp60s0",
         ),
         remedy=(
-            "Correct `ansible_host` in the inventory. Otherwise remove the setting that overrides the permanent address"
-            " (`cloned-mac-address` of NetworkManager, `MACAddress=` of systemd.link), or give the card its own address"
-            " back."
+            "Correct `ansible_host` in the inventory. Otherwise remove the setting that overrides the permanent"
+            " address (`cloned-mac-address` of NetworkManager, `MACAddress=` of systemd.link), or give the card its"
+            " own address again. Then run stage `discover` again."
         ),
     ),
     "discover.hcas": Explanation(
         means=(
-            "A node does not show as many HCAs or NICs as the intent wants for a fabric. What is not there can't be"
-            " given to pods."
+            "A node does not have the number of HCAs or NICs that the intent requires for a fabric. Pods cannot get"
+            " the missing HCAs."
         ),
         measured=(
-            "InfiniBand HCAs of a node, or the physical functions that `select` of an Ethernet fabric fits, against"
-            " `hcas_per_node`. Those that pods hold count."
+            "The InfiniBand HCAs of a node, or the physical functions that match `select` of an Ethernet fabric,"
+            " compared with `hcas_per_node`. HCAs that pods hold are counted."
         ),
         causes=(
-            "`select` or `hcas_per_node` says something else than the hardware.",
-            "A card is absent, dead or switched off.",
+            "`select` or `hcas_per_node` does not match the hardware.",
+            "A card is missing, defective or switched off.",
             "The port is set to the other link type (Ethernet instead of InfiniBand, or the reverse).",
-            "The driver or its RDMA part is not loaded.",
+            "The driver or its RDMA module is not loaded.",
         ),
         look=(
             "lspci -nn -d 15b3:",
@@ -162,21 +166,21 @@ EXPLAINED: dict[str, Explanation] = {
             "mstconfig -d ADDRESS -e query LINK_TYPE_P1",
         ),
         remedy=(
-            "Correct `select` and `hcas_per_node` if the intent is wrong. Else bring the HCA back: seat it, load"
-            " `mlx5_ib`, or set `LINK_TYPE_P1` and reboot."
+            "Correct `select` and `hcas_per_node` if the intent is wrong. Otherwise repair the HCA: reseat it, load"
+            " `mlx5_ib`, or set `LINK_TYPE_P1` and reboot the node. Then run stage `discover` again."
         ),
     ),
     "discover.node": Explanation(
         means=(
-            "Nobody knows what is on the node: it gave no answer. All that later stages would say of it is unknown as"
-            " well."
+            "Data collection failed on the node, so its HCAs are unknown. The findings of later stages on this node"
+            " are unknown as well."
         ),
-        measured="Whether the module `node_info` (or `nodes_info`, through an observer) came back with an answer.",
+        measured="Whether the module `node_info` (or `nodes_info`, through an observer) returned data.",
         causes=(
-            "ssh does not reach it: address, key, host key, firewall.",
-            "It has no Python 3.9, or sudo asks for a password.",
-            "The node is down, or was left out by `--limit`.",
-            "Its observer does not run: no pod on the node, or the image can't be pulled.",
+            "ssh does not reach the node: wrong address, key or host key, or a firewall.",
+            "The node has no Python 3.9 or later, or sudo asks for a password.",
+            "The node is down, or `--limit` excluded it.",
+            "The observer of the node does not run: there is no pod on the node, or the image cannot be pulled.",
         ),
         look=(
             "ansible NODE -m ansible.builtin.ping -b",
@@ -184,65 +188,75 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl get pods -A -o wide -l app.kubernetes.io/name=linerate-observer",
         ),
         remedy=(
-            "Make the node answer (`ansible NODE -m ansible.builtin.ping -b`), or take it out of the group"
-            " `rdma_nodes`."
+            "Make the node reachable (test: `ansible NODE -m ansible.builtin.ping -b`), or remove it from the group"
+            " `rdma_nodes`. Then run stage `discover` again."
         ),
     ),
     "discover.nodes": Explanation(
         means=(
-            "The inventory has another number of nodes than the intent expects. A node that is not in the inventory is"
-            " not judged by any stage, and no other finding names it."
+            "The number of nodes in the inventory differs from the number in the intent. No stage checks a node that"
+            " is not in the inventory, and no other finding names it."
         ),
         measured=(
-            "The number of nodes in the inventory's group `rdma_nodes`, compared with `rdma_cluster.nodes_expected`."
-            " Without this key there is no finding."
+            "The number of nodes in the group `rdma_nodes` of the inventory, compared with"
+            " `rdma_cluster.nodes_expected`. Without this key there is no finding."
         ),
         causes=(
-            "The Node object was deleted, by an admin or by a controller of the cloud.",
-            "The node lost a label by which the inventory selects nodes. A kubelet can take most labels off its node.",
+            "An admin or a controller of the cloud deleted the Node object.",
+            (
+                "The node lost a label by which the inventory selects nodes. A kubelet can remove most labels from its"
+                " own node."
+            ),
             "The node did not join the cluster after a reinstallation.",
-            "Nodes were added or removed on purpose, and the intent still has the former number (warn if there are more"
-            " nodes than expected).",
+            (
+                "Nodes were added or removed on purpose, but the intent still has the old number (warn if there are"
+                " more nodes than expected)."
+            ),
         ),
         look=(
             "kubectl get nodes --show-labels",
             "ansible-inventory --graph rdma_nodes",
         ),
         remedy=(
-            "Find the machine that is missing in your own list, and see why it is not in the cluster or has no label."
-            " If the number is right, correct `rdma_cluster.nodes_expected`."
+            "Find the missing machine in your list of machines, and find the reason why it is not in the cluster or"
+            " has no label (`kubectl get nodes --show-labels`). If the number of nodes is right, correct"
+            " `rdma_cluster.nodes_expected`. Then run stage `discover` again."
         ),
     ),
     "discover.numa": Explanation(
         means=(
-            "The BIOS of a node says of an HCA that it is on another NUMA node than its like at the same address. The"
-            " kubelet's topology manager, NCCL and perftest choose CPUs by that word; if it is wrong, all data crosses"
-            " from one socket to the other."
+            "The BIOS of a node reports a different NUMA node for an HCA than comparable nodes report for the HCA at"
+            " the same address. The topology manager of the kubelet, NCCL and perftest choose CPUs by this value. If"
+            " it is wrong, all data crosses from one socket to the other."
         ),
         measured=(
-            "`numa_node` of each HCA in sysfs, against HCAs of the same model at the same PCI address of other nodes."
+            "`numa_node` of each HCA in sysfs, compared with HCAs of the same model at the same PCI address of other"
+            " nodes."
         ),
         causes=(
-            "NPS (AMD) or SNC (Intel) is set otherwise in the BIOS of this node.",
-            "An older BIOS, with a fault in its tables.",
-            "Somebody has written the file: it says so in the kernel's log.",
+            "NPS (AMD) or SNC (Intel) has a different setting in the BIOS of this node.",
+            "The node has an older BIOS with an error in its tables.",
+            "A user or a program has written to the file `numa_node`: the kernel log contains a message about it.",
         ),
         look=(
             "cat /sys/class/infiniband/*/device/numa_node",
             "lspci -vv",
             "dmesg",
         ),
-        remedy="Set NPS or SNC and the version of the BIOS as on the other nodes, and reboot.",
+        remedy=(
+            "Give the BIOS of the node the same version, and the same setting of NPS or SNC, as on the other nodes,"
+            " and reboot the node. Then run stage `discover` again."
+        ),
     ),
     "discover.pcie": Explanation(
         means=(
-            "The PCIe link of an HCA runs below what the card can do. That bounds its bandwidth whatever the network"
-            " does."
+            "The PCIe link of an HCA runs below the maximum of the card. This limits the bandwidth of the HCA,"
+            " independent of the network."
         ),
-        measured="`current_link_speed` and `current_link_width` of the function against its maximum in sysfs.",
+        measured="`current_link_speed` and `current_link_width` of the function in sysfs, compared with its maximum.",
         causes=(
-            "The slot has fewer lanes, or an older generation.",
-            "The card or its riser is not seated well, so the link trained down.",
+            "The slot has fewer lanes or an older generation than the card.",
+            "The card or its riser is not seated correctly, so the link trained down.",
             "The BIOS limits the slot, or splits its lanes (bifurcation).",
         ),
         look=(
@@ -250,21 +264,29 @@ EXPLAINED: dict[str, Explanation] = {
             "cat /sys/bus/pci/devices/0000:3c:00.0/current_link_speed",
         ),
         remedy=(
-            "Seat the card anew, or move it to a slot that offers what it needs; see the slot's settings in the BIOS."
+            "Reseat the card, or move it to a slot that offers the expected speed and width. Check the settings of the"
+            " slot in the BIOS. Then run stage `discover` again."
         ),
     ),
     "discover.port": Explanation(
-        means="A port that the intent needs is not up, or has no LID. Nothing goes over it.",
+        means="A port that the intent requires is not up, or it has no LID. It carries no traffic.",
         measured=(
-            "State, physical state, LID and rate of each port in sysfs; of an Ethernet NIC the state of its interface."
+            "The state, physical state, LID and rate of each port in sysfs. For an Ethernet NIC, the state of its"
+            " interface."
         ),
         causes=(
-            "No cable, a bad cable or transceiver, or the port at the other end is off (Polling).",
-            "The link is up and no subnet manager has configured it (Initializing).",
-            "The port was switched off (Disabled).",
-            "The interface was never set up: VFs have no link while their physical function has none.",
-            "A part of a bond is down, or has another speed or MTU than the others (warn).",
-            "The interface of a node has another MTU than those of other nodes, and the intent names none (unknown).",
+            "The cable is missing, the cable or transceiver is bad, or the port at the other end is off (Polling).",
+            "The link is up, but no subnet manager has configured it (Initializing).",
+            "The port was disabled (Disabled).",
+            (
+                "The interface was never brought up: virtual functions have no link while their physical function has"
+                " none."
+            ),
+            "A member of a bond is down, or its speed or MTU differs from that of the other members (warn).",
+            (
+                "The MTU of the interface on a node differs from that on other nodes, and the intent sets no MTU"
+                " (unknown)."
+            ),
         ),
         look=(
             "ibstat",
@@ -274,60 +296,68 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         remedy=(
             "Polling: check the cable and the port at its other end. Initializing: start a subnet manager. Disabled:"
-            " `ibportstate LID PORT enable`. Ethernet: `ip link set DEVICE up`."
+            " run `ibportstate LID PORT enable`. Ethernet: run `ip link set DEVICE up`. Then run stage `discover`"
+            " again."
         ),
     ),
     "discover.read": Explanation(
         means=(
-            "Some files of a node could not be read. What they would say is unknown, and findings that need it say so."
+            "Some files of a node could not be read. Their values are unknown, and findings that need these values"
+            " have the status unknown."
         ),
-        measured="The error of each file that the module tried to read below /sys and /proc.",
+        measured="The error for each file below /sys and /proc that the module could not read.",
         causes=(
-            "VFs came or went while the node was looked at; the next run is right.",
+            "Virtual functions were created or removed while the files were read. A rerun gives the correct result.",
             "The task did not run as root.",
-            "A security module (SELinux, lockdown) refuses it.",
+            "A security module (SELinux, lockdown) refuses the access.",
         ),
         look=(
             "ls -l /sys/class/infiniband",
             "ausearch -m avc -ts recent",
         ),
-        remedy="Run the stage again. If it stays, read the file that is named by hand, as root.",
+        remedy=(
+            "Run stage `discover` again. If the finding remains, read the file that the finding names on the node, as"
+            " root."
+        ),
     ),
     "discover.select": Explanation(
         means=(
-            "An address in `select.pci` is not what the fabric needs. The HCA that was meant is left out, so the fabric"
-            " has too few."
+            "An address in `select.pci` does not match the fabric. The intended HCA is left out, so the fabric has too"
+            " few HCAs."
         ),
         measured=(
-            "Each address of `select.pci` against the functions of each node: there, physical, of the right link layer,"
-            " and fitting the other selectors."
+            "Each address of `select.pci`, compared with the functions of each node: the function must exist, be"
+            " physical, have the right link layer and match the other selectors."
         ),
         causes=(
-            "A typing mistake, or an address of another server model.",
+            "The address has a typing mistake, or it is from a different server model.",
             "The address is that of a virtual function.",
-            "PCI addresses moved after a card was added or the BIOS was changed.",
-            "`vendor`, `device` or `netdev` beside it contradict it.",
+            "PCI addresses changed after a card was added or the BIOS was changed.",
+            "`vendor`, `device` or `netdev` of the same `select` contradicts the address.",
         ),
         look=(
             "lspci -D -nn",
             "ls -l /sys/class/net",
         ),
         remedy=(
-            "Correct `select.pci` of the fabric. Where models of servers differ, use a selector that fits all of them,"
-            " such as `subnet_manager: any` with `hcas_per_node`."
+            "Correct `select.pci` of the fabric, then run stage `discover` again. If the server models differ, use a"
+            " selector that matches all of them, such as `subnet_manager: any` with `hcas_per_node`."
         ),
     ),
     "discover.sriov": Explanation(
         means=(
-            "An HCA that shall make virtual functions can't. The finding names the layer that says no: firmware, BIOS"
-            " or kernel."
+            "An HCA cannot create the virtual functions that the intent requires. The finding names the responsible"
+            " layer: firmware, BIOS or kernel."
         ),
-        measured="`sriov_totalvfs` of the physical function, and its SR-IOV capability in the PCI configuration space.",
+        measured="`sriov_totalvfs` of the physical function, and the SR-IOV capability in its PCI configuration space.",
         causes=(
-            "SR-IOV is off in the card's firmware (`SRIOV_EN`), or `NUM_OF_VFS` is 0.",
-            "SR-IOV, ARI or MMCONFIG is off in the BIOS.",
-            "The node is a virtual machine that got a VF or a whole function without the capability.",
-            "The kernel has no CONFIG_PCI_IOV.",
+            "SR-IOV is disabled in the firmware of the card (`SRIOV_EN`), or `NUM_OF_VFS` is 0.",
+            "SR-IOV, ARI or MMCONFIG is disabled in the BIOS.",
+            (
+                "The node is a virtual machine with a virtual function, or with a whole function without the SR-IOV"
+                " capability."
+            ),
+            "The kernel was built without CONFIG_PCI_IOV.",
         ),
         look=(
             "cat /sys/class/infiniband/mlx5_0/device/sriov_totalvfs",
@@ -335,8 +365,8 @@ EXPLAINED: dict[str, Explanation] = {
             "mstconfig -d ADDRESS -e query SRIOV_EN NUM_OF_VFS",
         ),
         remedy=(
-            "Firmware: `mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8`, then a power cycle. BIOS: switch on SR-IOV."
-            " Stage `platform` with `platform_settle: true` does both."
+            "Firmware: run `mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8` on the node, then power-cycle it. BIOS:"
+            " enable SR-IOV. Stage `platform` with `platform_settle: true` does both. Then run stage `discover` again."
         ),
     ),
 }

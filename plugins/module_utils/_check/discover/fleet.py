@@ -17,7 +17,7 @@ from ..._model.run.findings import FAIL, WARN, Finding, ok
 from .hcas import MOST, describe_address, describe_hcas, list_fitting, list_infiniband_hcas
 from .infiniband import describe_change_to_infiniband, list_set_to_ethernet
 
-_ONE_NIC = "each on one NIC or bond"
+_ONE_NIC = "each MAC address on one NIC or bond"
 
 
 def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
@@ -30,23 +30,23 @@ def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Fi
     if not fabrics or not most or len(nodes) < 2:
         return []
     full = {describe_address(hca) for hcas in counted.values() if len(hcas) == most for hca in hcas}
-    findings, expected = [], f"{most} InfiniBand HCAs, as the best of {len(nodes)} nodes has"
+    findings, expected = [], f"{most} InfiniBand HCAs, the most on any of {len(nodes)} nodes"
     for name, hcas in counted.items():
         if len(hcas) == most:
             findings.append(ok("discover.fleet", name, f"{most} InfiniBand HCAs", expected))
             continue
         missing = sorted(full - {describe_address(hca) for hca in hcas})
         why = (
-            f"Nodes of one fleet are usually alike. Others have an InfiniBand HCA at {folded(missing, MOST)}, and this"
-            " node has none there."
+            "The nodes of one fleet usually have the same hardware. Other nodes have an InfiniBand HCA at"
+            f" {folded(missing, MOST)}, but this node does not."
         )
         remedy = (
-            "See lspci -nn on the node: a card that is absent is dead or not seated. Nodes that are meant to differ are"
-            " right as they are."
+            "Run lspci -nn on the node: a card that is not listed is defective or not seated. If the node differs on"
+            " purpose, ignore this warning. Otherwise repair the card, then run stage discover again."
         )
         ethernet = [hca for hca in list_set_to_ethernet(nodes[name]) if describe_address(hca) in missing]
         if ethernet:
-            why = f"{why} These are set to Ethernet: {describe_hcas(ethernet)}."
+            why = f"{why} These HCAs are set to Ethernet: {describe_hcas(ethernet)}."
             remedy = f"{describe_change_to_infiniband(ethernet)} {remedy}"
         findings.append(Finding("discover.fleet", name, WARN, f"{len(hcas)} InfiniBand HCAs", expected, why, remedy))
     return findings
@@ -66,8 +66,15 @@ def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
     findings = []
     for (kind, guid), names in sorted(owners.items()):
         if len(names) > 1:
-            why = f"These have the same {kind} GUID: {folded(names, MOST)}. The subnet manager can't tell them apart."
-            remedy = "Give each its own: firmware burnt with another card's GUIDs is the usual cause (flint -d ... sg)."
+            why = (
+                f"Several HCAs have the same {kind} GUID: {folded(names, MOST)}. The subnet manager cannot distinguish"
+                " them, so packets for one HCA may reach another."
+            )
+            remedy = (
+                "Give each card its own GUIDs (on the node: mstflint -d ADDRESS -guid 0x... sg), and reset the card."
+                " The usual cause is firmware that was burnt with the GUIDs of another card. Then run stage discover"
+                " again."
+            )
             findings.append(
                 Finding("discover.guids", f"{kind} GUID {guid}", FAIL, f"{len(names)} owners", "1 owner", why, remedy)
             )
@@ -100,20 +107,20 @@ def check_hardware_addresses(intent: Intent, nodes: typing.Mapping[str, NodeHcas
                     owners.setdefault(address, {}).setdefault(place, f"{name} {hca.name} ({netdev.name})")
     shared = {address: list(named.values()) for address, named in owners.items() if len(named) > 1}
     if owners and not shared:
-        measured = f"{len(owners)} MAC addresses, none on two NICs"
+        measured = f"{len(owners)} MAC addresses, each on one NIC or bond"
         return [ok("discover.hardware_addresses", "all nodes", measured, _ONE_NIC)]
     return [_report_shared_address(address, named) for address, named in sorted(shared.items())]
 
 
 def _report_shared_address(address: str, owners: typing.Sequence[str]) -> Finding:
     why = (
-        f"These have the same MAC address: {folded(owners, MOST)}. A switch sends the packets of one to the other, or"
-        " the inventory has one machine under several names."
+        f"These NICs have the same MAC address: {folded(owners, MOST)}. A switch sends packets for one NIC to another,"
+        " or the inventory contains one machine under several names."
     )
     remedy = (
-        "Compare cat /etc/machine-id on these nodes. If it is equal, correct ansible_host in the inventory. If not,"
-        " give each NIC its own MAC address: see ethtool -P, and the connection profile or udev rule that sets"
-        " another."
+        "Run cat /etc/machine-id on these nodes. If the output is the same, correct ansible_host in the inventory."
+        " Otherwise give each NIC its own MAC address: ethtool -P INTERFACE shows the permanent address, and a"
+        " connection profile or a udev rule sets the other address. Then run stage discover again."
     )
     return Finding(
         "discover.hardware_addresses",
@@ -139,11 +146,12 @@ def check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
         if len(names) > 1:
             shown = folded(names, MOST)
             why = (
-                f"These HCAs have the same node description {description!r}: {shown}. In the fabric's topology they"
-                " look alike; GUIDs still tell them apart."
+                f"These HCAs have the same node description {description!r}: {shown}. In the topology of the fabric,"
+                " only their GUIDs distinguish them."
             )
             remedy = (
-                "Run rdma-ndd on each node (package rdma-core): it writes host name and device into the description."
+                "Run rdma-ndd on each node (package rdma-core; systemctl enable --now rdma-ndd): it writes the host"
+                " name and the device into the description. Then run stage discover again."
             )
             findings.append(
                 Finding("discover.descriptions", names[0], WARN, f"{len(names)} HCAs", "1 HCA", why, remedy)

@@ -20,23 +20,30 @@ def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
     driver = hca.pci.driver if hca.pci else None
     if hca.pci is not None and driver is None:
         if "driver" in hca.unread:
-            why, remedy = "Whether a driver is bound could not be read.", f"See the finding discover.read of {name}."
-            return Finding("discover.driver", subject, UNKNOWN, "not known", expected, why, remedy)
+            why, remedy = (
+                "The driver of the function could not be read, so it is unknown whether a driver is bound.",
+                f"See the finding discover.read of {name} for the error.",
+            )
+            return Finding("discover.driver", subject, UNKNOWN, "unknown", expected, why, remedy)
         why = f"No driver is bound to the function {hca.pci.address} [{hca.pci.vendor}:{hca.pci.device}]."
         return Finding("discover.driver", subject, FAIL, "no driver", expected, why, vendors.load_driver([hca]))
     if driver == "vfio-pci":
         why = (
-            "The function is given away as a whole, to a virtual machine or to a program of its own, so the node can't"
-            " use it."
+            "The function is bound to vfio-pci, for a virtual machine or a user-space program, so the node cannot use"
+            " it."
         )
-        remedy = f"Take it back: driverctl unset-override {hca.pci.address if hca.pci else ''}, or end what holds it."
+        remedy = (
+            "Stop the virtual machine or the program that uses the function. Then return the function to its driver"
+            f" (on the node: driverctl unset-override {hca.pci.address if hca.pci else ''}), and run stage discover"
+            " again."
+        )
         return Finding("discover.driver", subject, FAIL, driver, expected, why, remedy)
     carrier = node.carrier(hca)
     held = hca.held.rdma_device if hca.held else None
     if rdma and not hca.rdma_device and held:
         return ok("discover.driver", subject, f"{driver}, {held} in a pod", expected)
     if rdma and not hca.rdma_device and carrier is None:
-        why = f"The driver {driver} has made no RDMA device of it."
+        why = f"The driver {driver} has not created an RDMA device for the function."
         return Finding(
             "discover.driver", subject, FAIL, f"{driver}, no RDMA device", expected, why, vendors.load_rdma([hca])
         )
@@ -53,13 +60,19 @@ def check_sriov(name: str, hca: Hca) -> Finding:
     """Check that the function is able to create virtual functions. Stage platform checks their number, once the fabric
     of the function is known.
     """
-    subject, expected = f"{name} {hca.name}", "SR-IOV: sriov_totalvfs of 1 or more"
+    subject, expected = f"{name} {hca.name}", "SR-IOV with sriov_totalvfs of at least 1"
     if hca.sriov is None:
         return Finding("discover.sriov", subject, FAIL, "absent", expected, *why_no_sriov.why(hca))
     if hca.sriov.total is None:
-        why, remedy = "sriov_totalvfs is there and could not be read.", f"See the finding discover.read of {name}."
-        return Finding("discover.sriov", subject, UNKNOWN, "not read", expected, why, remedy)
+        why, remedy = (
+            "sriov_totalvfs exists but could not be read, so the number of virtual functions is unknown.",
+            f"See the finding discover.read of {name} for the error.",
+        )
+        return Finding("discover.sriov", subject, UNKNOWN, "could not be read", expected, why, remedy)
     if hca.sriov.total == 0:
-        why, remedy = "Firmware: the function has SR-IOV and makes no VF.", vendors.more_functions(hca)
-        return Finding("discover.sriov", subject, FAIL, "0 VFs at most", expected, why, remedy)
-    return ok("discover.sriov", subject, f"{hca.sriov.total} VFs at most", expected)
+        why, remedy = (
+            "Firmware: the function has SR-IOV, but the firmware allows 0 virtual functions.",
+            vendors.more_functions(hca),
+        )
+        return Finding("discover.sriov", subject, FAIL, "at most 0 VFs", expected, why, remedy)
+    return ok("discover.sriov", subject, f"at most {hca.sriov.total} VFs", expected)

@@ -78,8 +78,8 @@ def _reduce_to_warning(finding: Finding, good: int, wanted: int) -> Finding:
     if finding.status == PASS or good < wanted:
         return finding
     why = (
-        f"{finding.why} The node has {good} good HCAs and the intent needs {wanted}, so this one may be on no fabric of"
-        " the intent; stage fabric tells."
+        f"{finding.why} The node has {good} usable HCAs and the intent requires {wanted}, so this HCA may not belong"
+        " to a fabric of the intent. Stage fabric determines the fabric of each HCA."
     )
     return dataclasses.replace(finding, status=WARN, why=why)
 
@@ -102,10 +102,13 @@ def _explain_too_few(node: NodeHcas) -> tuple[str, str]:
     ethernet = list_set_to_ethernet(node)
     if ethernet:
         names = describe_hcas(ethernet)
-        return (f"These are set to Ethernet: {names}.", describe_change_to_infiniband(ethernet))
+        return (f"These HCAs are set to Ethernet: {names}.", describe_change_to_infiniband(ethernet))
     return (
-        "The node shows no further InfiniBand HCA: it is not there, not seated, or switched off.",
-        "Compare with lspci -nn on the node; correct select and hcas_per_node if the intent is wrong.",
+        "The node reports no further InfiniBand HCA. The missing HCA is not installed, not seated, or switched off.",
+        (
+            "Run lspci -nn on the node and look for the missing card. If the intent is wrong, correct select and"
+            " hcas_per_node of the fabric. Then run stage discover again."
+        ),
     )
 
 
@@ -120,8 +123,12 @@ def list_set_to_ethernet(node: NodeHcas) -> list[Hca]:
 def describe_change_to_infiniband(hcas: typing.Sequence[Hca]) -> str:
     able = [hca for hca in hcas if hca.pci and vendors.find_vendor(hca) is vendors.NVIDIA]
     if not able:
-        return "They have no InfiniBand; look for the HCAs that have, with lspci -nn on the node."
+        return (
+            "The HCAs that are set to Ethernet do not support InfiniBand. Look for InfiniBand HCAs with lspci -nn on"
+            " the node."
+        )
     address = able[0].pci.address if len(able) == 1 and able[0].pci else "ADDRESS"
     return (
-        f"If they are meant, set their link type to InfiniBand (mstconfig -d {address} set LINK_TYPE_P1=1), and reboot."
+        f"If the fabric is to use these HCAs, set their link type to InfiniBand on the node (mstconfig -d {address}"
+        " set LINK_TYPE_P1=1), and reboot the node."
     )

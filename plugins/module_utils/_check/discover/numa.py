@@ -21,10 +21,13 @@ _NAMED = 4
 #: PCI address, vendor and device
 _Place = tuple[str, str, str]
 _HARM = (
-    "Where the word is wrong, pods and ranks get CPUs of the other socket, and each transfer crosses between the"
-    " sockets."
+    "If the NUMA node is wrong, pods and ranks get CPUs of the other socket, and each transfer crosses from one socket"
+    " to the other."
 )
-_REMEDY = "Compare slot, BIOS version, and NPS or SNC in the BIOS of these nodes; the BIOS says it by _PXM of ACPI."
+_REMEDY = (
+    "Compare the slot of the card, the BIOS version, and NPS or SNC in the BIOS of these nodes. The BIOS reports the"
+    " NUMA node through _PXM of ACPI. Correct the differences, then run stage discover again."
+)
 
 
 def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
@@ -48,25 +51,25 @@ def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
                 for number in sorted(counts)
             )
             why = (
-                f"BIOS: it says of the HCA at {address} that it is on several NUMA nodes, and no word is the usual one."
-                f" {_HARM}"
+                f"BIOS: the nodes report different NUMA nodes for the HCA at {address}, and no value is the most"
+                f" frequent. {_HARM}"
             )
             yield Finding(
-                _CHECK, address, WARN, f"NUMA node {shown}", "the same NUMA node on nodes of one kind", why, _REMEDY
+                _CHECK, address, WARN, f"NUMA node {shown}", "the same NUMA node on comparable nodes", why, _REMEDY
             )
             continue
         for name, hca in hcas.items():
             if _get_numa_node(hca) != usual:
                 why = (
-                    f"BIOS: of the HCA at {address} it says NUMA node {usual} on {most} of {len(hcas)} nodes, and"
-                    f" {_get_numa_node(hca)} here. {_HARM}"
+                    f"BIOS: for the HCA at {address}, the BIOS reports NUMA node {usual} on {most} of {len(hcas)}"
+                    f" nodes, but NUMA node {_get_numa_node(hca)} on this node. {_HARM}"
                 )
                 yield Finding(
                     _CHECK,
                     f"{name} {hca.name}",
                     WARN,
                     f"NUMA node {_get_numa_node(hca)}",
-                    f"NUMA node {usual}, as its like",
+                    f"NUMA node {usual}, as on comparable nodes",
                     why,
                     _REMEDY,
                 )

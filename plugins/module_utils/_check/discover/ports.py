@@ -29,44 +29,52 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
     seen = f"{port.state or 'state unread'}, {port.physical_state or 'link unread'}"
     if port.state is None or port.physical_state is None:
         return PortTrouble(
-            seen, "The port's state could not be read.", "See the finding discover.read of this node.", known=False
+            seen,
+            "The state of the port could not be read, so it is unknown whether the port is usable.",
+            "See the finding discover.read of this node for the error.",
+            known=False,
         )
     if port.physical_state == "Disabled":
         return PortTrouble(
             seen,
-            "The port is switched off by hand or by the subnet manager.",
-            "Switch it on: ibportstate, or the switch's own tool for the far end.",
+            "An admin or the subnet manager has disabled the port.",
+            "Enable the port with ibportstate LID PORT enable. If the port at the far end is disabled, use the"
+            " management tool of the switch. Then run stage discover again.",
         )
     if port.physical_state in ("Polling", "Sleep", "PortConfigurationTraining"):
         return PortTrouble(
             seen,
-            "The port looks for a partner and finds none: no cable, a bad cable or transceiver, or the far port is "
-            "off.",
-            "Check the cable and the switch port at its other end.",
+            "The port finds no link partner: the cable is missing, the cable or transceiver is bad, or the port at the"
+            " far end is off.",
+            "Check the cable and the switch port at its far end, then run stage discover again.",
         )
     if port.physical_state != "LinkUp":
         return PortTrouble(
             seen,
-            "The link is up and down, or under test.",
-            "Replace the cable or transceiver; see the port's error counters.",
+            "The link goes up and down, or the port is in a test state.",
+            "Check the error counters of the port (perfquery), and replace the cable or the transceiver. Then run"
+            " stage discover again.",
         )
     if port.state == "INIT" and port.sm_lid is None:
         return PortTrouble(
             f"{seen}, no subnet manager",
-            "The link is up, but no subnet manager has given the port a LID.",
-            "Start a subnet manager on this fabric: opensm on a server, UFM, or the switch's own.",
+            "The link is up, but no subnet manager has assigned a LID to the port.",
+            "Start a subnet manager on this fabric: opensm on a server, UFM, or the subnet manager of the switch. Then"
+            " run stage discover again.",
         )
     if port.state != "ACTIVE":
         return PortTrouble(
             seen,
-            "A subnet manager knows the port and has not made it active.",
-            "See the subnet manager's log for this port.",
+            "A subnet manager knows the port but has not activated it.",
+            "Look for this port in the log of the subnet manager (opensm: journalctl -u opensm), correct the error"
+            " there, then run stage discover again.",
         )
     if port.lid is None or port.sm_lid is None:
         return PortTrouble(
             f"{seen}, LID {port.lid or 0}, SM LID {port.sm_lid or 0}",
-            "The port is active without a LID.",
-            "Read again; see the subnet manager's log.",
+            "The port is active but has no LID, or the LID of its subnet manager is unknown.",
+            "Run stage discover again. If the finding remains, look for this port in the log of the subnet manager"
+            " (opensm: journalctl -u opensm).",
         )
     return None
 

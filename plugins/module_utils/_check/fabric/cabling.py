@@ -32,9 +32,9 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     own, it is not known whether it has some. Only servers of one model are compared: the order of the slots means
     nothing beside another one.
     """
-    expected = "HCA k of nodes side by side on one leaf"
+    expected = "HCA k of neighboring nodes on the same leaf"
     if fabric.rails == "none":
-        return [ok("fabric.rails", fabric.name, "not compared: the intent says rails: none", "any cabling")]
+        return [ok("fabric.rails", fabric.name, "not compared: the intent has rails: none", "any cabling")]
     cablings = _collect_cablings(membership, ends)
     models = [
         _Cablings.of({name: cablings[name] for name in group if name in cablings})
@@ -48,14 +48,14 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
         > _NO_RAILS * len(cablings)
     ):
         why = (
-            f"{odd} ways of cabling are found among {len(cablings)} nodes: this fabric is not built in rails, or many"
-            " cables are swapped."
+            f"{odd} different cablings among {len(cablings)} nodes contradict the others. The fabric is not built in"
+            " rails, or many cables are swapped."
         )
         remedy = (
-            "If it shall have rails, write 'rails: leaf' into the fabric, and the stage names each node and its cables."
-            " If not, write 'rails: none'."
+            "If the fabric is built in rails, set rails: leaf of the fabric in the intent, so that stage fabric names"
+            " each wrong node and its cables. Otherwise set rails: none. Then run stage fabric again."
         )
-        return [Finding("fabric.rails", fabric.name, UNKNOWN, f"{odd} ways of cabling", expected, why, remedy)]
+        return [Finding("fabric.rails", fabric.name, UNKNOWN, f"{odd} contradicting cablings", expected, why, remedy)]
     findings = [
         finding for model in models for finding in _check_model(fabric, model, membership, ends, names, expected)
     ]
@@ -73,8 +73,8 @@ def _check_model(
             usual = some([f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails])
             beside = model.having(rival, rails)
             why = (
-                f"{_describe_miscabling(cabling, rival, rails)} {len(beside)} nodes beside it have"
-                f" {usual}: {some(beside)}."
+                f"{_describe_miscabling(cabling, rival, rails)} {len(beside)} neighboring nodes have {usual}:"
+                f" {some(beside)}."
             )
             yield _report_wrong_cable(
                 f"{name} {fabric.name}", _describe_cable_ends(name, membership, ends, names, rails), usual, why
@@ -88,9 +88,8 @@ def _check_model(
                 for group in (nodes[cabling], nodes[rival])
             ]
             why = (
-                f"{_describe_miscabling(cabling, rival, rails)} As many nodes are cabled one way as"
-                " the other, so the cabling plan must"
-                f" tell which is right: {some(model.having(cabling, rails))} against"
+                f"{_describe_miscabling(cabling, rival, rails)} Each of the two cablings has the same number of nodes,"
+                f" so only the cabling plan shows the right one: {some(model.having(cabling, rails))} against"
                 f" {some(model.having(rival, rails))}."
             )
             yield _report_wrong_cable(fabric.name, "; ".join(both), expected, why)
@@ -139,8 +138,8 @@ class _Cablings:
 
 def _report_wrong_cable(subject: str, measured: str, expected: str, why: str) -> Finding:
     remedy = (
-        "Put the cables right at one of the ends named here; until then traffic of one rail takes the way over the"
-        " spines."
+        "Correct the cables at one of the ports under 'measured', then run stage fabric again. Until then, the traffic"
+        " of one rail takes the path over the spines."
     )
     return Finding("fabric.rails", subject, FAIL, measured, expected, why, remedy)
 
@@ -251,7 +250,7 @@ def _describe_miscabling(cabling: _Cabling, rival: _Cabling, rails: typing.Seque
     return (
         f"The cables of rail {rails[0]} and rail {rails[1]} are swapped."
         if swapped
-        else f"Cabled another way: rail {some(list(map(str, rails)))}."
+        else f"The cabling of rail {some(list(map(str, rails)))} differs."
     )
 
 

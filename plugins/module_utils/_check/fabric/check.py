@@ -81,8 +81,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 ok(
                     "fabric.membership",
                     fabric.name,
-                    f"profile {fabric.profile}: no HCA belongs to it alone",
-                    "profiles with HCAs only",
+                    f"profile {fabric.profile}: the fabric has no HCAs of its own",
+                    "a check only for profiles with HCAs",
                 )
             )
             continue
@@ -98,29 +98,41 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
     if not facts.nodes:
-        why = "No node was asked, so nothing is known."
+        why = "No node was queried, so the state of the fabrics is unknown."
         return [
             Finding(
                 "fabric.node",
                 "inventory",
                 UNKNOWN,
-                "no node",
+                "0 nodes",
                 "at least 1 node",
                 why,
-                "Put the nodes into the inventory's group rdma_nodes.",
+                "Add the nodes to the group rdma_nodes of the inventory, then run stage fabric again.",
             )
         ]
     findings = []
     for name, hcas in facts.nodes.items():
-        expected = "answers of node_info and subnet_manager_info" if infiniband else "an answer of node_info"
-        seen = facts.subnets.get(name, ObservedSubnets(error="was not asked"))
-        errors = [f"node_info: {hcas.error or 'empty answer'}"] if hcas.value is None or hcas.error is not None else []
+        expected = "data from modules node_info and subnet_manager_info" if infiniband else "data from module node_info"
+        seen = facts.subnets.get(name, ObservedSubnets(error="was not queried"))
+        errors = (
+            [f"module node_info: {hcas.error or 'empty answer'}"]
+            if hcas.value is None or hcas.error is not None
+            else []
+        )
         if infiniband and (seen.value is None or seen.error is not None):
-            errors.append(f"subnet_manager_info: {seen.error or 'empty answer'}")
+            errors.append(f"module subnet_manager_info: {seen.error or 'empty answer'}")
         if errors:
             remedy = unreachable_nodes.remedy(name, facts.by_pods, TOOLS)
             findings.append(
-                Finding("fabric.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy)
+                Finding(
+                    "fabric.node",
+                    name,
+                    UNKNOWN,
+                    "no data",
+                    expected,
+                    f"Data collection failed on {name}: {'; '.join(errors)}.",
+                    remedy,
+                )
             )
         else:
             findings.append(ok("fabric.node", name, f"{len(seen.value or ())} InfiniBand ports", expected))
@@ -137,8 +149,11 @@ def _check_claims(one: Fabric, its: Membership, other: Fabric, others: Membershi
         theirs = {_key_of(member) for member in others.members.get(node, ())}
         both = [member.hca.name for member in members if _key_of(member) in theirs]
         if both:
-            why = f"{folded(both, _MOST_HCAS)} is on both. {apart}"
-            remedy = f"Say in select of '{one.name}' or of '{other.name}' which HCAs it leaves to the other."
+            why = f"Both fabrics select {folded(both, _MOST_HCAS)}. {apart}"
+            remedy = (
+                f"Change select of '{one.name}' or of '{other.name}' in the intent so that each HCA belongs to one"
+                " fabric, then run stage fabric again."
+            )
             subject = f"{one.name} and {other.name} {node}"
             measured = f"{len(both)} HCAs on both fabrics"
             findings.append(Finding("fabric.hcas", subject, FAIL, measured, "each HCA on one fabric", why, remedy))
@@ -154,18 +169,32 @@ def _key_of(member: Member) -> tuple[str, typing.Optional[int]]:
 def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
     """Check that the HCAs of the fabric could be identified, and that each node has the expected number of them."""
     wanted = fabric.select.hcas_per_node
-    expected = f"{wanted} HCAs on each node" + (", on one subnet manager" if is_infiniband(fabric) else "")
+    expected = f"{wanted} HCAs on each node" + (", all with the same subnet manager" if is_infiniband(fabric) else "")
     if not membership.resolved:
         unasked = [name for name in world.nodes if is_infiniband(fabric) and find_unasked(fabric, name, world)]
         if unasked and not any(seen.master or seen.silent for subnets in world.subnets.values() for seen in subnets):
             why, remedy = explain_cause(unasked, world)
-            return [Finding("fabric.membership", fabric.name, UNKNOWN, "no port could be asked", expected, why, remedy)]
-        why = f"{membership.why}." + (words_of_ports(world) if is_infiniband(fabric) else "")
-        return [Finding("fabric.membership", fabric.name, FAIL, "not made out", expected, why, f"{membership.remedy}.")]
+            return [
+                Finding("fabric.membership", fabric.name, UNKNOWN, "no port could be queried", expected, why, remedy)
+            ]
+        why = f"The HCAs of the fabric could not be identified: {membership.why}." + (
+            words_of_ports(world) if is_infiniband(fabric) else ""
+        )
+        return [
+            Finding(
+                "fabric.membership",
+                fabric.name,
+                FAIL,
+                "HCAs not identified",
+                expected,
+                why,
+                f"{membership.remedy}. Then run stage fabric again.",
+            )
+        ]
     by = (
-        f"by subnet manager {' and '.join(membership.subnet_managers)}"
+        f"identified by subnet manager {' and '.join(membership.subnet_managers)}"
         if membership.subnet_managers
-        else "by the selectors of the intent"
+        else "identified by the selectors of the intent"
     )
     count = sum(len(members) for members in membership.members.values())
     findings = [
@@ -187,7 +216,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
                     "fabric.hcas",
                     subject,
                     UNKNOWN,
-                    f"{measured}, and {len(mute)} not asked",
+                    f"{measured}; {len(mute)} could not be queried",
                     f"{wanted} HCAs",
                     why,
                     remedy,
@@ -195,9 +224,15 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
             )
             continue
         why = _why_not(fabric, membership, name, world)
-        remedy = f"Bring up the ports and cables named here, or correct hcas_per_node of the fabric '{fabric.name}'."
+        remedy = (
+            "Bring up the missing ports and check their cables, or correct hcas_per_node of the fabric"
+            f" '{fabric.name}' in the intent. Then run stage fabric again."
+        )
         if len(members) > wanted:
-            remedy = f"Look for a cable in the wrong fabric, or correct hcas_per_node of the fabric '{fabric.name}'."
+            remedy = (
+                "Check whether a cable of the node is connected to the wrong fabric, or correct hcas_per_node of the"
+                f" fabric '{fabric.name}' in the intent. Then run stage fabric again."
+            )
         findings.append(Finding("fabric.hcas", subject, FAIL, measured, f"{wanted} HCAs", why, remedy))
     return findings
 
@@ -212,21 +247,21 @@ def _why_not(fabric: Fabric, membership: Membership, name: str, world: FabricFac
     members = {member.hca.name for member in membership.members[name]}
     others = [hca for hca in find_candidates(fabric, world.nodes[name]) if hca.name not in members]
     if not is_infiniband(fabric):
-        return "The selectors of the fabric fit just these physical functions of the node."
+        return "The selectors of the fabric match only these physical functions of the node."
     if not others:
-        return "The node has no further InfiniBand HCA that the intent's selectors allow."
+        return "The node has no further InfiniBand HCA that matches the selectors of the intent."
     seen = {(item.rdma_device, item.port): item for item in world.subnets.get(name, ())}
     words = []
     for hca in others:
         for port in hca.ports:
             answer = seen.get((hca.rdma_device or "", port.number))
             if answer is None:
-                words.append(f"{hca.name} port {port.number} was not asked")
+                words.append(f"{hca.name} port {port.number} was not queried")
             elif answer.master is not None:
-                words.append(f"{hca.name} port {port.number} sees the manager {answer.master.guid}")
+                words.append(f"{hca.name} port {port.number} sees the subnet manager {answer.master.guid}")
             else:
                 words.append(f"{hca.name} port {port.number}: {answer.error}")
-    return f"Not on this fabric: {folded(words, MOST, '; ')}."
+    return f"These ports are not members of this fabric: {folded(words, MOST, '; ')}."
 
 
 def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, world: FabricFacts) -> list[Finding]:
@@ -238,7 +273,10 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
     findings += check_partitions(fabric, membership)
     findings += check_lids(fabric, membership, facts.topologies, world)
     if seen is None or seen.topology is None:
-        remedy = f"Run ibnetdiscover by hand on a node of the fabric, as root; {TOOLS} must be there."
+        remedy = (
+            f"Run ibnetdiscover as root on a node of the fabric to see the error. The node needs {TOOLS}. Then run"
+            " stage fabric again."
+        )
         return [
             *findings,
             Finding(
@@ -270,10 +308,16 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
             # one port of two may be on another fabric
             if guids and not set(guids) & set(membership.subnet_managers):
                 seen[f"{name} {hca.name}"] = guids[0]
-    remedy = f"Correct select.pci of the fabric '{fabric.name}', or the cable of the HCA."
+    remedy = (
+        f"Correct select.pci of the fabric '{fabric.name}' in the intent, or move the cable of the HCA to this fabric."
+        " Then run stage fabric again."
+    )
     if membership.resolved:
         expected = f"subnet manager {' and '.join(membership.subnet_managers)}"
-        why = "The intent lists the PCI address of this HCA for the fabric, and its port is on another one."
+        why = (
+            "The intent lists the PCI address of this HCA for the fabric, but the port of the HCA sees a different"
+            " subnet manager."
+        )
         wrong = [
             Finding("fabric.select", subject, FAIL, f"subnet manager {guid}", expected, why, remedy)
             for subject, guid in seen.items()
@@ -283,16 +327,20 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
                 "fabric.select",
                 fabric.name,
                 f"{len(fabric.select.pci)} addresses",
-                "the listed HCAs on one subnet manager",
+                "all listed HCAs with the same subnet manager",
             )
         ]
     if len(set(seen.values())) < 2:
         # the finding fabric.membership says what is missing; the list contradicts nothing
         return []
     why = (
-        "The HCAs of these PCI addresses are on several fabrics: "
-        + "; ".join(f"{subject} sees {guid}" for subject, guid in list(seen.items())[:8])
+        "The HCAs at the PCI addresses in select.pci are on several fabrics: "
+        + "; ".join(f"{subject} sees the subnet manager {guid}" for subject, guid in list(seen.items())[:8])
         + "."
     )
     measured = f"{len(set(seen.values()))} subnet managers"
-    return [Finding("fabric.select", fabric.name, FAIL, measured, "the listed HCAs on one subnet manager", why, remedy)]
+    return [
+        Finding(
+            "fabric.select", fabric.name, FAIL, measured, "all listed HCAs with the same subnet manager", why, remedy
+        )
+    ]

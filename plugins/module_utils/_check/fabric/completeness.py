@@ -23,29 +23,29 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
         f"{kind or 'something'} {guid or 'without a GUID'}" for guid, kind in ends if kinds.get(guid) != kind
     )
     subject = f"{fabric.name} links"
-    remedy = "Run ibnetdiscover by hand on a node of the fabric, as root, and run the stage again."
+    remedy = "Run ibnetdiscover as root on a node of the fabric and look for errors, then run stage fabric again."
     if strange:
         why = (
-            f"Links end at what is not among the nodes, or is there as something else: {some(strange)}. What else the"
-            " discovery has missed is not known."
+            "Links lead to devices that are not in the list of devices of the topology, or that have a different kind"
+            f" there: {some(strange)}. The discovery was incomplete, so other devices may be missing as well."
         )
-        measured, expected = f"{len(strange)} ends of links without a node", "a node at each end of a link"
+        measured, expected = f"{len(strange)} link ports without a device", "a device at each link port"
         return [Finding("fabric.topology", subject, UNKNOWN, measured, expected, why, remedy)]
     parts = sorted(_find_parts(topology), key=len)
     if len(parts) > 1:
         names = Names(topology)
         away = [names.node(guid) for part in parts[:-1] for guid in sorted(part)]
         why = (
-            f"A discovery walks from link to link, and no link leads to these: {some(away)}. What else it has missed is"
-            " not known."
+            f"The discovery follows links from device to device, but no link leads to these devices: {some(away)}. The"
+            " discovery was incomplete, so other devices may be missing as well."
         )
         return [
             Finding(
                 "fabric.topology",
                 subject,
                 UNKNOWN,
-                f"{len(parts)} parts without a link between them",
-                "one that hangs together",
+                f"{len(parts)} separate parts",
+                "1 connected part",
                 why,
                 remedy,
             )

@@ -46,40 +46,43 @@ PHYSICAL = CounterClass(
         "LocalLinkIntegrityErrors": 15,
         "ExcessiveBufferOverrunErrors": 15,
     },
-    "The receiver at this port counts errors of the link. Each costs a retransmission, for which a whole collective"
-    " waits.",
-    "Clean and seat the cable at both ends, then replace cable or transceiver; when the errors stay, the port.",
+    "The receiver of this port counts errors of the link. Each error causes a retransmission, and the whole collective"
+    " waits for it.",
+    "Clean and reseat the cable at both ends, then replace the cable or the transceiver. If the errors remain, replace"
+    " the port.",
 )
 CLASSES = (
     PHYSICAL,
     CounterClass(
         "physical, further up",
         {"PortRcvRemotePhysicalErrors": 65535},
-        "Packets arrive here that another switch has already marked as damaged: the bad link is on their way.",
-        "Follow the ports with PortRcvErrors or SymbolErrorCounter (ibqueryerrors) against the traffic, and mend the"
-        " first link that has them.",
+        "This port receives packets that another switch has already marked as damaged: the bad link is upstream on"
+        " their path.",
+        "Run ibqueryerrors as root on a node of the fabric. Follow the ports with PortRcvErrors or SymbolErrorCounter"
+        " against the direction of the traffic, and repair the first link with such errors.",
     ),
     CounterClass(
         "congestion",
         {"PortXmitDiscards": 65535, "VL15Dropped": 65535},
-        "The port drops packets. They waited too long for a slow receiver (PortXmitDiscards), or it had no room for"
-        " management packets (VL15Dropped).",
-        "See what waits with ibqueryerrors --details, and look for the slow receiver behind the port: an HCA with a"
-        " slow PCIe link, or a host that hangs.",
+        "The port drops packets: the packets waited too long for a slow receiver (PortXmitDiscards), or the port had"
+        " no buffer for management packets (VL15Dropped).",
+        "Run ibqueryerrors --details as root on a node of the fabric to see the cause of the discards. Look for the"
+        " slow receiver behind the port: an HCA with a slow PCIe link, or a host that hangs.",
     ),
     CounterClass(
         "configuration",
         {"PortXmitConstraintErrors": 255, "PortRcvConstraintErrors": 255},
-        "The port refuses packets whose P_Key or raw type its partition does not allow.",
+        "The port drops packets with a P_Key or a raw packet type that its partition does not allow.",
         "Compare the P_Keys of both ends (smpquery pkeys LID) with the partitions of the subnet manager"
-        " (partitions.conf).",
+        " (partitions.conf), and correct the partitions.",
     ),
     CounterClass(
         "relay",
         {"PortRcvSwitchRelayErrors": 65535},
-        "The switch could not forward packets; most of them are multicast that came back to the port it came from,"
-        " which is harmless.",
-        "Nothing, unless pings fail on this way: then run ibtracert SOURCE-LID DESTINATION-LID.",
+        "The switch could not forward packets. Most of these packets are multicast packets that returned to the port"
+        " from which they came, which is harmless.",
+        "No action is needed unless pings fail on this path. In this case run ibtracert SOURCE-LID DESTINATION-LID as"
+        " root on a node of the fabric.",
         closes=False,
     ),
 )
@@ -93,7 +96,7 @@ _PER_SECOND = 1.0
 #: seconds between two readings of which absence of growth tells something: the default of fabric_error_seconds
 LEAST_SECONDS = 10.0
 _GROWING, _COUNT = "fabric.errors_growing", "fabric.errors"
-_BY_HAND = "Run ibqueryerrors by hand on a node of the fabric, as root."
+_BY_HAND = "Run ibqueryerrors as root on a node of the fabric to see the error, then run stage fabric again."
 
 
 def check_errors(
@@ -105,8 +108,8 @@ def check_errors(
     :param errors: error counters as read; None if they were not read
     """
     if errors is None or errors.later is None or errors.first is None:
-        why = f"The error counters were not read twice: {(errors.error if errors else None) or 'nobody was asked'}."
-        return [Finding(check, fabric.name, UNKNOWN, "not known", "", why, _BY_HAND) for check in (_COUNT, _GROWING)]
+        why = f"The error counters were not read twice: {(errors.error if errors else None) or 'no node was queried'}."
+        return [Finding(check, fabric.name, UNKNOWN, "unknown", "", why, _BY_HAND) for check in (_COUNT, _GROWING)]
     names, way, readings = (
         Names(topology),
         LinksInScope(membership, topology),
@@ -117,19 +120,19 @@ def check_errors(
     measured = f"{readings.later.checked} ports in {readings.seconds:g} s"
     if readings.seconds < LEAST_SECONDS:
         why = (
-            f"The two readings of the counters are {readings.seconds:g} s apart. A link with errors may count none in"
-            " so short a time."
+            f"The two readings of the error counters are {readings.seconds:g} s apart. In so short a time, a link with"
+            " errors may count no error."
         )
         remedy = (
-            f"Set fabric_error_seconds to {LEAST_SECONDS:g} or more, and run: ansible-playbook linerate.rdma.site"
+            f"Set fabric_error_seconds to at least {LEAST_SECONDS:g}, then run ansible-playbook linerate.rdma.site"
             " --tags validate,discover,fabric."
         )
-        expected = f"{LEAST_SECONDS:g} s between the readings at least"
+        expected = f"at least {LEAST_SECONDS:g} s between the readings"
         findings.append(
             Finding(_GROWING, f"{fabric.name} time between readings", UNKNOWN, measured, expected, why, remedy)
         )
     if not findings:
-        findings = [ok(_GROWING, fabric.name, measured, "no link counts errors while one looks")]
+        findings = [ok(_GROWING, fabric.name, measured, "no new errors between two readings")]
     findings.append(_check_counted(fabric, readings.later, names))
     return [*findings, *_check_complete(fabric, readings, topology, names, way)]
 
@@ -171,8 +174,8 @@ def _check_growth(
         )
         if finding is not None and finding.status == FAIL and before is None and doubtful:
             why = (
-                f"The first reading has no value of this port, and {errors.first.failures} queries of it stayed without"
-                " an answer: these errors may be old."
+                f"The first reading has no value for this port, and {errors.first.failures} queries of the first"
+                " reading failed. It is unknown whether the errors are new."
             )
             finding = dataclasses.replace(finding, status=UNKNOWN, why=why, remedy=_BY_HAND)
         if finding is not None:
@@ -180,10 +183,10 @@ def _check_growth(
     if others:
         words = some([f"{finding.subject}: {finding.measured}" for finding in others])
         why = (
-            f"Links that carry no traffic of {fabric.name}, other hosts' among them, count errors or can't show whether"
-            f" they do: {words}."
+            f"Links that carry no traffic of {fabric.name}, such as links of other hosts, count errors, or their"
+            f" counters cannot show new errors: {words}."
         )
-        measured = f"{len(others)} ports of others"
+        measured = f"{len(others)} ports outside the fabric's traffic"
         findings.append(
             Finding(
                 _GROWING,
@@ -192,7 +195,7 @@ def _check_growth(
                 measured,
                 "no growth",
                 why,
-                "Tell who runs these hosts and switches.",
+                "Report the errors to the operators of these hosts and switches.",
             )
         )
     return findings
@@ -223,20 +226,21 @@ def _check_port(
         for name, rise in rises.items()
     )
     measured = [
-        f"{name} +{rise} in {seconds:g} s ({rise / max(seconds, 1.0):.3g} a second)" for name, rise in rises.items()
+        f"{name} +{rise} in {seconds:g} s ({rise / max(seconds, 1.0):.3g} per second)" for name, rise in rises.items()
     ]
     why = [f"{group.name.capitalize()}: {group.why}" for group in groups]
     remedy = [group.remedy for group in groups]
     unknown = [name for name in rises if name not in _OF]
     if unknown:
-        why.append(f"What {some(unknown)} means is not known to this version.")
-        remedy.append("Look the counter up in the documentation of the switch or the HCA.")
+        why.append(f"The meaning of {some(unknown)} is unknown to this version of the collection.")
+        remedy.append("Look up the counter in the documentation of the switch or the HCA.")
     if stuck:
         measured.append(f"at the maximum: {some(stuck)}")
-        why.append(
-            "A counter of 16, 8 or 4 bits that has reached its maximum stays there, so that growth can't be seen."
+        why.append("A counter of 16, 8 or 4 bits stays at its maximum, so new errors cannot be detected.")
+        remedy.append(
+            "Clear the counters as root on a node of the fabric (ibqueryerrors --clear-errors), then run stage fabric"
+            " again."
         )
-        remedy.append("Clear the counters (ibqueryerrors --clear-errors), and run the stage again.")
     if not measured:
         return None
     status: typing.Literal["fail", "unknown", "warn"] = FAIL if bad else UNKNOWN if stuck else WARN
@@ -246,7 +250,7 @@ def _check_port(
         status,
         "; ".join(measured),
         "no growth",
-        " ".join(why) + (f" Seen at {subject}{far}." if far else ""),
+        " ".join(why) + (f" The errors were read at {subject}{far}." if far else ""),
         " ".join(remedy),
     )
 
@@ -265,19 +269,14 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
         if high:
             above.append(f"{names.port(port.guid, port.port)}: {', '.join(high)}")
     if not above:
-        return ok(_COUNT, fabric.name, f"{later.checked} ports", "few errors counted since the counters were cleared")
-    why = (
-        "Since the counters were cleared, which may be long ago, these ports counted errors of the link:"
-        f" {some(above)}."
-    )
+        return ok(_COUNT, fabric.name, f"{later.checked} ports", "few link errors since the counters were cleared")
+    why = f"These ports have counted link errors since their counters were cleared, possibly long ago: {some(above)}."
     remedy = (
-        "Clear them (ibqueryerrors --clear-errors) and look again after a day of load. A counter at its maximum can't"
-        " show growth."
+        "Clear the counters as root on a node of the fabric (ibqueryerrors --clear-errors), then run stage fabric"
+        " again after a day of load. A counter at its maximum cannot show new errors."
     )
     measured = f"{len(above)} of {later.checked} ports above the threshold"
-    return Finding(
-        _COUNT, fabric.name, WARN, measured, "few errors counted since the counters were cleared", why, remedy
-    )
+    return Finding(_COUNT, fabric.name, WARN, measured, "few link errors since the counters were cleared", why, remedy)
 
 
 def _check_complete(
@@ -292,17 +291,25 @@ def _check_complete(
     checked = min(errors.first.checked, errors.later.checked)
     if checked < ends:
         why = (
-            f"The topology has {ends} ends of links, and the counters of {checked} ports were read: what the others"
-            " count is not known."
+            f"The topology has {ends} link ports, but the counters of only {checked} ports were read. The errors of"
+            " the other ports are unknown."
         )
         findings.append(
-            Finding(_COUNT, f"{fabric.name} ports", UNKNOWN, f"{checked} ports", f"{ends} at least", why, _BY_HAND)
+            Finding(
+                _COUNT,
+                f"{fabric.name} ports",
+                UNKNOWN,
+                f"{checked} ports read",
+                f"at least {ends} ports read",
+                why,
+                _BY_HAND,
+            )
         )
     unread = tuple(dict.fromkeys((*errors.first.unread, *errors.later.unread)))
     failures = max(errors.first.failures, errors.later.failures, len(unread))
     if not failures:
         return findings
-    measured, expected = f"{failures} without an answer", "an answer of each port"
+    measured, expected = f"{failures} queries without a response", "a response from each port"
     nameless = any(report.failures > len(report.unread) for report in (errors.first, errors.later)) or not all(
         map(way.knows, unread)
     )
@@ -310,7 +317,7 @@ def _check_complete(
         [f"{names.lid(port.lid)} {'all ports' if port.port == ALL_PORTS else f'port {port.port}'}" for port in unread]
     )
     asked = (
-        "Queries for error counters stayed without an answer:"
+        "These queries for error counters got no response:"
         f" {words or f'{failures}, of ports that the tool did not name'}."
     )
     # a waiver of one port is none of another one
@@ -323,12 +330,12 @@ def _check_complete(
                 UNKNOWN,
                 measured,
                 expected,
-                f"{asked} What these ports count is not known.",
+                f"{asked} The errors of these ports are unknown.",
                 _BY_HAND,
             )
         )
     else:
-        why = f"{asked} None of them carries traffic of {fabric.name}: a host that restarts, say."
+        why = f"{asked} None of these ports carries traffic of {fabric.name}. A typical cause is a host that restarts."
         findings.append(
             Finding(
                 _COUNT,
@@ -337,7 +344,8 @@ def _check_complete(
                 measured,
                 expected,
                 why,
-                "Nothing, if these hosts are somebody else's.",
+                "No action is needed if these hosts do not belong to you. Otherwise check whether the hosts are"
+                " running.",
             )
         )
     return findings

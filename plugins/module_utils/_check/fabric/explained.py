@@ -9,18 +9,18 @@ from ..._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "fabric.activity": Explanation(
         means=(
-            "The master subnet manager answers but does not sweep. It will not see a port that comes or goes, so the"
-            " fabric is frozen as it is."
+            "The master subnet manager responds but does not sweep. It does not detect ports that come up or go down,"
+            " so the configuration of the fabric does not change any more."
         ),
         measured=(
-            "Its activity count (`sminfo`) twice, `fabric_activity_seconds` apart, and whether its record of the"
-            " standby was refreshed meanwhile."
+            "Two readings of the activity count of the master, `fabric_activity_seconds` apart, and whether the master"
+            " refreshed its record of the standby between them."
         ),
         causes=(
-            "The manager hangs, or was started with its sweep switched off (`sweep_interval 0`).",
-            "It sweeps more seldom than the stage looks.",
-            "It changed or was started anew between the two looks.",
-            "Only its answers to a polling standby made the count rise, so nothing is proven (unknown).",
+            "The subnet manager hangs, or was started with its sweep switched off (`sweep_interval 0`).",
+            "The interval between two sweeps is longer than `fabric_activity_seconds`.",
+            "The master changed, or it was restarted, between the two readings.",
+            "Polls of a standby raise the count as well, so a sweep could not be verified (unknown).",
         ),
         look=(
             "sminfo",
@@ -28,69 +28,75 @@ EXPLAINED: dict[str, Explanation] = {
             "journalctl -u opensm",
         ),
         remedy=(
-            "See the manager's log and restart it. If it sweeps seldom by intent, raise `fabric_activity_seconds` above"
-            " `sweep_interval`."
+            "Check the log of the subnet manager and restart it. If a long `sweep_interval` is intended, set"
+            " `fabric_activity_seconds` to more than the interval, or to more than twice the interval if there is a"
+            " standby. Then run stage `fabric` again."
         ),
     ),
     "fabric.capability": Explanation(
         means=(
-            "Links of the fabric run below what both of their ends support. This one sums up the whole fabric, with"
-            " links of other tenants; `fabric.rate` judges yours."
+            "Links of the fabric run below the rate that both of their ports support. This finding summarizes the"
+            " whole fabric, with the links of other tenants. The finding `fabric.rate` covers the links of your"
+            " fabric."
         ),
         measured=(
-            "`iblinkinfo`: width and speed that are active, and what both ends support, for each end of each link."
+            "The active width and speed of each link port, and the width and speed that both ports of the link support"
+            " (`iblinkinfo`)."
         ),
         causes=(
-            "A cable or transceiver of an older generation.",
-            "A link that trained down: dirt, a bent cable, a bad seat.",
-            "A port that was set to less.",
-            "Not all lines of iblinkinfo could be read (unknown).",
+            "The cable or the transceiver is of an older generation.",
+            "The link trained down: the cable is dirty, bent or badly seated.",
+            "A port is configured for a lower rate.",
+            "Some lines of iblinkinfo could not be parsed (unknown).",
         ),
         look=(
             "iblinkinfo --line",
             "ibportstate LID PORT query",
         ),
-        remedy="Replace cables that are the limit. Else see the speeds enabled at both ports with `ibportstate`.",
+        remedy=(
+            "Replace the cables that limit the links. Otherwise check the speeds that are enabled at both ports"
+            " (`ibportstate LID PORT query`). Then run stage `fabric` again."
+        ),
     ),
     "fabric.errors": Explanation(
         means=(
-            "Ports have counted link errors since their counters were cleared, which may be long ago; or some ports"
-            " could not be asked. Growth is what matters: see `fabric.errors_growing`."
+            "Ports have counted link errors since their counters were cleared, possibly long ago; or some ports could"
+            " not be queried. New errors are more important: see the finding `fabric.errors_growing`."
         ),
-        measured="Error counters of all ports (`ibqueryerrors`), against its thresholds.",
+        measured="The error counters of all ports (`ibqueryerrors`), compared with thresholds.",
         causes=(
-            "Old errors: cables were pulled, nodes were rebooted, and nobody cleared the counters.",
-            "A link that is bad now.",
-            "A switch or host did not answer the query.",
+            "The errors are old: cables were pulled or nodes were rebooted, and the counters were not cleared.",
+            "A link is bad now.",
+            "A switch or a host did not respond to the query.",
         ),
         look=(
             "ibqueryerrors",
             "ibqueryerrors --details",
         ),
         remedy=(
-            "Clear them (`ibqueryerrors --clear-errors`) and look again after a day of load. Mend those that count"
-            " again."
+            "Clear the counters (`ibqueryerrors --clear-errors`), then run stage `fabric` again after a day of load."
+            " Repair the links that count errors again."
         ),
     ),
     "fabric.errors_growing": Explanation(
         means=(
-            "A port counts errors while one looks. Each bit error costs a retransmission, for which a whole collective"
-            " waits; discards mean congestion."
+            "A port counted new errors during the stage. Each bit error causes a retransmission, and the whole"
+            " collective waits for it. Discards mean congestion."
         ),
         measured=(
-            "Two readings of all error counters during the stage; growth of a counter is judged by its class: physical,"
-            " physical further up, congestion, configuration."
+            "Two readings of all error counters during the stage. The class of a counter decides about its growth:"
+            " physical, physical further up, congestion, configuration."
         ),
         causes=(
             (
-                "A dirty or bent cable, a bad transceiver, or a bad seat (SymbolErrorCounter, LinkErrorRecovery,"
-                " PortRcvErrors)."
+                "The cable is dirty or bent, the transceiver is bad, or the cable is badly seated (SymbolErrorCounter,"
+                " LinkErrorRecovery, PortRcvErrors)."
             ),
-            "A slow receiver behind the port: PCIe that trained down, or a host that hangs (PortXmitDiscards).",
-            "A bad link further up the way (PortRcvRemotePhysicalErrors).",
-            "Partitions that do not agree (constraint errors).",
-            "A counter at its maximum, which can't grow any more (unknown).",
-            "Less than 10 s between the two readings: `fabric_error_seconds` is too small (unknown).",
+            "The receiver behind the port is slow: its PCIe link trained down, or the host hangs (PortXmitDiscards).",
+            "A link upstream on the path is bad (PortRcvRemotePhysicalErrors).",
+            "The partitions of the two ends do not match (constraint errors).",
+            "A counter has reached its maximum, so it cannot show new errors (unknown).",
+            "The two readings are less than 10 s apart: `fabric_error_seconds` is too small (unknown).",
         ),
         look=(
             "ibqueryerrors --details",
@@ -98,20 +104,22 @@ EXPLAINED: dict[str, Explanation] = {
             "mlxlink -d ADDRESS -c -e -m",
         ),
         remedy=(
-            "Physical errors: clean and seat the cable at both ends, then replace it, then the port. Discards: look for"
-            " the slow receiver behind the port. Then `ibqueryerrors --clear-errors` and run the stage again."
+            "Physical errors: clean and reseat the cable at both ends, then replace the cable, then the port."
+            " Discards: look for the slow receiver behind the port. Then run `ibqueryerrors --clear-errors` and run"
+            " stage `fabric` again."
         ),
     ),
     "fabric.foreign": Explanation(
-        means="The topology shows an HCA under the name of a node of yours, and the node has no such HCA.",
+        means="The topology shows an HCA with the name of one of your nodes, but this node has no such HCA.",
         measured=(
-            "Node descriptions of all HCAs in the topology against the HCAs that the nodes themselves show. It is a"
-            " warning where the node has all its HCAs of the fabric, each in the topology by its GUID."
+            "The node descriptions of all HCAs in the topology, compared with the HCAs that the nodes report. The"
+            " finding is a warning if all HCAs that the intent requires on the node are in the topology with their"
+            " GUIDs."
         ),
         causes=(
-            "The node's driver lost the HCA, and its port is still up.",
+            "The driver of the node lost the HCA, but the port of the HCA is still up.",
             "Another machine has the same host name.",
-            "The description is left over from another host: the card was moved.",
+            "The card was moved from another host and still has the description of that host.",
         ),
         look=(
             "ibhosts",
@@ -119,22 +127,24 @@ EXPLAINED: dict[str, Explanation] = {
             "dmesg",
         ),
         remedy=(
-            "Look for the HCA on the node that is named. If it is another machine's, correct that machine's host name"
-            " or description."
+            "Look for the HCA on the node that the finding names. If the HCA belongs to another machine, correct the"
+            " host name or the description of that machine. Then run stage `fabric` again."
         ),
     ),
     "fabric.guids": Explanation(
         means=(
-            "Two devices of the fabric have one GUID. The subnet manager takes them for one, so routes to them are"
-            " wrong."
+            "Two devices of the fabric have the same GUID. The subnet manager treats them as one device, so routes to"
+            " them are wrong."
         ),
-        measured="Links of the topology: a port can't have two cables; and node GUIDs over all nodes.",
+        measured=(
+            "The links of the topology, in which a port must have only one cable; and the node GUIDs of all nodes."
+        ),
         causes=(
-            "Firmware was burnt with another card's GUIDs.",
+            "The firmware of a card was burnt with the GUIDs of another card.",
             "A virtual switch or a split port was cloned.",
             (
-                "A cable was moved while the discovery walked through the fabric, or the node that shows the topology"
-                " tells of a cable that is not there."
+                "A cable was moved during the discovery of the fabric, or the node that reported the topology reports"
+                " a cable that does not exist."
             ),
         ),
         look=(
@@ -142,39 +152,48 @@ EXPLAINED: dict[str, Explanation] = {
             "mstflint -d ADDRESS query",
         ),
         remedy=(
-            "Give one of the two its own GUID back (`mstflint -d ADDRESS -guid 0x... sg`), or replace the board. Switch"
-            " it off until then."
+            "Give one of the two devices its own GUID again (`mstflint -d ADDRESS -guid 0x... sg`), or replace the"
+            " board. Switch off the device until then. Then run stage `fabric` again."
         ),
     ),
     "fabric.hca": Explanation(
         means=(
-            "A node has an HCA on the fabric, and the topology does not show it. A pass says rail, leaf and port of"
-            " each HCA."
+            "A node has an HCA on the fabric, but the topology does not contain it. A passed finding contains the"
+            " rail, leaf and port of each HCA."
         ),
-        measured="The port GUID of each HCA against the ends of links in the topology (`ibnetdiscover`).",
+        measured="The port GUID of each HCA, compared with the link ports in the topology (`ibnetdiscover`).",
         causes=(
-            "The port went down between the two looks.",
-            "The discovery did not reach it: its switch does not answer.",
-            "The HCA is on another fabric than the one that was discovered.",
+            "The port went down between the two readings.",
+            "The discovery did not reach the port: its switch does not respond.",
+            "The HCA is on a different fabric from the discovered one.",
         ),
         look=(
             "ibnetdiscover",
             "ibstat",
         ),
-        remedy="Run ibnetdiscover on that node itself and compare. Check the cable's far end.",
+        remedy=(
+            "Run ibnetdiscover as root on this node and look for the port. Check the far end of the cable. Then run"
+            " stage `fabric` again."
+        ),
     ),
     "fabric.hcas": Explanation(
         means=(
-            "A node does not have `hcas_per_node` HCAs on this fabric. What its other HCAs see is said beside it. Or an"
-            " HCA of a node is on two fabrics that take it from each other."
+            "A node does not have `hcas_per_node` HCAs on this fabric. The finding contains the subnet managers that"
+            " its other HCAs see. Or two fabrics of the intent select the same HCA of a node."
         ),
-        measured="Which subnet manager each port of the node sees. HCAs that see the fabric's manager are on it.",
+        measured=(
+            "The subnet manager that each port of the node sees. The HCAs that see the subnet manager of the fabric"
+            " belong to it."
+        ),
         causes=(
-            "A port is down: cable, transceiver, switch port.",
-            "A cable is in another fabric's switch.",
-            "The port could not be asked: ib_umad is not loaded, no device node, no right (unknown).",
-            "`hcas_per_node` is wrong for this model of server.",
-            "Two fabrics name one HCA in different ways, such as by its vendor and by its address.",
+            "A port is down because of its cable, its transceiver or the switch port.",
+            "A cable is connected to a switch of another fabric.",
+            (
+                "The port could not be queried: ib_umad is not loaded, the device node is missing, or the user has no"
+                " permission (unknown)."
+            ),
+            "`hcas_per_node` does not match this server model.",
+            "Two fabrics select the same HCA in different ways, for example by its vendor and by its address.",
         ),
         look=(
             "ibstat",
@@ -182,44 +201,48 @@ EXPLAINED: dict[str, Explanation] = {
             "ls -l /dev/infiniband",
         ),
         remedy=(
-            "Bring up the ports and cables that are named, or correct `hcas_per_node`. Where ports could not be asked:"
-            " `modprobe ib_umad`."
+            "Bring up the ports that the finding names and check their cables, or correct `hcas_per_node`. If ports"
+            " could not be queried, run `modprobe ib_umad` on the node. Then run stage `fabric` again."
         ),
     ),
     "fabric.island": Explanation(
         means=(
-            "Some switches see each other and no subnet manager, though others do: all of their links to the rest are"
-            " down. Their nodes are cut off."
+            "Some switches are connected with each other but have no path to a subnet manager, although other switches"
+            " have one: all of their links to the rest of the fabric are down. The nodes on these switches are cut"
+            " off."
         ),
-        measured="What the ports without a manager discover: the switches and HCAs that they reach.",
+        measured="The switches and HCAs that ports without a subnet manager can reach (`ibnetdiscover`).",
         causes=(
             (
-                "The links between a leaf and its spines are down: a power failure of a line card, pulled cables, ports"
-                " switched off."
+                "The links between a leaf and its spines are down: a line card has no power, cables were pulled, or"
+                " ports were disabled."
             ),
-            "The port of the switch at the other end of a single cable is not up.",
+            "The switch port at the other end of a single cable is not up.",
         ),
         look=(
             "ibnetdiscover",
             "iblinkinfo",
             "ibportstate LID PORT query",
         ),
-        remedy="See the ports of these switches towards the spines, on the switch itself, and their cables.",
+        remedy=(
+            "Check the ports of these switches towards the spines, on the switch itself, and check their cables. Then"
+            " run stage `fabric` again."
+        ),
     ),
     "fabric.lids": Explanation(
         means=(
-            "A port tells a LID that is another port's. Whoever sends to that LID reaches one of the two, so nothing is"
-            " proven of the other."
+            "A node reports a LID for its port that belongs to another port. Packets to this LID reach only one of the"
+            " two ports, so the other port could not be verified."
         ),
         measured=(
-            "The LIDs of all ports of physical functions that see a manager of the fabric, against each other; and the"
-            " LID that the topology shows at the GUID of each port. Where the topology shows it at one of two ports, it"
-            " is that one's."
+            "The LIDs of all ports of physical functions that see a subnet manager of the fabric, compared with each"
+            " other and with the LID that the topology shows at the GUID of each port. If the topology shows a LID at"
+            " one of two ports, the LID belongs to this port."
         ),
         causes=(
-            "The subnet manager gave new LIDs while the stage looked.",
+            "The subnet manager assigned new LIDs during the stage.",
             "Two functions share one port and its LID (a card for several hosts or sockets).",
-            "A node tells what is not true of its ports: its driver, or whoever rules it.",
+            "A node reports wrong data about its ports: its driver has a fault, or the node is compromised.",
         ),
         look=(
             "smpquery nodeinfo LID",
@@ -227,37 +250,44 @@ EXPLAINED: dict[str, Explanation] = {
             "saquery PR --src-to-dst LID:LID",
         ),
         remedy=(
-            "Run the stage again. If it stays, ask the LID from another node (`smpquery nodeinfo`), and take out the"
-            " node that tells what it does not have."
+            "Run stage `fabric` again. If the finding remains, query the LID from another node (`smpquery nodeinfo"
+            " LID`), and remove the node with the wrong LIDs from the group `rdma_nodes`."
         ),
     ),
     "fabric.manager": Explanation(
         means=(
-            "A port says that a subnet manager runs on it (IsSM bit), and nothing answers there. When it wakes up it"
-            " may believe that it is still the master."
+            "A port reports that a subnet manager runs on it (IsSM bit), but this subnet manager does not respond. If"
+            " the process resumes, it may still act as the master."
         ),
-        measured="`saquery` for all ports with the IsSM bit, and `sminfo` to each of them.",
+        measured="All ports with the IsSM bit (`saquery`), and the response of each of them to `sminfo`.",
         causes=(
-            "The manager's process hangs: stopped, out of memory, or on a machine under load.",
-            "The port can't be reached: a link on the way is down.",
+            (
+                "The process of the subnet manager hangs: it was stopped, it is out of memory, or its machine is"
+                " overloaded."
+            ),
+            "The port cannot be reached: a link on the path is down.",
         ),
         look=(
             "saquery -s",
             "sminfo LID",
             "systemctl status opensm",
         ),
-        remedy="See the process and its log on that machine, and restart it: `systemctl restart opensm`.",
+        remedy=(
+            "Check the process and its log on that machine, and restart it: `systemctl restart opensm`. Then run stage"
+            " `fabric` again."
+        ),
     ),
     "fabric.membership": Explanation(
-        means="It can't be made out which HCAs belong to the fabric. All that is said of the fabric depends on it.",
+        means="The HCAs of the fabric could not be identified. All other findings on the fabric depend on these HCAs.",
         measured=(
-            "Groups of HCAs that see the same subnet manager, against `hcas_per_node` and `select.subnet_manager`."
+            "The groups of HCAs that see the same subnet manager, compared with `hcas_per_node` and"
+            " `select.subnet_manager`."
         ),
         causes=(
-            "No subnet manager runs, so no port sees one.",
-            "Two fabrics have as many HCAs on a node, and the intent does not say which is meant.",
-            "The manager failed over to another GUID than the one in `select.subnet_manager`.",
-            "No port could be asked: a tool, the module ib_umad or the right is missing (unknown).",
+            "No subnet manager runs, so no port sees a subnet manager.",
+            "Two fabrics have the required number of HCAs on a node, and the intent does not select one of them.",
+            "Another subnet manager has taken over, and its GUID is not in `select.subnet_manager`.",
+            "No port could be queried: a tool, the module ib_umad or the permission is missing (unknown).",
         ),
         look=(
             "sminfo -C mlx5_0",
@@ -265,15 +295,15 @@ EXPLAINED: dict[str, Explanation] = {
             "modprobe ib_umad",
         ),
         remedy=(
-            "Bring up the ports and their subnet manager. Where two fit, write the GUID into `select.subnet_manager`;"
-            " list all that may be the master."
+            "Bring up the ports and their subnet manager. If two fabrics match, set `select.subnet_manager` to the"
+            " GUIDs of all subnet managers that may become the master. Then run stage `fabric` again."
         ),
     ),
     "fabric.node": Explanation(
-        means="A node did not say what its ports see. Nothing is known of its part of the fabric.",
-        measured="Whether `node_info` and `subnet_manager_info` came back with an answer from the node.",
+        means="Data collection failed on a node, so the part of the fabric that its ports see is unknown.",
+        measured="Whether the modules `node_info` and `subnet_manager_info` returned data from the node.",
         causes=(
-            "infiniband-diags is not on the node, or not in the observers' image.",
+            "infiniband-diags is missing on the node, or in the image of the observers.",
             "ssh, sudo or the observer does not work.",
             "The node is down.",
         ),
@@ -282,23 +312,27 @@ EXPLAINED: dict[str, Explanation] = {
             "sminfo",
         ),
         remedy=(
-            "Make the node answer as root, with the package infiniband-diags; or take it out of the group `rdma_nodes`."
+            "Make the node reachable as root, and install the package infiniband-diags on it; or remove the node from"
+            " the group `rdma_nodes`. Then run stage `fabric` again."
         ),
     ),
     "fabric.one_master": Explanation(
         means=(
-            "A fabric has exactly one master subnet manager. Without one, ports that come up get no LID. With two, each"
-            " undoes the other's routes."
+            "A fabric must have exactly one master subnet manager. Without a master, ports that come up get no LID."
+            " With two masters, each undoes the routes of the other."
         ),
         measured=(
-            "Which master each port sees (`sminfo`), and all managers that the subnet administration lists (`saquery"
-            " -s`, `saquery SMIR`)."
+            "The master that each port sees (`sminfo`), and all subnet managers in the records of the subnet"
+            " administration (`saquery -s`, `saquery SMIR`)."
         ),
         causes=(
-            "None: the manager ended or was never started, and there is no standby.",
-            "None: it hangs; its port still has the IsSM bit.",
-            "None: its machine, or a link on the way to it, is down.",
-            "Two: two fabrics were joined, or one was told to ignore the others (`ignore_other_sm`, another SM key).",
+            "No master: the subnet manager ended or was never started, and there is no standby.",
+            "No master: the subnet manager hangs, and its port still has the IsSM bit.",
+            "No master: the machine of the subnet manager, or a link on the path to it, is down.",
+            (
+                "Two masters: two fabrics were connected, or one subnet manager ignores the others (`ignore_other_sm`,"
+                " a different SM key)."
+            ),
         ),
         look=(
             "sminfo",
@@ -307,63 +341,64 @@ EXPLAINED: dict[str, Explanation] = {
             "journalctl -u opensm",
         ),
         remedy=(
-            "None: start it again (`systemctl start opensm`), see its log for why it ended, and run a second one as"
-            " standby. Two: stop all but one, see their logs, and give each its own priority."
+            "No master: start the subnet manager again (`systemctl start opensm`), look in its log for the reason why"
+            " it ended, and run a second subnet manager as standby. Two masters: stop all subnet managers except one,"
+            " check their logs, and give each its own priority. Then run stage `fabric` again."
         ),
     ),
     "fabric.partitions": Explanation(
         means=(
-            "Partition keys keep HCAs of one fabric apart. Their ports are active and every manager answers, and the"
-            " packets between them are dropped without an error: `rping` hangs or ends with an address error, and a job"
-            " with status 12."
+            "Partition keys separate HCAs of one fabric. The ports are active and each subnet manager responds, but"
+            " packets between these HCAs are dropped without an error: `rping` hangs or ends with an address error,"
+            " and a job ends with status 12."
         ),
         measured=(
-            "The partition keys in the port of each HCA of the fabric (`pkeys` in sysfs), each against those of the"
-            " others."
+            "The partition keys in the port of each HCA of the fabric (`pkeys` in sysfs), compared with those of the"
+            " other HCAs."
         ),
         causes=(
-            "A port was forgotten in a partition, or is in another one.",
-            "Ports are limited members (0x7fff): two of them never meet.",
-            "An HCA or a VF was replaced, and the partition still names the GUID of the one before.",
+            "A port is missing from a partition, or it is in a different partition.",
+            "Ports are limited members (0x7fff): two limited members cannot communicate.",
+            "An HCA or a virtual function was replaced, but the partition still has the GUID of the old one.",
         ),
         look=(
             "cat /sys/class/infiniband/mlx5_0/ports/1/pkeys/0",
             "smpquery pkeys LID",
         ),
         remedy=(
-            "Make the ports full members of one partition: /etc/opensm/partitions.conf and a restart of opensm, or a"
-            " PKey of UFM."
+            "Make the ports full members of one partition: edit /etc/opensm/partitions.conf and restart opensm, or set"
+            " a PKey in UFM. Then run stage `fabric` again."
         ),
     ),
     "fabric.priority": Explanation(
         means=(
-            "Two subnet managers have the same priority, so the lower GUID decides which is the master. After a failure"
-            " and its repair nobody knows who rules."
+            "Two subnet managers have the same priority, so the lower GUID decides which of them is the master. After"
+            " a failure and its repair, the master cannot be predicted."
         ),
-        measured="The priority of each manager in the answer of `sminfo`.",
-        causes=("The default priority was left on each.",),
+        measured="The priority that each subnet manager reports (`sminfo`).",
+        causes=("All subnet managers have the default priority.",),
         look=(
             "sminfo LID",
             "saquery -s",
         ),
         remedy=(
-            "Give the one that shall be master a higher `sm_priority` in its configuration (opensm:"
-            " /etc/opensm/opensm.conf), and restart it."
+            "Set a higher `sm_priority` in the configuration of the intended master (opensm: /etc/opensm/opensm.conf),"
+            " and restart it. Then run stage `fabric` again."
         ),
     ),
     "fabric.rails": Explanation(
         means=(
-            "HCA k of a node is not on the leaf of the others' HCA k. Traffic of one rail then takes the way over the"
-            " spines, and slows down all that share it."
+            "HCA k of a node is not on the same leaf as HCA k of the other nodes. The traffic of this rail then takes"
+            " the path over the spines, and slows down all other traffic there."
         ),
         measured=(
-            "The leaf at the other end of each HCA's cable, compared among servers of one model by the slots of their"
-            " HCAs. Where the intent does not say `rails` and more than a quarter of the nodes is cabled in ways of its"
-            " own, it is unknown."
+            "The leaf at the other end of the cable of each HCA, compared among servers of one model by the slots of"
+            " their HCAs. If the intent does not set `rails` and more than a quarter of the nodes have contradicting"
+            " cablings, the finding is unknown."
         ),
         causes=(
             "Two cables of a node are swapped.",
-            "A cable is in the wrong leaf.",
+            "A cable is connected to the wrong leaf.",
             "The fabric is not built in rails.",
         ),
         look=(
@@ -371,106 +406,125 @@ EXPLAINED: dict[str, Explanation] = {
             "iblinkinfo",
         ),
         remedy=(
-            "Put the cables right at one of the ends that are named. If the fabric has no rails, write `rails: none`"
-            " into it; if it has, write `rails: leaf`, and each wrong cable is named."
+            "Correct the cables at one of the ports that the finding names. If the fabric has no rails, set `rails:"
+            " none` in the intent. If it has rails, set `rails: leaf`, so that findings name each wrong cable. Then"
+            " run stage `fabric` again."
         ),
     ),
     "fabric.rate": Explanation(
         means=(
-            "A link runs below what both of its ends support, or below its like. A collective runs at the pace of its"
-            " slowest link."
+            "A link runs below the rate that both of its ports support, or below the rate of comparable links. A"
+            " collective runs at the speed of its slowest link."
         ),
         measured=(
-            "Width and speed of each link of the fabric's HCAs and between its switches, against what iblinkinfo says"
-            " that both ends support."
+            "The width and speed of each link of the HCAs of the fabric and of each link between its switches,"
+            " compared with the width and speed that both ports support (`iblinkinfo`)."
         ),
         causes=(
-            "The link trained down: a dirty, bent or badly seated cable or transceiver (1X or 2X instead of 4X).",
-            "A cable of an older generation.",
-            "A port whose speeds were limited by hand.",
-            "A slower or split port of the switch, as it is meant (warn).",
+            (
+                "The link trained down because of a dirty, bent or badly seated cable or transceiver (1X or 2X instead"
+                " of 4X)."
+            ),
+            "The cable is of an older generation.",
+            "The speeds of a port are limited by its configuration.",
+            "The switch port is slower or split on purpose (warn).",
         ),
         look=(
             "iblinkinfo --line",
             "ibportstate LID PORT query",
             "mlxlink -d ADDRESS -m",
         ),
-        remedy="Seat or replace the cable or transceiver, then see the speeds enabled at both ports (`ibportstate`).",
+        remedy=(
+            "Reseat or replace the cable or transceiver, then check the speeds that are enabled at both ports"
+            " (`ibportstate LID PORT query`). Then run stage `fabric` again."
+        ),
     ),
     "fabric.select": Explanation(
-        means="The intent lists the PCI address of an HCA for the fabric, and its port sees another subnet manager.",
-        measured="The manager that each HCA of `select.pci` sees, against that of the fabric.",
+        means=(
+            "The intent lists the PCI address of an HCA for the fabric, but the port of the HCA sees a different"
+            " subnet manager."
+        ),
+        measured=(
+            "The subnet manager that each HCA of `select.pci` sees, compared with the subnet manager of the fabric."
+        ),
         causes=(
-            "The cable of the HCA is in another fabric.",
-            "`select.pci` has the wrong address.",
+            "The cable of the HCA is connected to another fabric.",
+            "`select.pci` contains a wrong address.",
         ),
         look=(
             "sminfo -C mlx5_0",
             "lspci -D -nn -d 15b3:",
         ),
-        remedy="Correct `select.pci` of the fabric, or the cable of the HCA.",
+        remedy=(
+            "Correct `select.pci` of the fabric, or move the cable of the HCA to this fabric. Then run stage `fabric`"
+            " again."
+        ),
     ),
     "fabric.standby": Explanation(
         means=(
-            "Only one subnet manager is there. When it stops, ports that come up later stay without a LID; running"
-            " traffic goes on until then."
+            "The fabric has only one subnet manager. If it stops, ports that come up later get no LID. Running traffic"
+            " continues until then."
         ),
-        measured="All managers that the subnet administration lists, other than the master.",
+        measured="All subnet managers except the master in the records of the subnet administration.",
         causes=(
-            "Nobody runs a second one.",
+            "A second subnet manager was never started.",
             "The standby ended or hangs (`fabric.manager`).",
-            "Another SM key keeps them from knowing each other.",
+            "The subnet managers have different SM keys, so they do not accept each other.",
         ),
         look=(
             "saquery -s",
             "sminfo",
         ),
-        remedy="Run a second subnet manager with a lower priority, on another machine.",
+        remedy="Run a second subnet manager with a lower priority on another machine, then run stage `fabric` again.",
     ),
     "fabric.topology": Explanation(
         means=(
-            "The map of the fabric is missing or does not fit together. Rails, uplinks, rates and errors can't be"
-            " judged by it."
+            "The topology of the fabric is missing or contradicts itself. Rails, uplinks, rates and errors cannot be"
+            " checked with it."
         ),
         measured=(
-            "`ibnetdiscover` from one port of the fabric: its nodes, its links, and whether each link ends at a node."
+            "The topology from one port of the fabric (`ibnetdiscover`): its devices, its links, and whether each link"
+            " leads to a device."
         ),
         causes=(
             "infiniband-diags is missing on all nodes of the fabric.",
-            "Switches did not answer in time.",
-            "The fabric changed while it was discovered.",
+            "Switches did not respond in time.",
+            "The fabric changed during the discovery.",
         ),
         look=(
             "ibnetdiscover",
             "ibswitches",
         ),
         remedy=(
-            "Run ibnetdiscover by hand on a node of the fabric, as root. If it fails there as well, follow its error;"
-            " else run the stage again."
+            "Run ibnetdiscover as root on a node of the fabric. If it fails there as well, correct its error. Then run"
+            " stage `fabric` again."
         ),
     ),
     "fabric.uplinks": Explanation(
         means=(
-            "A leaf has fewer links to other switches than the intent says, or than its like. Nodes below it share less"
-            " bandwidth to the rest."
+            "A leaf has fewer links to other switches than the intent requires, or than comparable leaves. The nodes"
+            " on this leaf have less bandwidth to the rest of the fabric."
         ),
         measured=(
-            "Links from each leaf to other switches, against `uplinks` of the fabric, else the most frequent number"
-            " among comparable leaves. A leaf with fewer HCAs whose HCAs have no smaller share of its links than those"
-            " of the others is a warning."
+            "The links from each leaf to other switches, compared with `uplinks` of the fabric, or else with the most"
+            " frequent number among comparable leaves. The finding is a warning if the leaf has fewer HCAs than the"
+            " others, and at least as many links for each HCA."
         ),
         causes=(
-            "A cable between leaf and spine is pulled, or a port is down.",
+            "A cable between the leaf and a spine is pulled, or a port is down.",
             (
-                "A spine or line card is off. A spine that is off takes a link from each leaf: only `uplinks` of the"
-                " fabric tells it."
+                "A spine or a line card is off. If a spine is off, each leaf loses a link: only the key `uplinks` of"
+                " the fabric detects this."
             ),
-            "The leaf is cabled otherwise by plan, such as the last one, which has half of the hosts.",
+            "The leaf is cabled differently on purpose, for example the last leaf with half of the hosts.",
         ),
         look=(
             "iblinkinfo --down",
             "ibnetdiscover",
         ),
-        remedy="See the ports of both switches (`iblinkinfo --down`), and seat or replace the cable.",
+        remedy=(
+            "Check the ports of both switches (`iblinkinfo --down`), and reseat or replace the cable. Then run stage"
+            " `fabric` again."
+        ),
     ),
 }

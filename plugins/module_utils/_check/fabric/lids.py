@@ -24,10 +24,10 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
     claims = find_false_claims(membership, world.nodes, world.subnets, topologies)
     findings = []
     for claim in claims[:_MOST_LIDS]:
-        why = f"{claim.words} A LID leads to one port, so what answers there proves nothing of another."
+        why = f"{claim.words} A LID leads to only one port, so a response from this LID does not verify another port."
         remedy = (
-            "Run the stage again: a subnet manager may have given new LIDs meanwhile. If it stays, compare smpquery"
-            f" nodeinfo {claim.lid}, asked on another node, with"
+            "Run stage fabric again: the subnet manager may have assigned new LIDs during the stage. If the finding"
+            f" remains, run smpquery nodeinfo {claim.lid} on another node, and compare its output with"
             f" /sys/class/infiniband/{claim.ports[0][1]}/ports/{claim.ports[0][2]} on {claim.ports[0][0]}."
         )
         findings.append(
@@ -35,7 +35,7 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
                 _CHECK,
                 f"{fabric.name} LID {claim.lid}",
                 FAIL,
-                f"not proven of {_format_port_count(len(claim.ports))}",
+                f"could not be verified for {_format_port_count(len(claim.ports))}",
                 _EXPECTED,
                 why,
                 remedy,
@@ -43,10 +43,13 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
         )
     if len(claims) > _MOST_LIDS:
         why = (
-            f"Of {_MOST_LIDS} of these LIDs there is a finding each. So many are no accident: a node tells what is not"
-            " true."
+            f"Only {_MOST_LIDS} of these LIDs have a finding of their own. So many duplicate LIDs are not accidental:"
+            " a node reports wrong LIDs."
         )
-        remedy = "See which node the findings fabric.lids have in common, and take it out until it tells its own LIDs."
+        remedy = (
+            "Find the node that all findings fabric.lids have in common. Remove this node from the group rdma_nodes"
+            " until it reports its own LIDs, then run stage fabric again."
+        )
         findings.append(
             Finding(_CHECK, f"{fabric.name} LIDs", FAIL, f"{len(claims)} LIDs at several ports", _EXPECTED, why, remedy)
         )

@@ -41,16 +41,16 @@ def check_hca_rates(
             if port is None:
                 continue
             if port.rate_gbps is None:
-                why = "The rate of the port could not be read, so whether its link is slow is not known."
+                why = "The rate of the port could not be read, so it is unknown whether its link is slow."
                 findings.append(
                     Finding(
                         "fabric.rate",
                         subject,
                         UNKNOWN,
-                        "not read",
+                        "could not be read",
                         "a rate",
                         why,
-                        f"See the finding discover.read of {name}.",
+                        f"See the finding discover.read of {name} for the error.",
                     )
                 )
                 continue
@@ -65,7 +65,7 @@ def check_hca_rates(
         best[kind] = max(rate, best.get(kind, 0.0))
     for subject, (rate, kind) in rates.items():
         if rate < best[kind] and subject not in slow:
-            findings.append(_report_slow(subject, rate, best[kind], "HCAs of its kind", known))
+            findings.append(_report_slow(subject, rate, best[kind], "HCAs of the same model", known))
     if any(finding.status in (FAIL, UNKNOWN) for finding in findings):
         return findings
     spread = ", ".join(
@@ -75,7 +75,10 @@ def check_hca_rates(
     return [
         *findings,
         ok(
-            "fabric.rate", fabric.name, f"links of HCAs: {spread or 'none'}", "as fast as both ends of each link can be"
+            "fabric.rate",
+            fabric.name,
+            f"links of HCAs: {spread or 'none'}",
+            "each link as fast as both of its ports support",
         ),
     ]
 
@@ -107,10 +110,13 @@ def check_switch_rates(
             findings.append(_report_below(subject, f"{rates[link]:g} Gb/s" if link in rates else shown, more))
         elif link not in rates:
             why = (
-                f"The tool shows the link as {shown}: its version does not know this width or speed, or the switch did"
-                " not say."
+                f"ibnetdiscover reports the link as {shown}: this version of the tool does not know the width or"
+                " speed, or the switch did not report it."
             )
-            remedy = "Use infiniband-diags of rdma-core 48 or newer, which know XDR, and run iblinkinfo by hand."
+            remedy = (
+                "Use infiniband-diags of rdma-core 48 or newer, which supports XDR, and run iblinkinfo as root on a"
+                " node of the fabric. Then run stage fabric again."
+            )
             findings.append(Finding("fabric.rate", subject, UNKNOWN, shown, "a width and a speed", why, remedy))
         elif rates[link] < usual and not known:
             findings.append(_report_slow(subject, rates[link], usual, "switches", known))
@@ -119,18 +125,21 @@ def check_switch_rates(
         ok(
             "fabric.rate",
             subject,
-            f"{len(rates)} links, most of {usual:g} Gb/s",
-            "as fast as both ends of each link can be",
+            f"{len(rates)} links, most with {usual:g} Gb/s",
+            "each link as fast as both of its ports support",
         )
     ]
 
 
 def _report_below(subject: str, measured: str, could_be: str) -> Finding:
     why = (
-        f"Both ends of the link support {could_be}, and it trained down: a cable or transceiver that is bad or too old,"
-        " or a setting of a port."
+        f"Both ports of the link support {could_be}, but the link trained down. The cable or transceiver is bad or too"
+        " old, or a setting of a port limits the link."
     )
-    remedy = "Seat or replace the cable or transceiver, and see the speeds enabled at both ports (ibportstate)."
+    remedy = (
+        "Reseat or replace the cable or transceiver, and check the speeds that are enabled at both ports (ibportstate"
+        " LID PORT query). Then run stage fabric again."
+    )
     return Finding("fabric.rate", subject, FAIL, measured, could_be, why, remedy)
 
 
@@ -144,8 +153,8 @@ def _report_slow(subject: str, rate: float, best: float, kind: str, known: bool)
     """
     if known:
         why = (
-            f"The link runs below other links of {kind}. The port at its other end supports no more: a slower or a"
-            " split port of the switch."
+            f"The link is slower than other links of {kind}. The port at its far end does not support a higher rate:"
+            " it is a slower or a split port of the switch."
         )
         return Finding(
             "fabric.rate",
@@ -154,11 +163,15 @@ def _report_slow(subject: str, rate: float, best: float, kind: str, known: bool)
             f"{rate:g} Gb/s",
             f"{best:g} Gb/s",
             why,
-            "If it is not meant so, move the cable to a port of full speed.",
+            "If this rate is not intended, move the cable to a switch port with the full speed, then run stage fabric"
+            " again.",
         )
     why = (
-        f"The link runs below the other links of {kind} in this fabric, and what its ends can do is not known: it may"
-        " have trained down in width or speed."
+        f"The link is slower than the other links of {kind} in this fabric, and the rate that its ports support is"
+        " unknown. The link may have trained down in width or speed."
     )
-    remedy = "Seat or replace the cable or transceiver, and see the switch port's settings."
+    remedy = (
+        "Reseat or replace the cable or transceiver, and check the settings of the switch port. Then run stage fabric"
+        " again."
+    )
     return Finding("fabric.rate", subject, FAIL, f"{rate:g} Gb/s", f"{best:g} Gb/s", why, remedy)

@@ -83,4 +83,4 @@ def words_of_ports(world: FabricFacts) -> str:
         for seen in subnets
         if seen.error
     ]
-    return f" Ports say: {' | '.join(words[:6])}." if words else ""
+    return f" The ports report: {' | '.join(words[:6])}." if words else ""

@@ -13,7 +13,7 @@ from ..._analysis.fleet.partitions import is_limited, shared
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, Finding
 
-_CHECK, _EXPECTED = "fabric.partitions", "a partition in which all HCAs of the fabric meet"
+_CHECK, _EXPECTED = "fabric.partitions", "one partition that contains all HCAs of the fabric"
 _MOST = 8
 
 
@@ -31,7 +31,7 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
     for node, members in membership.members.items():
         for member in members:
             if member.port is not None and member.port.pkeys:
-                port = _Port(node, f"{node} {member.hca.name}", member.port.guid or "GUID not shown")
+                port = _Port(node, f"{node} {member.hca.name}", member.port.guid or "unknown GUID")
                 groups.setdefault(tuple(sorted(set(member.port.pkeys))), []).append(port)
     if not groups:
         return []
@@ -40,16 +40,16 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
     usual = max(groups, key=lambda keys: (len({port.node for port in groups[keys]}), len(groups[keys]), keys))
     if len(groups[usual]) > 1 and not shared(usual, usual):
         why = (
-            f"{len(groups[usual])} of {count} ports are limited members alone ({', '.join(usual[:_MOST])}), and limited"
-            " members drop each other's packets."
+            f"{len(groups[usual])} of {count} ports are only limited members of their partitions"
+            f" ({', '.join(usual[:_MOST])}), and limited members drop each other's packets."
         )
-        remedy = f"Make them full members: {_describe_partition_remedy(groups[usual])}"
+        remedy = f"Make these ports full members: {_describe_partition_remedy(groups[usual])}"
         return [
             Finding(
                 _CHECK,
                 fabric.name,
                 FAIL,
-                f"{len(groups[usual])} of {count} ports meet none of their like",
+                f"{len(groups[usual])} of {count} ports are only limited members",
                 _EXPECTED,
                 why,
                 remedy,
@@ -66,11 +66,20 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
     told = "; ".join(
         [f"{port.name} has {_format_pkeys(keys)}" for keys, found in apart.items() for port in found[:_MOST]][:_MOST]
     )
-    why = f"Subnet manager: {told}, and the usual keys are {_format_pkeys(usual)}, so packets between them are dropped."
-    remedy = f"Make these ports full members of the partition of the others: {_describe_partition_remedy(ports)}"
+    why = (
+        f"Subnet manager: {told}. The most frequent keys are {_format_pkeys(usual)}. Packets between ports without a"
+        " common partition are dropped."
+    )
+    remedy = f"Make these ports full members of the partition of the other ports: {_describe_partition_remedy(ports)}"
     return [
         Finding(
-            _CHECK, fabric.name, FAIL, f"{len(ports)} of {count} ports do not meet all others", _EXPECTED, why, remedy
+            _CHECK,
+            fabric.name,
+            FAIL,
+            f"{len(ports)} of {count} ports do not share a partition with all others",
+            _EXPECTED,
+            why,
+            remedy,
         )
     ]
 
@@ -83,6 +92,6 @@ def _format_pkeys(keys: typing.Sequence[str]) -> str:
 def _describe_partition_remedy(ports: typing.Sequence[_Port]) -> str:
     guids = ", ".join(port.guid for port in ports[:_MOST])
     return (
-        f"{guids}, in partitions.conf of opensm ('Default=0x7fff, ipoib : ALL=full;' for all), or by a PKey of UFM."
-        " Then run the stage again."
+        f"{guids}, in partitions.conf of opensm ('Default=0x7fff, ipoib : ALL=full;' for all ports), or with a PKey in"
+        " UFM. Then run stage fabric again."
     )

@@ -17,7 +17,10 @@ from .names import MOST, FabricFacts, Names, some, words_of_ports
 
 _ONE = "exactly 1 master"
 _STANDBY = "at least 1 standby"
-_SEE_MASTER = "See the log of the master; try saquery -s and saquery SMIR by hand on a node."
+_SEE_MASTER = (
+    "Check the log of the master subnet manager, and run saquery -s and saquery SMIR as root on a node to see the"
+    " error. Then run stage fabric again."
+)
 
 
 def check_managers(
@@ -32,7 +35,7 @@ def check_managers(
     managers = (
         seen.managers
         if seen and seen.managers
-        else SeenManagers(error=(seen.error if seen else None) or "no port of the fabric was asked")
+        else SeenManagers(error=(seen.error if seen else None) or "no port of the fabric was queried")
     )
     known = _of_members(membership, world)
     known.update(_in_topology(seen, world) if seen else {})
@@ -90,8 +93,8 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
     if not masters:
         answered = some([_describe_subnet_manager(manager, names) for manager in managers.values()])
         why = (
-            f"The managers that answer are not master: {answered}. They wait for a master that is gone, or have just"
-            " started."
+            f"The subnet managers that respond are not master: {answered}. They wait for a master that no longer"
+            " exists, or they have just started."
         )
         return [
             Finding(
@@ -101,7 +104,7 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
                 "0 masters",
                 _ONE,
                 why,
-                "Read again in a minute; then see the logs of these managers.",
+                "Run stage fabric again in a minute. If the finding remains, check the logs of these subnet managers.",
             )
         ]
     return [_report_two_masters(fabric, masters, names)]
@@ -109,12 +112,20 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
 
 def _report_two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager], names: Names) -> Finding:
     measured = f"{len(masters)} masters: {some([_describe_subnet_manager(manager, names) for manager in masters])}"
-    tie = " They have the same priority." if len({manager.priority for manager in masters}) < len(masters) else ""
-    why = (
-        "Several managers rule one fabric: one ignores the others (opensm: ignore_other_sm, or another SM key), or two"
-        f" halves were joined. Each may undo the other's routes.{tie}"
+    tie = (
+        " Some of these masters have the same priority."
+        if len({manager.priority for manager in masters}) < len(masters)
+        else ""
     )
-    remedy = "Stop all but one of them, see their logs, and give each its own priority."
+    why = (
+        "Several subnet managers manage one fabric. One of them ignores the others (opensm: ignore_other_sm, or a"
+        " different SM key), or two separate fabrics were connected. Each master may undo the routes of the"
+        f" others.{tie}"
+    )
+    remedy = (
+        "Stop all of these subnet managers except one, check their logs, and give each its own priority. Then run"
+        " stage fabric again."
+    )
     return Finding("fabric.one_master", fabric.name, FAIL, measured, _ONE, why, remedy)
 
 
@@ -122,24 +133,24 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names) -> list
     """Check that a subnet manager answers on each port with the IsSM bit. A port that announces a manager and does not
     answer may belong to a hung process.
     """
-    expected = "every port that says that it has a subnet manager answers for it"
+    expected = "a response from the subnet manager of each port with the IsSM bit"
     if not managers.ports:
-        why = f"The ports with a subnet manager are not known: {managers.error or 'the answer is empty'}."
-        return [Finding("fabric.manager", fabric.name, UNKNOWN, "not known", expected, why, _SEE_MASTER)]
+        why = f"The ports with a subnet manager could not be read: {managers.error or 'the answer is empty'}."
+        return [Finding("fabric.manager", fabric.name, UNKNOWN, "unknown", expected, why, _SEE_MASTER)]
     mute = []
     for port in managers.ports:
         if port.manager is None:
             why = (
-                "The port has the IsSM bit and does not answer for its manager: it hangs, or the port can't be"
-                f" reached. {port.error}."
+                "The port has the IsSM bit, but its subnet manager did not respond: the subnet manager hangs, or the"
+                f" port cannot be reached. Error: {port.error}."
             )
             remedy = (
-                "See the process and its log on that machine, and restart it: when it wakes up it may believe that it"
-                " is still the master."
+                "Check the process of the subnet manager and its log on that machine, and restart it. If the process"
+                " resumes, it may still act as the master. Then run stage fabric again."
             )
             mute.append(
                 Finding(
-                    "fabric.manager", f"{fabric.name} {names.lid(port.lid)}", FAIL, "no answer", expected, why, remedy
+                    "fabric.manager", f"{fabric.name} {names.lid(port.lid)}", FAIL, "no response", expected, why, remedy
                 )
             )
     answers = some([_describe_subnet_manager(port.manager, names) for port in managers.ports if port.manager])
@@ -158,9 +169,9 @@ def _check_standby(
             _STANDBY,
         )
     if not managers.ports:
-        why = f"The ports with a subnet manager are not known: {managers.error or 'the answer is empty'}."
-        return Finding("fabric.standby", fabric.name, UNKNOWN, "not known", _STANDBY, why, _SEE_MASTER)
-    why = "When the only subnet manager stops, ports that come up later stay without a LID."
+        why = f"The ports with a subnet manager could not be read: {managers.error or 'the answer is empty'}."
+        return Finding("fabric.standby", fabric.name, UNKNOWN, "unknown", _STANDBY, why, _SEE_MASTER)
+    why = "The fabric has only one subnet manager. If it stops, ports that come up later get no LID."
     return Finding(
         "fabric.standby",
         fabric.name,
@@ -168,7 +179,7 @@ def _check_standby(
         "no standby",
         _STANDBY,
         why,
-        "Run a second subnet manager with a lower priority.",
+        "Run a second subnet manager with a lower priority on another machine, then run stage fabric again.",
     )
 
 
@@ -176,7 +187,7 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
     """Warn about subnet managers with the same priority. The GUID then decides which of them becomes master: the lower
     one wins, so the choice is accidental.
     """
-    expected = "a priority of its own for each"
+    expected = "a different priority for each subnet manager"
     by_priority: dict[int, list[SubnetManager]] = {}
     for manager in known.values():
         by_priority.setdefault(manager.priority, []).append(manager)
@@ -193,46 +204,50 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
         MOST,
         "; ",
     )
-    why = f"These managers have the same priority, so the lower GUID wins by accident: {words}."
+    why = (
+        f"These subnet managers have the same priority: {words}. The lower GUID decides which of them becomes the"
+        " master, so the choice is accidental."
+    )
     return Finding(
         "fabric.priority",
         fabric.name,
         WARN,
-        f"priority {tied[0][0].priority} twice",
+        f"the same priority {tied[0][0].priority} for several subnet managers",
         expected,
         why,
-        "Give the one that shall be master a higher sm_priority.",
+        "Set a higher sm_priority for the intended master (opensm: /etc/opensm/opensm.conf) and restart it, then run"
+        " stage fabric again.",
     )
 
 
 def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManagers) -> Finding:
     expected = "the activity count rises"
     if managers.activity_first is None or managers.activity_later is None:
-        why = f"The count could not be compared: {managers.error or 'it was not read twice'}."
-        return Finding("fabric.activity", fabric.name, UNKNOWN, "not known", expected, why, _SEE_MASTER)
+        why = f"The activity count of the master could not be compared: {managers.error or 'it was not read twice'}."
+        return Finding("fabric.activity", fabric.name, UNKNOWN, "unknown", expected, why, _SEE_MASTER)
     if managers.master not in membership.subnet_managers:
         why = (
-            f"The count is that of {managers.master or 'a manager that was not told'}, and the ports see"
-            f" {', '.join(membership.subnet_managers)}: it changed."
+            f"The activity count is that of {managers.master or 'an unknown subnet manager'}, but the ports see"
+            f" {', '.join(membership.subnet_managers)}: the master changed during the stage."
         )
         return Finding(
             "fabric.activity",
             fabric.name,
             UNKNOWN,
-            "not known",
+            "unknown",
             expected,
             why,
-            "Run the stage again; if it changes again, see the managers' logs.",
+            "Run stage fabric again. If the master changes again, check the logs of the subnet managers.",
         )
     rise, seconds = managers.activity_later - managers.activity_first, managers.activity_seconds or 0.0
     if rise > 0 and managers.others_refreshed is False:
         why = (
-            "The count rises, but that may be the answers to a standby that polls the master: its record of the standby"
-            " was not refreshed, as a sweep does."
+            "The activity count rises, but polls of a standby raise it as well. A sweep refreshes the master's record"
+            " of the standby, and this record was not refreshed."
         )
         remedy = (
-            "See the master's log for sweeps. If it sweeps seldom by intent (sweep_interval), raise"
-            " fabric_activity_seconds above twice that."
+            "Look for sweeps in the log of the master. If a long sweep_interval is intended, set"
+            " fabric_activity_seconds to more than twice the interval. Then run stage fabric again."
         )
         return Finding(
             "fabric.activity", fabric.name, UNKNOWN, f"+{rise} in {seconds:g} s, no sweep seen", expected, why, remedy
@@ -242,8 +257,8 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
     ]
     if rise > 0 and others and managers.others_refreshed is None:
         why = (
-            "The count rises, but a standby polls the master, which counts as well, and whether the master looked at"
-            " the standby was not read."
+            "The activity count rises, but polls of a standby raise it as well. It is unknown whether the master"
+            " refreshed its record of the standby, because this record was not read."
         )
         return Finding(
             "fabric.activity",
@@ -257,16 +272,19 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
     if rise > 0:
         return ok("fabric.activity", fabric.name, f"+{rise} in {seconds:g} s", expected)
     if rise < 0:
-        why = "The count fell between two looks: the manager was started anew meanwhile, or its counter began from 0."
-        remedy = "Read again; if it falls again, see the manager's log for restarts."
+        why = (
+            "The activity count fell between the two readings: the subnet manager was restarted, or its counter was"
+            " reset to 0."
+        )
+        remedy = "Run stage fabric again. If the count falls again, look for restarts in the log of the subnet manager."
         return Finding("fabric.activity", fabric.name, WARN, f"{rise} in {seconds:g} s", expected, why, remedy)
     why = (
-        "The manager answers and does not sweep: it hangs, or its sweep is switched off. It will not see a port that"
-        " comes or goes."
+        "The subnet manager responds but does not sweep: it hangs, or its sweep is switched off. It will not detect"
+        " ports that come up or go down."
     )
     remedy = (
-        "See its log, and restart it. If it sweeps seldom by intent (sweep_interval), raise fabric_activity_seconds"
-        " above that."
+        "Check the log of the subnet manager and restart it. If a long sweep_interval is intended, set"
+        " fabric_activity_seconds to more than the interval. Then run stage fabric again."
     )
     return Finding("fabric.activity", fabric.name, FAIL, f"+0 in {seconds:g} s", expected, why, remedy)
 
@@ -288,37 +306,44 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts)
     if any(len(subnets) >= fabric.select.hcas_per_node for subnets in silent.values()):
         return [_report_nobody_answers(fabric, silent, world)]
     if any(seen.master for subnets in world.subnets.values() for seen in subnets):
-        why = f"Which subnet manager is that of the fabric is open: {membership.why}."
-        return [
-            Finding(
-                "fabric.one_master", fabric.name, UNKNOWN, "not known", _ONE, why, "See the finding fabric.membership."
-            )
-        ]
-    if not any(world.subnets.values()):
-        why = "No port was asked: no node answered, or none has an InfiniBand port."
+        why = f"The subnet manager of the fabric could not be determined: {membership.why}."
         return [
             Finding(
                 "fabric.one_master",
                 fabric.name,
                 UNKNOWN,
-                "not known",
+                "unknown",
                 _ONE,
                 why,
-                "See the findings fabric.node and stage discover.",
+                "See the finding fabric.membership for the remedy.",
             )
         ]
-    why = (
-        f"Not enough ports could be asked, so it is not known whether there is a subnet manager.{words_of_ports(world)}"
+    if not any(world.subnets.values()):
+        why = "No port was queried: no node responded, or no node has an InfiniBand port."
+        return [
+            Finding(
+                "fabric.one_master",
+                fabric.name,
+                UNKNOWN,
+                "unknown",
+                _ONE,
+                why,
+                "See the findings fabric.node and the findings of stage discover for the cause.",
+            )
+        ]
+    why = f"Not enough ports could be queried, so it is unknown whether a subnet manager runs.{words_of_ports(world)}"
+    remedy = (
+        "Correct the errors that the ports report, and run sminfo as root on a node as a test. Then run stage fabric"
+        " again."
     )
-    remedy = "Correct what the ports say first; run sminfo by hand on a node, as root."
-    return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", _ONE, why, remedy)]
+    return [Finding("fabric.one_master", fabric.name, UNKNOWN, "unknown", _ONE, why, remedy)]
 
 
 def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
     """Report islands: switches and HCAs that are connected with each other, but have no path to a subnet manager.
     Return no finding if no port at all sees a subnet manager; ``check_no_manager`` reports that.
     """
-    expected = "a way to a subnet manager from each port with a link"
+    expected = "a path to a subnet manager from each port with a link"
     asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in find_candidates(fabric, node)}
     lost = {
         (name, seen.rdma_device) for name, subnets in world.subnets.items() for seen in subnets if seen.cut_off
@@ -347,10 +372,12 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
     if findings:
         return findings
     why = (
-        "These ports have a link and no way to a subnet manager:"
+        "These ports have a link but no path to a subnet manager:"
         f" {some([f'{name} {device}' for name, device in sorted(lost, key=str)])}."
     )
-    remedy = "Run ibnetdiscover and sminfo by hand on such a node, as root, and compare with another node."
+    remedy = (
+        "Run ibnetdiscover and sminfo as root on one of these nodes, and compare the output with that of another node."
+    )
     return [Finding("fabric.island", fabric.name, FAIL, f"{len(lost)} ports", expected, why, remedy)]
 
 
@@ -360,8 +387,8 @@ def _report_island(port: str, topology: Topology, expected: str) -> Finding:
     measured = f"{len(switches)} switches and {len(hcas)} HCAs cut off"
     if not switches:
         why = (
-            f"From {port}, whose own link is up, one sees no switch: the switch's port at the other end of the cable is"
-            " not up."
+            f"The link of {port} is up, but no switch can be reached through it: the switch port at the other end of"
+            " the cable is not up."
         )
         return Finding(
             "fabric.island",
@@ -370,15 +397,16 @@ def _report_island(port: str, topology: Topology, expected: str) -> Finding:
             measured,
             expected,
             why,
-            "See that port on the switch itself, seat the cable, and switch the port off and on.",
+            "Check that port on the switch, reseat the cable, and disable and enable the port. Then run stage fabric"
+            " again.",
         )
     why = (
-        f"From {port} one sees the switches {some(switches)} and the HCAs {some(hcas)}, and nothing else of the fabric:"
-        " all links from these switches to the others are down."
+        f"Only the switches {some(switches)} and the HCAs {some(hcas)} can be reached from {port}: all links from"
+        " these switches to the other switches are down."
     )
     remedy = (
-        "See the ports of these switches towards the spines (on the switch itself, or with ibportstate from one of"
-        " these HCAs), and their cables."
+        "Check the ports of these switches towards the spines (on the switch, or with ibportstate from one of these"
+        " HCAs), and their cables. Then run stage fabric again."
     )
     return Finding("fabric.island", some(switches), FAIL, measured, expected, why, remedy)
 
@@ -414,38 +442,47 @@ def _report_nobody_answers(
         if subnets
     )
     lost = {seen.lost.lid: seen.lost for subnets in silent.values() for seen in subnets if seen.lost}
-    asked = f"These ports ask and no subnet manager answers: {ports}."
+    asked = f"No subnet manager responded to the queries of these ports: {ports}."
     hung = [f"{item.description or '?'} (LID {item.lid})" for item in lost.values() if item.is_manager]
     ended = [f"{item.description or '?'} (LID {item.lid})" for item in lost.values() if item.is_manager is False]
     if hung:
-        why = f"{asked} The port of {some(hung)} still says that a manager runs on it (IsSM bit): it hangs."
+        why = (
+            f"{asked} The port of {some(hung)} still reports a subnet manager (IsSM bit), so this subnet manager hangs."
+        )
         remedy = (
-            "See the process and its log on that machine, and restart it. A standby elsewhere would have taken over."
+            "Check the process of the subnet manager and its log on that machine, and restart it. Run a second subnet"
+            " manager on another machine: a standby would have taken over. Then run stage fabric again."
         )
         return Finding(
             "fabric.one_master", fabric.name, FAIL, f"the subnet manager hangs: {some(hung)}", _ONE, why, remedy
         )
     if ended:
         why = (
-            f"{asked} The last one was on {some(ended)}; that port answers and says that no manager runs on it any"
-            " more: it has ended."
+            f"{asked} The last subnet manager was on {some(ended)}. That port responds but no longer reports a subnet"
+            " manager, so the subnet manager has ended."
         )
-        remedy = "Start it again, see its log for why it ended, and run a second one as standby."
+        remedy = (
+            "Start the subnet manager again, look in its log for the reason why it ended, and run a second subnet"
+            " manager as standby. Then run stage fabric again."
+        )
         return Finding(
             "fabric.one_master",
             fabric.name,
             FAIL,
-            f"no subnet manager: that of {some(ended)} has ended",
+            f"no subnet manager: the subnet manager of {some(ended)} has ended",
             _ONE,
             why,
             remedy,
         )
-    remedy = "Start a subnet manager: opensm on a server, UFM, or the switch's own; if one should run, see its log."
+    remedy = (
+        "Start a subnet manager: opensm on a server, UFM, or the subnet manager of the switch. If a subnet manager is"
+        " supposed to run, check its log. Then run stage fabric again."
+    )
     if lost:
         lids = some([f"LID {lid}" for lid in lost])
         why = (
-            f"{asked} The last one was at {lids}, and that port does not answer either: its machine or a link on the"
-            " way is down."
+            f"{asked} The last subnet manager was at {lids}, and that port does not respond either: its machine or a"
+            " link on the path is down."
         )
         return Finding(
             "fabric.one_master", fabric.name, FAIL, f"the subnet manager is unreachable: {lids}", _ONE, why, remedy

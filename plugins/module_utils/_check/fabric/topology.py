@@ -72,7 +72,7 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
 
     :param ends: link of each port in the topology, and which end of it the port is, by GUID
     """
-    expected = f"linked in the topology of {fabric.name}"
+    expected = f"a link in the topology of {fabric.name}"
     findings = []
     for name, members in membership.members.items():
         places = []
@@ -80,7 +80,7 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
             guid = member.port.guid if member.port else None
             subject = f"{name} {member.hca.name}"
             if guid is None:
-                why = "The port's GUID could not be read, so it can't be looked up in the topology."
+                why = "The GUID of the port could not be read, so the port cannot be found in the topology."
                 findings.append(
                     Finding(
                         "fabric.hca",
@@ -89,7 +89,7 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
                         "no port GUID",
                         expected,
                         why,
-                        "See the finding discover.read of this node.",
+                        "See the finding discover.read of this node for the error.",
                     )
                 )
             elif guid in ends:
@@ -100,10 +100,13 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
                 )
             else:
                 why = (
-                    f"The port {guid} is not in the topology, although its node shows it: the discovery did not reach"
-                    " it, or it is on another fabric."
+                    f"The node reports the port {guid}, but the topology does not contain it: the discovery did not"
+                    " reach the port, or the port is on another fabric."
                 )
-                remedy = "Run ibnetdiscover on the node itself and compare; check the cable's far end."
+                remedy = (
+                    "Run ibnetdiscover as root on this node and look for the port. Check the far end of the cable."
+                    " Then run stage fabric again."
+                )
                 findings.append(Finding("fabric.hca", subject, FAIL, "not in the topology", expected, why, remedy))
         if places:
             findings.append(ok("fabric.hca", f"{name} {fabric.name}", folded(places, _MOST_HCAS, "; "), expected))
@@ -116,39 +119,51 @@ def _check_capabilities(
     """Return a warning that sums up the slow links of the whole fabric, including those of other tenants.
     ``fabric.rate`` fails for each slow link in scope.
     """
-    expected = "each link as wide and fast as both of its ends support"
+    expected = "each link as wide and fast as both of its ports support"
     if capabilities is None or capabilities.error is not None:
         why = (
-            "What the ends of the links support is not known:"
-            f" {(capabilities.error if capabilities else None) or 'nobody was asked'}."
+            "The rates that the link ports support could not be read:"
+            f" {(capabilities.error if capabilities else None) or 'no node was queried'}."
         )
-        remedy = "Run iblinkinfo by hand on a node of the fabric, as root."
-        return Finding("fabric.capability", fabric.name, UNKNOWN, "not known", expected, why, remedy)
+        remedy = "Run iblinkinfo as root on a node of the fabric to see the error, then run stage fabric again."
+        return Finding("fabric.capability", fabric.name, UNKNOWN, "unknown", expected, why, remedy)
     ends = 2 * len(topology.links)
     if capabilities.links < ends:
-        why = f"The topology has {ends} ends of links, and what {capabilities.links} of them support was read."
+        why = (
+            f"The topology has {ends} link ports, but the supported rate of only {capabilities.links} link ports was"
+            " read."
+        )
         if capabilities.unread:
-            why += f" These lines of iblinkinfo could not be read: {some(capabilities.unread)}."
-        remedy = "Run iblinkinfo --line by hand on a node of the fabric, as root, and compare it with ibnetdiscover."
+            why += f" These lines of iblinkinfo could not be parsed: {some(capabilities.unread)}."
+        remedy = (
+            "Run iblinkinfo --line as root on a node of the fabric, and compare the output with that of ibnetdiscover."
+            " Then run stage fabric again."
+        )
         return Finding(
             "fabric.capability",
             fabric.name,
             UNKNOWN,
-            f"{capabilities.links} ends of links",
-            f"{ends} ends of links",
+            f"{capabilities.links} link ports",
+            f"{ends} link ports",
             why,
             remedy,
         )
     if not capabilities.slow:
-        return ok("fabric.capability", fabric.name, f"{capabilities.links} ends of links", expected)
+        return ok("fabric.capability", fabric.name, f"{capabilities.links} link ports", expected)
     ports = [f"{names.port(port.guid, port.port)} could be {port.could_be}" for port in capabilities.slow]
-    why = f"Cable, transceiver or a setting holds these links below what both of their ends support: {some(ports)}."
-    remedy = "Replace the cables if they are the limit; else see the speeds enabled at both ports (ibportstate)."
+    why = (
+        "A cable, a transceiver or a setting limits these links to less than both of their ports support:"
+        f" {some(ports)}."
+    )
+    remedy = (
+        "Replace the cables if they limit the links. Otherwise check the speeds that are enabled at both ports"
+        " (ibportstate LID PORT query). Then run stage fabric again."
+    )
     return Finding(
         "fabric.capability",
         fabric.name,
         WARN,
-        f"{len(ports)} of {capabilities.links} ends below",
+        f"{len(ports)} of {capabilities.links} link ports below",
         expected,
         why,
         remedy,
@@ -200,33 +215,33 @@ def _check_foreign(
             for found in members.values()
         ):
             why = (
-                f"The fabric shows this HCA by the name of {owner}, and {owner} has no HCA of this GUID. All {wanted}"
-                f" HCAs of {owner} that the intent asks for are in the topology by their GUIDs, so another machine has"
-                " that name."
+                f"The topology shows this HCA with the name of {owner}, but {owner} has no HCA with this GUID. All"
+                f" {wanted} HCAs that the intent requires on {owner} are in the topology with their GUIDs, so another"
+                " machine uses this name."
             )
             remedy = (
-                f"Find that machine by the port of the switch (ibnetdiscover, GUID {node.guid}), and give its HCA a"
-                " node description of its own."
+                f"Find the other machine by its switch port (ibnetdiscover, GUID {node.guid}), and give its HCA a"
+                " different node description. Then run stage fabric again."
             )
             findings.append(
                 Finding(
-                    "fabric.foreign", subject, WARN, measured, f"no other machine by the name of {owner}", why, remedy
+                    "fabric.foreign", subject, WARN, measured, f"no other machine with the name of {owner}", why, remedy
                 )
             )
             continue
         why = (
-            f"The fabric shows this HCA by the name of {owner}, and {owner} has no HCA of this GUID: its driver lost"
-            " it, or another machine has that name."
+            f"The topology shows this HCA with the name of {owner}, but {owner} has no HCA with this GUID: the driver"
+            " lost the HCA, or another machine uses this name."
         )
         remedy = (
-            f"Look for the HCA with lspci and dmesg on {owner}; if it is another machine's, correct that machine's node"
-            " description."
+            f"Look for the HCA with lspci and dmesg on {owner}. If the HCA belongs to another machine, correct the"
+            " node description of that machine. Then run stage fabric again."
         )
         findings.append(Finding("fabric.foreign", subject, FAIL, measured, f"an HCA of {owner}", why, remedy))
     if len(findings) > _MOST_FOREIGN:
         findings = [item for status in (FAIL, WARN) for item in _limit_foreign(fabric, status, findings)]
     return findings or [
-        ok("fabric.foreign", fabric.name, f"{len(foreign)} HCAs of other machines", "none that bears a node's name")
+        ok("fabric.foreign", fabric.name, f"{len(foreign)} HCAs of other machines", "no HCA with the name of a node")
     ]
 
 
@@ -238,12 +253,12 @@ def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Fin
         return found
     more = len(found) - _MOST_FOREIGN
     why = (
-        f"Beside those that have a finding of their own, the fabric shows {more} HCAs by the names of nodes, and these"
-        f" nodes have no HCAs of their GUIDs. The first of them: {found[_MOST_FOREIGN].measured}."
+        f"In addition to the HCAs with a finding of their own, the topology shows {more} HCAs with the names of nodes"
+        f" that have no HCAs with these GUIDs. The first of them: {found[_MOST_FOREIGN].measured}."
     )
     remedy = (
-        "Compare ibnetdiscover on another node. If that shows none of them, the node whose port shows the fabric makes"
-        " them up: put a node that you trust first in the inventory."
+        "Run ibnetdiscover as root on another node. If its output has none of these HCAs, the node that reported the"
+        " topology invents them: put a trusted node first in the inventory, then run stage fabric again."
     )
     rest = Finding("fabric.foreign", fabric.name, status, f"{more} more HCAs", "none", why, remedy)
     return [*found[:_MOST_FOREIGN], rest]
@@ -264,8 +279,8 @@ def _check_cables(
     for key, ends in doubled.items():
         by_cables.setdefault(tuple(map(id, ends)), key)
     remedy += (
-        " Where ibnetdiscover on another node shows one cable there, have that node asked first: put it first in the"
-        " inventory."
+        " If ibnetdiscover on another node shows one cable at this port, put that node first in the inventory, so that"
+        " stage fabric queries it first."
     )
     for guid, number in list(by_cables.values())[:_MOST_DOUBLED]:
         places = [names.port(end.guid, end.port) for end in doubled[guid, number]]
@@ -275,15 +290,15 @@ def _check_cables(
             else (f"port {number} of {guid}", names.port(guid, number))
         )
         why = (
-            f"One port can't have two cables: {' and '.join(places) if len(places) == 2 else some(places)} each say"
-            f" that {port} is at their other end, so two devices have this GUID, or the node that shows the topology"
-            " tells of a cable that is not there. The first is taken for the cable."
+            f"One port cannot have two cables: {' and '.join(places) if len(places) == 2 else some(places)} each"
+            f" report {port} at their other end. Two devices have this GUID, or the node that reported the topology"
+            " reports a cable that does not exist. This collection uses the first cable."
         )
         yield Finding("fabric.guids", subject, FAIL, f"{len(places)} links", expected, why, remedy)
     if len(by_cables) > _MOST_DOUBLED:
         why = (
-            f"Of {_MOST_DOUBLED} of these ports there is a finding each. So many can't be twins: the node that shows"
-            " the topology makes cables up."
+            f"Only {_MOST_DOUBLED} of these ports have a finding of their own. So many duplicate GUIDs are not"
+            " plausible: the node that reported the topology invents cables."
         )
         yield Finding(
             "fabric.guids",
@@ -301,7 +316,10 @@ def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, nam
     HCAs have.
     """
     expected = "each GUID at one device"
-    remedy = "Give one of the two its own GUID back (mstflint -guid), or replace the board; switch it off until then."
+    remedy = (
+        "Give one of the two devices its own GUID again (mstflint -d ADDRESS -guid 0x... sg), or replace the board."
+        " Switch off the device until then."
+    )
     findings = list(_check_cables(fabric, topology, names, expected, remedy))
     owners: dict[str, list[str]] = {}
     for name, members in membership.members.items():
@@ -310,7 +328,9 @@ def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, nam
                 owners.setdefault(member.hca.node_guid, []).append(f"{name} {member.hca.name}")
     for guid, twins in owners.items():
         if len(twins) > 1:
-            why = f"{folded(twins, MOST, ' and ')} have the same node GUID: a fabric takes them for one device."
+            why = (
+                f"{folded(twins, MOST, ' and ')} have the same node GUID. The subnet manager treats them as one device."
+            )
             findings.append(Finding("fabric.guids", some(twins), FAIL, guid, expected, why, remedy))
     return findings or [
         ok("fabric.guids", fabric.name, f"{len(topology.nodes)} nodes of the topology, {len(owners)} HCAs", expected)

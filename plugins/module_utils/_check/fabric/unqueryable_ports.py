@@ -18,19 +18,31 @@ from .names import TOOLS, FabricFacts, some
 _BARRIERS: dict[str, tuple[str, str]] = {
     "module": (
         "the kernel module ib_umad is not loaded",
-        "Load it now and at each boot: 'modprobe ib_umad', and 'echo ib_umad > /etc/modules-load.d/ib_umad.conf'.",
+        (
+            "On the node, load the module now and at each boot: 'modprobe ib_umad', and 'echo ib_umad >"
+            " /etc/modules-load.d/ib_umad.conf'. Then run stage fabric again."
+        ),
     ),
     "port": (
-        "the kernel module ib_umad does not know the port",
-        "Reload the driver of the HCA: 'modprobe -r mlx5_ib && modprobe mlx5_ib', and see 'dmesg | grep umad'.",
+        "the kernel module ib_umad has not registered the port",
+        (
+            "On the node, reload the driver of the HCA: 'modprobe -r mlx5_ib && modprobe mlx5_ib'. Errors are in"
+            " 'dmesg | grep umad'. Then run stage fabric again."
+        ),
     ),
     "device": (
         "the port has no device node /dev/infiniband/umad*",
-        "Let udev make it: 'udevadm trigger --subsystem-match=infiniband_mad'. In a container, mount /dev/infiniband.",
+        (
+            "On the node, let udev create the device node: 'udevadm trigger --subsystem-match=infiniband_mad'. In a"
+            " container, mount /dev/infiniband. Then run stage fabric again."
+        ),
     ),
     "right": (
-        "the user may not open /dev/infiniband/umad*",
-        "Run the playbook as root: 'ansible-playbook --become ...', or ansible_user: root.",
+        "the user has no permission to open /dev/infiniband/umad*",
+        (
+            "Run the playbook as root on the nodes: 'ansible-playbook --become ...', or set ansible_user: root in the"
+            " inventory."
+        ),
     ),
 }
 
@@ -66,12 +78,18 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
     """
     missing = [name for name in nodes if name not in world.subnets]
     if missing:
-        why = f"{some(missing)} did not answer subnet_manager_info, so nobody knows what the ports see."
+        why = (
+            f"Data collection (module subnet_manager_info) failed on {some(missing)}, so the subnet managers of the"
+            " ports are unknown."
+        )
         return why, f"See the finding fabric.node of {missing[0]} for the cause. The stage needs {TOOLS}."
     found = [(name, seen) for name in nodes for seen in world.subnets[name] if _is_mute([seen])]
     for barrier, (text, remedy) in _BARRIERS.items():
         behind = [f"{name} {seen.rdma_device}" for name, seen in found if seen.barrier == barrier]
         if behind:
-            return f"No tool can open these ports, as {text}: {some(behind)}.", remedy
+            return f"No tool can open these ports because {text}: {some(behind)}.", remedy
     words = [f"{name} {seen.rdma_device}: {seen.error}" for name, seen in found]
-    return f"These ports could not be asked: {some(words)}.", f"Run sminfo by hand on {nodes[0]}, as root."
+    return (
+        f"These ports could not be queried: {some(words)}.",
+        f"Run sminfo as root on {nodes[0]} to see the error, then run stage fabric again.",
+    )

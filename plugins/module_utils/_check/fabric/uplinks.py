@@ -43,9 +43,11 @@ def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksIn
             if near.guid in uplinks:
                 uplinks[near.guid][far.guid] += 1
     most = max((sum(count.values()) for count in uplinks.values()), default=0)
-    expected = "as many as the leaves beside it; what all lack only uplinks of the intent tells"
+    expected = (
+        "as many as the neighboring leaves (links that all leaves lack are found only with uplinks in the intent)"
+    )
     if fabric.uplinks is not None:
-        expected = f"{fabric.uplinks} at least, as the intent says"
+        expected = f"at least {fabric.uplinks}, as the intent requires"
         findings = _check_wanted_uplinks(fabric.uplinks, uplinks, names)
     else:
         findings = list(_compare_uplinks(fabric, uplinks, _group_hcas_by_leaf(topology), names, expected))
@@ -53,7 +55,7 @@ def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksIn
         ok(
             "fabric.uplinks",
             fabric.name,
-            f"{len(uplinks)} leaves, {most} links to other switches each at most",
+            f"{len(uplinks)} leaves, at most {most} links to other switches each",
             expected,
         )
     ]
@@ -70,8 +72,8 @@ def _check_wanted_uplinks(wanted: int, uplinks: typing.Mapping[str, _Uplinks], n
         if own < wanted:
             has = some([f"{names.node(guid)} ({count[guid]})" for guid in sorted(count)]) or "none"
             why = (
-                f"The intent says that each leaf has {wanted} links to other switches (uplinks). This one has links to:"
-                f" {has}."
+                f"The intent requires {wanted} links to other switches from each leaf (uplinks). This leaf has links"
+                f" to: {has}."
             )
             findings.append(
                 Finding(
@@ -79,7 +81,7 @@ def _check_wanted_uplinks(wanted: int, uplinks: typing.Mapping[str, _Uplinks], n
                     names.node(leaf),
                     FAIL,
                     f"{own} links to other switches",
-                    f"{wanted} links",
+                    f"at least {wanted} links to other switches",
                     why,
                     _OF_UPLINKS,
                 )
@@ -108,13 +110,10 @@ def _compare_uplinks(
         beside = [leaf for leaf, bit in zip(uplinks, reversed(f"{mask:b}")) if bit == "1"]
         work -= len(uplinks) + sum(len(uplinks[leaf]) for leaf in beside)
         if work < 0:
-            why = (
-                "Almost each leaf shares switches with other leaves than the leaf beside it, so the leaves can't be"
-                " compared."
-            )
+            why = "Almost every leaf shares switches with a different set of leaves, so the leaves cannot be compared."
             remedy = (
-                f"Write the number of links that each leaf has to other switches into the fabric '{fabric.name}':"
-                " uplinks: NUMBER."
+                "Set the number of links from each leaf to other switches in the intent, as uplinks: NUMBER of the"
+                f" fabric '{fabric.name}'. Then run stage fabric again."
             )
             yield Finding(
                 "fabric.uplinks",
@@ -176,11 +175,11 @@ def _compare_leaves(
         if hcas[leaf] < crowd and (own >= hcas[leaf] or own * crowd >= usual * hcas[leaf]):
             measured, expected = (
                 f"{own} links to other switches for {hcas[leaf]} HCAs",
-                f"{usual} links for {crowd} HCAs, or as many for each HCA",
+                f"{usual} links to other switches for {crowd} HCAs, or the same ratio",
             )
             why = (
-                "The leaf has fewer links than those beside it, and fewer HCAs: it may be built so, or it has lost"
-                " links that its HCAs don't need yet."
+                "The leaf has fewer links and fewer HCAs than the neighboring leaves. The leaf may be built this way,"
+                " or it has lost links that its HCAs do not need yet."
             )
             yield Finding("fabric.uplinks", names.node(leaf), WARN, measured, expected, why, _OF_FEWER_HCAS)
             continue
@@ -188,23 +187,30 @@ def _compare_leaves(
         missing = [
             f"{names.node(guid)} ({count[guid]} of {links})" for guid, links in usually.items() if count[guid] < links
         ]
-        lacks = f"It has fewer links than they have to {some(missing)}." if missing else "No single switch stands out."
-        why = f"Most leaves beside it have {usual} links to other switches. {lacks}"
+        lacks = (
+            f"This leaf has fewer links to {some(missing)} than these leaves."
+            if missing
+            else "The missing links do not lead to one particular switch."
+        )
+        why = f"Most neighboring leaves have {usual} links to other switches. {lacks}"
         yield Finding(
             "fabric.uplinks",
             names.node(leaf),
             FAIL,
             f"{own} links to other switches",
-            f"{usual} links",
+            f"{usual} links to other switches",
             why,
             _OF_UPLINKS,
         )
 
 
-_OF_UPLINKS = "See the ports of both switches (iblinkinfo --down), and seat or replace the cable."
+_OF_UPLINKS = (
+    "Check the ports of both switches (iblinkinfo --down, as root on a node), and reseat or replace the cable. Then"
+    " run stage fabric again."
+)
 _OF_FEWER_HCAS = (
-    "Compare the leaf with the cabling plan. If it has lost links, see its ports that are down (iblinkinfo --down), and"
-    " seat or replace the cables."
+    "Compare the leaf with the cabling plan. If the leaf has lost links, check its ports that are down (iblinkinfo"
+    " --down, as root on a node), and reseat or replace the cables. Then run stage fabric again."
 )
 
 

@@ -60,7 +60,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings: list[Finding] = []
     for name in facts.nodes:
         findings += gpudirect.check(
-            name, intent.cluster.host, facts.platforms.get(name, ObservedPlatform(error="was not asked")), facts.by_pods
+            name,
+            intent.cluster.host,
+            facts.platforms.get(name, ObservedPlatform(error="was not queried")),
+            facts.by_pods,
         )
     if intent.cluster.host.gpudirect == "peermem":
         findings.insert(0, _check_policy(facts, bool(findings) and all(finding.status == PASS for finding in findings)))
@@ -71,14 +74,14 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             ok(
                 "host.memlock_limit",
                 "rdma_cluster.host.memlock",
-                "the intent asks for no limit of locked memory",
-                "what the intent asks for",
+                "the intent does not set memlock",
+                "memlock as set in the intent",
             ),
         )
     findings.append(_check_memlock_limit(memlock))
     if memlock.by == "containerd":
         findings += [
-            _check_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not asked")), facts)
+            _check_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not queried")), facts)
             for name in facts.nodes
         ]
     proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
@@ -89,8 +92,11 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             for name in facts.nodes or ("inventory",)
         ]
     if not fabrics:
-        why = "No fabric of the intent gives pods an RDMA device, so there is nothing to register memory with."
-        remedy = "Remove rdma_cluster.host.memlock, or give a fabric rdma: true."
+        why = "No fabric of the intent gives pods an RDMA device, so no test can register memory."
+        remedy = (
+            "Remove rdma_cluster.host.memlock from the intent, or set rdma: true for a fabric. Then run stage host"
+            " again."
+        )
         findings.append(
             Finding(
                 "host.memlock", "fabrics", UNKNOWN, "no RDMA fabric", _describe_expected_memlock(memlock), why, remedy
@@ -110,7 +116,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
     ]
     planned = facts.check_mode and any(item.action != "unchanged" for item in made)
     for name in facts.nodes if wanted else ():
-        seen = facts.platforms.get(name, ObservedPlatform(error="was not asked"))
+        seen = facts.platforms.get(name, ObservedPlatform(error="was not queried"))
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
         runs = cut_to_kernel(runs) if runs is not None else None
         missing = [argument for argument in wanted if argument not in (runs or ())]
@@ -118,31 +124,36 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
         if overridden.undone or overridden.doubtful:
             yield _report_overridden(name, expected, overridden)
         elif runs is not None and not missing:
-            yield ok(check_id, name, "runs with all of them", expected)
+            yield ok(check_id, name, "booted with all of them", expected)
         elif made and (planned or _was_rolled(name, facts)):
-            yield ok(check_id, name, f"MachineConfig {made[0].name}; see network.roll", expected)
+            yield ok(check_id, name, f"set by MachineConfig {made[0].name} (see the finding network.roll)", expected)
         elif runs is None:
-            why = f"How the node was booted is not known: {seen.error or 'its kernel arguments could not be read'}."
+            why = (
+                "The kernel arguments of the node are unknown:"
+                f" {seen.error or 'its kernel arguments could not be read'}."
+            )
             remedy = unreachable_nodes.remedy(name, facts.by_pods, "/proc/cmdline")
-            yield Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
+            yield Finding(check_id, name, UNKNOWN, "could not be read", expected, why, remedy)
         elif made:
             why = (
-                f"The kernel of the node was booted without them. MachineConfig {made[0].name} is there, and this run"
-                " has not seen it reach the node: its pool is paused or not updated, or the node is of another pool."
+                f"The kernel of the node was booted without these arguments. MachineConfig {made[0].name} exists, but"
+                " this run has not seen it reach the node. Its pool is paused or not updated, or the node belongs to"
+                " another pool."
             )
             remedy = (
-                "Compare kubectl get machineconfigpools with the labels of the node; unpause the pool and wait until it"
-                " is updated, then run from the stage platform on."
+                "Compare kubectl get machineconfigpools with the labels of the node. Unpause the pool and wait until"
+                " it is updated, then run stage platform and the later stages again."
             )
             yield Finding(check_id, name, FAIL, f"without {' '.join(missing)}", expected, why, remedy)
         else:
             why = (
-                "The kernel of the node was booted without them, and this run applied no MachineConfig that brings"
-                " them."
+                "The kernel of the node was booted without these arguments, and this run applied no MachineConfig that"
+                " sets them."
             )
             remedy = (
-                "Run with platform_settle: true, which sets them before the reset, or set them in the boot loader. On"
-                " OpenShift run stage network."
+                "Run site.yml with platform_settle: true, which sets the arguments before the reset of the node, or"
+                " set them in the boot loader of the node. On OpenShift, run stage network. Then run stages platform"
+                " and host again."
             )
             yield Finding(check_id, name, FAIL, f"without {' '.join(missing)}", expected, why, remedy)
 
@@ -160,12 +171,12 @@ def _report_overridden(name: str, expected: str, overridden: Overridden) -> Find
     """Report a node that runs with the arguments of the intent, and with others behind them."""
     later = " ".join(overridden.undone or overridden.doubtful)
     why = (
-        f"The command line of the kernel has {later} behind them, and of several arguments with one name the kernel"
-        " takes the last."
+        f"The kernel command line contains {later} after the required arguments. If several arguments have the same"
+        " name, the kernel uses the last one."
     )
     remedy = (
-        f"Remove it where it is set (grubby --update-kernel=ALL --remove-args='{later}', another MachineConfig, or"
-        " TuneD), restart the node, and run the stages platform and host again."
+        f"Remove {later} where it is set (on the node: grubby --update-kernel=ALL --remove-args='{later}'; or another"
+        " MachineConfig, or TuneD), and restart the node. Then run stages platform and host again."
     )
     status: Status = FAIL if overridden.undone else UNKNOWN
     return Finding("host.kernel_arguments", name, status, f"also {later}", expected, why, remedy)
@@ -185,45 +196,52 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
     :param loaded: whether all nodes of the inventory passed ``host.gpudirect``
     """
     seen, expected = (
-        facts.policies or ClusterPolicies(error="nobody looked"),
-        "one ClusterPolicy, with driver.rdma.enabled, ready",
+        facts.policies or ClusterPolicies(error="the module cluster_policy did not run"),
+        "1 ClusterPolicy: driver.rdma.enabled true, ready",
     )
     subject = f"ClusterPolicy {seen.names[0]}" if len(seen.names) == 1 else "ClusterPolicy"
     if seen.error:
-        why = f"It could not be read or changed: {seen.error}."
+        why = f"The ClusterPolicy could not be read or changed: {seen.error}."
         remedy = (
-            "Where Helm or another tool owns the field, set driver.rdma.enabled: true there; else give the user the"
-            " rights of docs/rbac/peermem.yml."
+            "If Helm or another tool owns the field, set driver.rdma.enabled: true in that tool. Otherwise give the"
+            " user the rights in docs/rbac/peermem.yml. Then run stage host again."
         )
         return Finding(
             "host.cluster_policy",
             subject,
             FAIL if seen.names else UNKNOWN,
-            "not changed" if seen.names else "not read",
+            "not changed" if seen.names else "could not be read",
             expected,
             why,
             remedy,
         )
     if len(seen.names) != 1:
         why = (
-            "Without one the GPU operator does nothing."
+            "Without a ClusterPolicy, the GPU operator does nothing."
             if not seen.names
-            else f"The GPU operator follows one of them and ignores the others: {', '.join(seen.names)}."
+            else f"The GPU operator uses one ClusterPolicy and ignores the others: {', '.join(seen.names)}."
         )
         remedy = (
-            "Install the GPU operator and make its ClusterPolicy."
+            "Install the GPU operator and create its ClusterPolicy, then run stage host again."
             if not seen.names
-            else "Delete all but the one that is ready."
+            else "Delete all ClusterPolicies except the one in state ready, then run stage host again."
         )
-        return Finding("host.cluster_policy", subject, FAIL, f"{len(seen.names)} of them", expected, why, remedy)
+        return Finding(
+            "host.cluster_policy", subject, FAIL, f"{len(seen.names)} ClusterPolicies", expected, why, remedy
+        )
     measured = f"driver.rdma.enabled {str(seen.rdma).lower()}, {seen.state or 'no state yet'}"
     if seen.changed and facts.check_mode:
-        why = "Check mode: it would be switched on, and the operator would then load nvidia-peermem."
-        return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, "Run without check mode.")
+        why = (
+            "Check mode: a run without check mode would set driver.rdma.enabled: true, and the operator would then"
+            " load nvidia-peermem."
+        )
+        return Finding(
+            "host.cluster_policy", subject, UNKNOWN, measured, expected, why, "Run stage host without check mode."
+        )
     if loaded and not seen.changed and seen.rdma and seen.state == "notReady":
         why = (
-            "The operator has not made all of it on all nodes of the cluster. Those of the inventory show what was"
-            " asked for."
+            "The GPU operator has not finished on all nodes of the cluster. The nodes of the inventory meet the"
+            " requirement."
         )
         return Finding(
             "host.cluster_policy",
@@ -232,18 +250,19 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
             measured,
             expected,
             why,
-            "See which of the GPU operator's pods is not ready, and on which node.",
+            "Find the pod of the GPU operator that is not ready, and its node: kubectl get pods -n gpu-operator -o"
+            " wide.",
         )
     if seen.changed or seen.state != "ready":
         why = (
-            "It was switched on just now, so the operator renews the driver's pods."
+            "This run has just set driver.rdma.enabled: true, so the GPU operator recreates the driver pods."
             if seen.changed
-            else "The operator has not made all of it."
+            else "The GPU operator has not finished: the ClusterPolicy is not ready."
         )
-        remedy = "Wait until kubectl get clusterpolicy says ready, then run the stages platform and host again."
+        remedy = "Wait until kubectl get clusterpolicy reports ready, then run stages platform and host again."
         return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, remedy)
     if not seen.rdma:
-        why = "It is switched off, and was not switched on: the operator does not load nvidia-peermem."
+        why = "driver.rdma.enabled is false and was not changed, so the GPU operator does not load nvidia-peermem."
         return Finding(
             "host.cluster_policy",
             subject,
@@ -251,7 +270,7 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
             measured,
             expected,
             why,
-            "Set driver.rdma.enabled: true in it, or run the stage again.",
+            "Set driver.rdma.enabled: true in the ClusterPolicy, or run stage host again.",
         )
     return ok("host.cluster_policy", subject, measured, expected)
 
@@ -261,11 +280,12 @@ def _check_memlock_limit(memlock: Memlock) -> Finding:
     if memlock.limit_bytes is not None:
         return ok("host.memlock_limit", subject, f"{memlock.limit_gib} GiB", expected)
     why = (
-        "Locked memory cannot be reclaimed or swapped out: without a limit, any container on these nodes can take all"
-        " of it and bring the kubelet down."
+        "Locked memory cannot be reclaimed or swapped out. Without a limit, any container on these nodes can lock all"
+        " memory and stop the kubelet."
     )
     remedy = (
-        "Give limit_gib: what the application registers, buffers of NCCL and the framework's pinned memory together."
+        "Set rdma_cluster.host.memlock.limit_gib to the memory that the application registers: the buffers of NCCL"
+        " plus the pinned memory of the framework. Then run stage host again."
     )
     return Finding("host.memlock_limit", subject, WARN, "unlimited", expected, why, remedy)
 
@@ -274,23 +294,26 @@ def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts
     wanted = "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
     expected = f"LimitMEMLOCK of containerd {wanted}"
     if seen.value is None or seen.error is not None:
-        why = f"The drop-in could not be written, or systemd not be asked: {seen.error or 'empty answer'}."
+        why = f"The drop-in could not be written, or systemd could not be queried: {seen.error or 'empty answer'}."
         remedy = unreachable_nodes.remedy(name, facts.by_pods, "systemctl and containerd")
-        return Finding("host.containerd", name, UNKNOWN, "no answer", expected, why, remedy)
+        return Finding("host.containerd", name, UNKNOWN, "no data", expected, why, remedy)
     if seen.value.strip() == wanted:
         return ok("host.containerd", name, f"LimitMEMLOCK {wanted}", expected)
-    measured = f"LimitMEMLOCK {seen.value.strip() or 'not told'}"
+    measured = f"LimitMEMLOCK {seen.value.strip() or 'unknown'}"
     if name in facts.by_pods:
-        why = "The node is reached by its observer, which changes nothing on it, so no drop-in was written."
+        why = (
+            "This collection reaches the node through its observer. An observer changes nothing on the node, so no"
+            " drop-in was written."
+        )
         remedy = (
-            f"Set LimitMEMLOCK={wanted} for containerd where the node gets its configuration from (its image, user"
-            " data), or reach the node by ssh."
+            f"Set LimitMEMLOCK={wanted} for containerd in the source of the node's configuration (its image or user"
+            " data), or let this collection reach the node by ssh. Then run stage host again."
         )
         return Finding("host.containerd", name, FAIL, measured, expected, why, remedy)
     if facts.check_mode:
-        why = "Check mode: the drop-in would be written, and containerd restarted."
-        return Finding("host.containerd", name, UNKNOWN, measured, expected, why, "Run without check mode.")
-    why = "systemd reads another drop-in after ours, which sets it anew."
+        why = "Check mode: a run without check mode would write the drop-in and restart containerd."
+        return Finding("host.containerd", name, UNKNOWN, measured, expected, why, "Run stage host without check mode.")
+    why = "systemd reads another drop-in after the one of this collection, and that drop-in overrides the limit."
     return Finding(
         "host.containerd",
         name,
@@ -298,24 +321,31 @@ def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts
         measured,
         expected,
         why,
-        "See systemctl cat containerd on the node, and take the other one away.",
+        "Run systemctl cat containerd on the node and remove the other drop-in, then run stage host again.",
     )
 
 
 def _describe_expected_memlock(memlock: Memlock) -> str:
-    limit = "no limit" if memlock.limit_bytes is None else f"{memlock.limit_gib} GiB at least"
-    return f"{limit}, and {memlock.proof_mib} MiB registered by a user that is not root"
+    limit = "no limit" if memlock.limit_bytes is None else f"at least {memlock.limit_gib} GiB"
+    return f"{limit}, and {memlock.proof_mib} MiB registered by a non-root user"
 
 
 def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof], facts: Facts) -> Finding:
     expected = _describe_expected_memlock(memlock)
     if proof is None or proof.error or proof.soft is None:
         error = proof.error if proof and proof.error else "no pod was started"
-        why = "In check mode no pod is started." if facts.check_mode else f"Nothing was proven: {error}."
-        remedy = (
-            "Run without check mode."
+        why = (
+            "In check mode, this collection starts no pod."
             if facts.check_mode
-            else "Read the text. The node needs a free virtual function, and the image ibv_rc_pingpong."
+            else f"The limit could not be verified: {error}."
+        )
+        remedy = (
+            "Run stage host without check mode."
+            if facts.check_mode
+            else (
+                "Correct the error that the finding reports. The node needs a free virtual function, and the image"
+                " must contain ibv_rc_pingpong. Then run stage host again."
+            )
         )
         if proof and is_image_pull_message(error):
             namespace, _slash, name = proof.pod.partition("/")
@@ -325,7 +355,7 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             "host.memlock",
             subject,
             UNKNOWN,
-            proof.evidence if proof and proof.evidence else "not tried",
+            proof.evidence if proof and proof.evidence else "not tested",
             expected,
             why,
             remedy,
@@ -337,12 +367,15 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
     )
     if proof.user is None:
         why, remedy = (
-            "As which user the pod ran is not known, and root may lock all memory.",
-            "Run the stage again; see the log of the pod.",
+            (
+                "The user of the pod is unknown. root may lock all memory, so the test does not verify the limit of"
+                " other users."
+            ),
+            "Check the log of the pod, then run stage host again.",
         )
         return Finding("host.memlock", subject, UNKNOWN, measured, expected, why, remedy)
     if proof.user == 0:
-        why = "The pod ran as root, so it proves nothing of users that are not."
+        why = "The pod ran as root, so the test does not verify the limit of other users."
         return Finding(
             "host.memlock",
             subject,
@@ -350,32 +383,36 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             measured,
             expected,
             why,
-            "Find the admission webhook that changes the pods' user: kubectl get mutatingwebhookconfigurations.",
+            "Find the admission webhook that changes the user of the pods (kubectl get mutatingwebhookconfigurations),"
+            " and exclude the test pods from it. Then run stage host again.",
         )
     low = proof.soft >= 0 and (memlock.limit_bytes is None or proof.soft < memlock.limit_bytes)
     if not proof.registered:
         why = f"Registering memory failed ({proof.evidence}): " + (
-            "the limit of locked memory is below what was asked for."
+            "the limit of locked memory is lower than the tested size."
             if 0 <= proof.soft < proof.asked
-            else "not by the limit, which would allow it."
+            else "the limit of locked memory is not the cause, because it is high enough."
         )
         remedy = (
             _describe_memlock_remedy(memlock)
             if low
             else (
-                "Check that the VF has a non-zero node GUID (ip link show <PF>) and that the node has that much free"
-                " memory (free -m)."
+                "Check on the node that the VF has a node GUID other than 0 (ip link show <PF>), and that the node has"
+                " enough free memory (free -m). Then run stage host again."
             )
         )
         return Finding("host.memlock", subject, FAIL, measured, expected, why, remedy)
     if low:
         why = (
-            "The runtime gives containers less than the intent asks for, so a job that registers more would fail, or"
-            " NCCL fall back to TCP in silence."
+            "The container runtime gives containers a lower limit than the intent requires. A job that registers more"
+            " memory fails, or NCCL falls back to TCP without an error."
         )
         return Finding("host.memlock", subject, FAIL, measured, expected, why, _describe_memlock_remedy(memlock))
     if proof.registered < memlock.proof_bytes:
-        why = f"The pod registered {_format_size(proof.registered)}, less than the intent asks it to prove."
+        why = (
+            f"The pod registered {_format_size(proof.registered)}, less than the size that the intent requires for the"
+            " test (proof_mib)."
+        )
         return Finding(
             "host.memlock",
             subject,
@@ -383,7 +420,7 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             measured,
             expected,
             why,
-            "Run the stage again, so that a pod of this intent proves it.",
+            "Run stage host again, so that a pod of the current intent tests the limit.",
         )
     return ok("host.memlock", subject, measured, expected)
 
@@ -391,18 +428,18 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
 def _describe_memlock_remedy(memlock: Memlock) -> str:
     if memlock.by == "machine_config":
         return (
-            "See network.roll: the node must have taken the MachineConfig. A later file in /etc/crio/crio.conf.d may"
-            " replace default_ulimits."
+            "See the finding network.roll: the node must have the MachineConfig. A later file in /etc/crio/crio.conf.d"
+            " may override default_ulimits. Then run stage host again."
         )
     return (
-        "Restart containerd with the drop-in (systemctl show containerd -p LimitMEMLOCK shows its limit). Pods that ran"
-        " before keep their limit."
+        "Restart containerd on the node, so that it uses the drop-in (systemctl show containerd -p LimitMEMLOCK shows"
+        " its limit), then run stage host again. Pods that already run keep their old limit."
     )
 
 
 def _format_size(value: typing.Optional[int]) -> str:
     if value is None:
-        return "not known"
+        return "unknown"
     if value < 0:
         return "unlimited"
     for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):

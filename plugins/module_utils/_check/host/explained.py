@@ -9,55 +9,58 @@ from ..._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "host.cluster_policy": Explanation(
         means=(
-            "The GPU operator was not asked for nvidia-peermem, or has not brought it. GPUDirect RDMA then needs"
-            " DMA-BUF, or data goes through the host's memory."
+            "The ClusterPolicy does not request nvidia-peermem, or the GPU operator has not loaded it. GPUDirect RDMA"
+            " then needs DMA-BUF. Without DMA-BUF, data goes through the host memory."
         ),
-        measured="The ClusterPolicy: one, with `driver.rdma.enabled`, ready.",
+        measured="The ClusterPolicy: exactly one, with `driver.rdma.enabled: true`, in state ready.",
         causes=(
-            "RDMA is off in it, and another tool owns the field.",
-            "There is none, or more than one.",
-            "The operator renews the driver's pods just now.",
+            "RDMA is disabled in the ClusterPolicy, and another tool owns the field.",
+            "There is no ClusterPolicy, or more than one.",
+            "The GPU operator is recreating the driver pods.",
         ),
         look=(
             "kubectl get clusterpolicies.nvidia.com -o yaml",
             "kubectl get pods -n gpu-operator -o wide",
         ),
         remedy=(
-            "Set `driver.rdma.enabled: true` where the policy comes from, wait until it is ready, then run stages"
-            " platform and host again."
+            "Set `driver.rdma.enabled: true` in the source of the ClusterPolicy, and wait until it is ready. Then run"
+            " stages `platform` and `host` again."
         ),
     ),
     "host.containerd": Explanation(
         means=(
-            "containerd does not run with the limit of locked memory that the intent asks for. Its containers get its"
-            " limit."
+            "containerd does not run with the limit of locked memory that the intent requires. Its containers inherit"
+            " its limit."
         ),
-        measured="LimitMEMLOCK of containerd as systemd has it after the drop-in.",
+        measured="LimitMEMLOCK of containerd, as systemd reports it after the drop-in was written.",
         causes=(
-            "Another drop-in comes after ours.",
+            "systemd reads another drop-in after the one of this collection.",
             "containerd was not restarted.",
-            "The node is reached by an observer, which changes nothing.",
+            "This collection reaches the node through an observer, and an observer changes nothing on the node.",
         ),
         look=(
             "systemctl show containerd -p LimitMEMLOCK",
             "systemctl cat containerd",
         ),
         remedy=(
-            "Take the other drop-in away, `systemctl daemon-reload` and `systemctl restart containerd`; or set the"
-            " limit where the node's image is made."
+            "Remove the other drop-in on the node, and run `systemctl daemon-reload` and `systemctl restart"
+            " containerd`; or set the limit in the image of the node. Then run stage `host` again."
         ),
     ),
     "host.gpudirect": Explanation(
         means=(
-            "HCAs can't reach the memory of GPUs on a node by the way that the intent asks for. NCCL then copies"
-            " through the host's memory, at a fraction of the rate."
+            "The HCAs of a node cannot access GPU memory in the way that the intent requires. NCCL then copies data"
+            " through the host memory, at a fraction of the rate."
         ),
-        measured="Version and kind of the GPU driver, the kernel, and the module nvidia_peermem.",
+        measured=(
+            "The version and the kind of the GPU driver, the version of the kernel, and the state of the module"
+            " nvidia_peermem."
+        ),
         causes=(
-            "The driver's kernel modules are the proprietary ones, which export no DMA-BUF.",
+            "The GPU driver uses the proprietary kernel modules, which do not export DMA-BUF.",
             "The kernel is older than 5.12.",
-            "nvidia_peermem is not loaded, or the NIC driver does not register it.",
-            "The driver is not loaded at all (unknown).",
+            "nvidia_peermem is not loaded, or it is not registered with the RDMA core of the NIC driver.",
+            "The GPU driver is not loaded (unknown).",
         ),
         look=(
             "cat /proc/driver/nvidia/version",
@@ -65,45 +68,44 @@ EXPLAINED: dict[str, Explanation] = {
             "modinfo nvidia",
         ),
         remedy=(
-            "DMA-BUF: `spec.driver.kernelModuleType: open` in the ClusterPolicy. nvidia-peermem:"
-            " `spec.driver.rdma.enabled: true` and DOCA-OFED."
+            "DMA-BUF: set `spec.driver.kernelModuleType: open` in the ClusterPolicy. nvidia-peermem: set"
+            " `spec.driver.rdma.enabled: true` in the ClusterPolicy and install DOCA-OFED. Then run stages `platform`"
+            " and `host` again."
         ),
     ),
     "host.kernel_arguments": Explanation(
         means=(
-            "A node was booted without kernel arguments that the intent asks for, and this run has rolled no"
-            " MachineConfig to it that brings them."
+            "A node was booted without kernel arguments that the intent requires, and no MachineConfig with these"
+            " arguments reached the node in this run."
         ),
         measured=(
-            "`/proc/cmdline` of the node against `rdma_cluster.host.kernel_arguments`, and the MachineConfig that stage"
-            " network applies, with the MachineConfigPools that it waited for."
+            "`/proc/cmdline` of the node, compared with `rdma_cluster.host.kernel_arguments`; the MachineConfig that"
+            " stage `network` applies; and the MachineConfigPools for which stage `network` waited."
         ),
         causes=(
-            "The run had no `platform_settle: true`, and the node is of no MachineConfigPool.",
-            "The MachineConfig is there, and the pool is paused or not updated, or the node is of another pool.",
-            "Somebody took them out of the boot loader.",
-            "A later argument of the same name undoes them, or may do so (unknown).",
-            "The node could not be asked (unknown).",
+            "The run had no `platform_settle: true`, and the node belongs to no MachineConfigPool.",
+            "The MachineConfig exists, but its pool is paused or not updated, or the node belongs to another pool.",
+            "An admin or a tool removed the arguments from the boot loader.",
+            "A later argument with the same name overrides them, or may override them (unknown).",
+            "The node could not be queried (unknown).",
         ),
         look=("cat /proc/cmdline", "kubectl get machineconfigs", "kubectl get machineconfigpools"),
         remedy=(
-            "Run site.yml with `platform_settle: true`, which sets them and resets node after node; or set them in the"
-            " boot loader of the node."
+            "Run site.yml with `platform_settle: true`, which sets the arguments and resets the nodes one after the"
+            " other; or set the arguments in the boot loader of the node. Then run stages `platform` and `host` again."
         ),
     ),
     "host.memlock": Explanation(
         means=(
-            "A pod may lock less memory than the intent asks for, so a job that registers more fails with `Cannot"
+            "A pod can lock less memory than the intent requires. A job that registers more memory fails with `Cannot"
             " allocate memory`, or NCCL falls back to TCP."
         ),
-        measured=(
-            "`ulimit -l` in a pod of a user that is not root, and a registration of `proof_mib` with ibv_rc_pingpong."
-        ),
+        measured="`ulimit -l` in a pod of a non-root user, and a registration of `proof_mib` with ibv_rc_pingpong.",
         causes=(
-            "The runtime was not restarted with the new limit.",
-            "CRI-O: a later file replaces default_ulimits; the MachineConfig has not rolled.",
-            "The pod ran as root, which proves nothing (unknown).",
-            "The virtual function has no GUID, so the registration fails for another reason.",
+            "The container runtime was not restarted with the new limit.",
+            "CRI-O: a later file overrides default_ulimits, or the MachineConfig has not reached the node.",
+            "The pod ran as root, so the limit of other users could not be verified (unknown).",
+            "The virtual function has no GUID, so the registration fails for a different reason.",
         ),
         look=(
             "ulimit -l",
@@ -111,24 +113,24 @@ EXPLAINED: dict[str, Explanation] = {
             "crio config",
         ),
         remedy=(
-            "Restart the runtime with the drop-in, or let the MachineConfig roll (`network.roll`); pods that ran before"
-            " keep their limit."
+            "Restart the container runtime with the drop-in, or let the MachineConfig reach the node (finding"
+            " `network.roll`). Then run stage `host` again. Pods that already run keep their old limit."
         ),
     ),
     "host.memlock_limit": Explanation(
         means=(
-            "The intent asks for no limit of locked memory. What is locked can't be reclaimed, so any container could"
-            " take all of it and bring the kubelet down."
+            "The intent requires no limit of locked memory. Locked memory cannot be reclaimed, so any container could"
+            " lock all memory and stop the kubelet."
         ),
-        measured="`rdma_cluster.host.memlock` of the intent.",
+        measured="The key `rdma_cluster.host.memlock` of the intent.",
         causes=(
             "`unlimited: true` was copied from a guide.",
-            "No fabric gives pods RDMA, so nothing needs it.",
+            "No fabric gives pods an RDMA device, so no application needs a limit.",
         ),
         look=("free -m",),
         remedy=(
-            "Give `rdma_cluster.host.memlock.limit_gib` what the application registers; NCCL's buffers and the"
-            " framework's pinned memory together."
+            "Set `rdma_cluster.host.memlock.limit_gib` to the memory that the application registers: the buffers of"
+            " NCCL plus the pinned memory of the framework. Then run stage `host` again."
         ),
     ),
 }

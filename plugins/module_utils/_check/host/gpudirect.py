@@ -36,13 +36,13 @@ def check(
     expected = "DMA-BUF, or nvidia-peermem" if needs.gpudirect == "auto" else _WAYS[needs.gpudirect]
     platform = observed.value
     if platform is None or observed.error is not None:
-        why = f"node_info: {observed.error or 'empty answer'}."
+        why = f"Data collection (module node_info) failed on {name}: {observed.error or 'empty answer'}."
         return (
             Finding(
                 "host.gpudirect",
                 name,
                 UNKNOWN,
-                "no answer",
+                "no data",
                 expected,
                 why,
                 unreachable_nodes.remedy(name, by_pods, "Python 3.9 or later"),
@@ -50,10 +50,10 @@ def check(
         )
     driver = platform.gpu
     if driver is None:
-        why = "The module nvidia is not loaded, so nothing is known of its GPUs."
+        why = "The kernel module nvidia is not loaded on the node, so the GPUs of the node are unknown."
         remedy = (
-            "Check that the node has GPUs, and that the GPU operator's driver is ready there (kubectl get"
-            " clusterpolicy)."
+            "Check that the node has GPUs, and that the driver of the GPU operator is ready there (kubectl get"
+            " clusterpolicy). Then run stages platform and host again."
         )
         return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
@@ -78,7 +78,7 @@ def check(
                 told,
                 expected,
                 why,
-                "Read /proc/driver/nvidia/version on the node by hand.",
+                "Run cat /proc/driver/nvidia/version on the node to see the version and the kind of the driver.",
             ),
         )
     return (Finding("host.gpudirect", name, FAIL, told, expected, why, _describe_gpudirect_remedy(wanted)),)
@@ -91,13 +91,13 @@ def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[str]:
     """
     number = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
     if number is None:
-        yield f"the kernel's version is not known ({kernel})"
+        yield f"the version of the kernel is not known ({kernel})"
     elif (int(number[1]), int(number[2])) < _KERNEL:
         yield f"kernel {kernel} is older than {_KERNEL[0]}.{_KERNEL[1]}"
     if driver.open is None:
-        yield "whether the driver's kernel modules are the open ones is not known"
+        yield "it is not known whether the driver uses the open kernel modules"
     elif not driver.open:
-        yield "the driver's kernel modules are the proprietary ones, which do not export the GPU's memory"
+        yield "the driver uses the proprietary kernel modules, which do not export GPU memory"
     major = re.match(r"[0-9]{1,6}", driver.version or "")
     if major is not None and int(major[0]) < _DRIVER:
         yield f"driver {driver.version} is older than {_DRIVER}"
@@ -108,19 +108,19 @@ def _no_peermem(driver: GpuDriver) -> typing.Iterator[str]:
         yield "the module nvidia_peermem is not loaded"
     elif not any("peermem" in client or client == "nv_mem" for client in driver.peer_clients):
         yield (
-            "the module nvidia_peermem is loaded and has not registered with the RDMA core: that needs the NIC driver"
-            " of DOCA-OFED"
+            "the module nvidia_peermem is loaded but not registered with the RDMA core: the registration needs the NIC"
+            " driver of DOCA-OFED"
         )
 
 
 def _describe_gpudirect_remedy(wanted: typing.Sequence[str]) -> str:
     said = {
         "dma_buf": (
-            "DMA-BUF: spec.driver.kernelModuleType: open (or auto) in the GPU operator's ClusterPolicy, and a kernel of"
-            " 5.12 or newer."
+            "DMA-BUF: set spec.driver.kernelModuleType: open (or auto) in the ClusterPolicy of the GPU operator, and"
+            " use kernel 5.12 or newer."
         ),
         "peermem": (
-            "nvidia-peermem: spec.driver.rdma.enabled: true in the one ClusterPolicy that there is, and DOCA-OFED by"
+            "nvidia-peermem: set spec.driver.rdma.enabled: true in the only ClusterPolicy, and install DOCA-OFED with"
             " the network operator (ofedDriver)."
         ),
     }
@@ -132,4 +132,4 @@ def _describe_module_kind(driver: GpuDriver) -> str:
 
 
 def _network_driver(driver: GpuDriver) -> str:
-    return f"mlx5_core {driver.ofed} of OFED" if driver.ofed else "the kernel's own mlx5_core"
+    return f"mlx5_core {driver.ofed} of OFED" if driver.ofed else "mlx5_core of the kernel"

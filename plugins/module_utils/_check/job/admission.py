@@ -16,8 +16,8 @@ from ..._model.run.findings import FAIL, WARN, Finding, ok
 
 #: what a job with IPC_LOCK needs
 NEEDS_PRIVILEGED = (
-    f"jobs with IPC_LOCK: {LABEL}=privileged, on OpenShift an SCC with allowedCapabilities [IPC_LOCK] for their service"
-    " account"
+    f"{LABEL}=privileged for jobs with IPC_LOCK, and on OpenShift an SCC with allowedCapabilities [IPC_LOCK] for their"
+    " service account"
 )
 #: capabilities that a container may add at the level baseline
 _BASELINE = frozenset(
@@ -69,8 +69,8 @@ def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -
         if enforced != "restricted":
             return ok("job.admission", subject, seen, expected)
         why = (
-            "The namespace enforces the level restricted, which asks for more than is looked at here: runAsNonRoot,"
-            " seccompProfile, dropped capabilities."
+            "The namespace enforces the level restricted. This check does not verify the further requirements of that"
+            " level: runAsNonRoot, seccompProfile and dropped capabilities."
         )
         return Finding(
             "job.admission",
@@ -79,16 +79,19 @@ def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -
             seen,
             expected,
             why,
-            "Submit the job with kubectl apply --dry-run=server: the API server warns of what it lacks.",
+            "Run kubectl apply --dry-run=server -f FILE with the job: the API server warns of each missing setting.",
         )
     needs = "; ".join(beyond)
     expected = f"{LABEL}=privileged; on OpenShift {describe_constraints(template)}"
     if enforced in ("baseline", "restricted"):
-        why = f"The API server refuses the pods: the namespace enforces the level {enforced}, and they need {needs}."
+        why = (
+            f"The namespace enforces the level {enforced}, but the pods need {needs}. The API server refuses the pods."
+        )
         remedy = (
-            "Have an admin raise it, which makes everybody who may make pods there root on the nodes: set"
-            " network.pod_security of the fabric with a reason, or kubectl label namespace NAMESPACE"
-            f" {LABEL}=privileged --overwrite. Without IPC_LOCK: raise rdma_cluster.host.memlock."
+            "Ask an admin to raise the level: set network.pod_security of the fabric with a reason, or run kubectl"
+            f" label namespace NAMESPACE {LABEL}=privileged --overwrite. Every user who can create pods in the"
+            " namespace can then become root on the nodes. To run the job without IPC_LOCK, raise"
+            " rdma_cluster.host.memlock."
         )
         return Finding("job.admission", subject, FAIL, f"{LABEL}={enforced}", expected, why, remedy)
     return ok("job.admission", subject, needs, expected)

@@ -85,7 +85,7 @@ def leave_out_large(log: NcclLog, most_bytes: int) -> tuple[NcclLog, dict[str, t
     if not left:
         return log, data
     gone = [
-        NcclLeftOut(source, why=f"{size} bytes of a fact, which may have {most_bytes} of all hosts together")
+        NcclLeftOut(source, why=f"{size} bytes, but a fact can hold at most {most_bytes} bytes of all hosts together")
         for source, size in left.items()
     ]
     kept = dataclasses.replace(_exclude_processes(log, left.keys()), left_out=(*log.left_out, *gone))
@@ -124,21 +124,28 @@ def _exclude_processes(log: NcclLog, left: typing.AbstractSet[str]) -> NcclLog:
 def _report_left_out(item: NcclLeftOut) -> Finding:
     hosts = f", with lines of {folded(item.hosts)}" if item.hosts else ""
     why = (
-        f"Its lines are too many to be kept: {item.why}. NCCL writes less of one pod: a program in it makes up lines,"
-        " or the log is one of many runs. Nothing of it counts, and the others are judged."
+        f"This host or file has too many lines to be stored: {item.why}. NCCL writes less for one pod, so a program in"
+        " the pod writes false NCCL lines, or the log covers many runs. None of these lines count. The other hosts and"
+        " files were judged."
     )
-    remedy = "See what the pod of this host or file runs, and give the log of one run of the job."
-    return Finding("training.log", item.source, UNKNOWN, f"left out{hosts}", "NCCL's lines of one run", why, remedy)
+    remedy = "Check the programs that the pod of this host or file runs. Give the log of one run of the job."
+    return Finding("training.log", item.source, UNKNOWN, f"not judged{hosts}", "the NCCL lines of one run", why, remedy)
 
 
 def _report_forged(source: str, count: int) -> Finding:
     why = (
-        "No pod has so many ranks in so few lines: a program in it makes up lines of NCCL, or the log is one of many"
-        " runs. Nothing of it counts."
+        "No pod has so many ranks in so few lines. A program in the pod writes false NCCL lines, or the log covers"
+        " many runs. None of these lines count."
     )
-    remedy = "See what the pod of this host or file runs, and give the log of one run of the job."
+    remedy = "Check the programs that the pod of this host or file runs. Give the log of one run of the job."
     return Finding(
-        "training.ranks", source, UNKNOWN, f"{count} processes and ranks", f"{MOST_RANKS} at most", why, remedy
+        "training.ranks",
+        source,
+        UNKNOWN,
+        f"{count} processes and ranks",
+        f"at most {MOST_RANKS} processes and ranks",
+        why,
+        remedy,
     )
 
 
@@ -155,9 +162,12 @@ def limit_findings(found: typing.Iterable[Finding]) -> list[Finding]:
             kept.append(item)
         else:
             more[item.check, item.status] = more.get((item.check, item.status), 0) + 1
-    why = f"The log has more than {MOST_FINDINGS} findings of this status. These are counted only."
-    remedy = "See the findings before them first. Give the log of one job: a pod may make up ranks and communicators."
-    expected = f"{MOST_FINDINGS} findings of a status at most"
+    why = f"The log has more than {MOST_FINDINGS} findings of this status. The further findings are only counted."
+    remedy = (
+        "Resolve the listed findings first. Give the log of one job only: a pod can write lines of ranks and"
+        " communicators that do not exist."
+    )
+    expected = f"at most {MOST_FINDINGS} findings of a status"
     for (check, status), count in more.items():
         measured = f"{count} more"
         kept.append(
@@ -206,8 +216,13 @@ def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
             subject = name_subject(rank, None if communicator is job else communicator)
             process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
             if (rank.host, rank.pid) not in processes:
-                why = "Nothing of its process is in the log, so it is not known which devices it opened."
-                yield Finding("training.ranks", subject, UNKNOWN, "no process", "the lines of its process", why, WHOLE)
+                why = (
+                    "The log has no lines of the process of this rank, so the devices that the process opened are"
+                    " unknown."
+                )
+                yield Finding(
+                    "training.ranks", subject, UNKNOWN, "no lines of the process", "lines of the process", why, WHOLE
+                )
             judged = [
                 check_channels(subject, communicator, rank),
                 check_transport(subject, communicator, rank, process, log),
@@ -226,25 +241,25 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
 
     :param check: check id of the finding
     """
-    expected = "lines in one file, which has no lines of other hosts"
+    expected = "lines in one file, without lines of other hosts"
     if len(process.files) > 1:
         why = (
-            "Several files have lines of this process, and it wrote into one of them: any pod can write lines in the"
-            " name of another one."
+            "Several files have lines of this process, but a process writes to only one file. Any pod can write lines"
+            " in the name of another pod, so the genuine lines are unknown."
         )
         remedy = (
-            "Give each file once and whole, one a pod; see what the pods of the other files run. Or give the output of"
-            " all ranks, as one file."
+            "Give each file once and complete, one file for each pod. Check the programs that the pods of the other"
+            " files run. Or give the output of all ranks as one file."
         )
         return Finding(check, subject, UNKNOWN, f"in {folded(process.files)}", expected, why, remedy)
     if process.beside:
         why = (
-            "The file has lines of several hosts, and any pod can write lines in the name of another one. Of several"
-            " files, each must be of one pod."
+            "The file has lines of several hosts, and any pod can write lines in the name of another pod. When several"
+            " files are given, each file must come from one pod."
         )
         remedy = (
-            "Give one file a pod, and see what the pod of this file runs. Where it has the output of all ranks"
-            " (mpirun), give this file alone."
+            "Give one file for each pod, and check the programs that the pod of this file runs. If the file is the"
+            " output of all ranks (mpirun), give only this file."
         )
         return Finding(
             check,
@@ -274,9 +289,9 @@ def name_hcas(device: str) -> list[str]:
 
 
 def _check_log(log: NcclLog) -> Finding:
-    expected = "lines of NCCL at level INFO"
+    expected = "NCCL lines of level INFO"
     if not log.nccl_lines:
-        why = "NCCL is silent unless it is told otherwise." if log.lines else "The log is empty."
+        why = "NCCL writes no log unless NCCL_DEBUG is set." if log.lines else "The log is empty."
         return Finding("training.log", "job", UNKNOWN, f"{log.lines} lines, none of NCCL", expected, why, ON)
     torn = (f", {log.torn} torn" if log.torn else "") + (", the last cut off" if log.cut else "")
     return ok("training.log", "job", f"{log.nccl_lines} lines of {log.library}{torn}", expected)
@@ -292,12 +307,11 @@ def _check_version(log: NcclLog) -> Finding:
             UNKNOWN,
             "not in the log",
             "one version of NCCL",
-            "NCCL says its version when it starts.",
+            "NCCL reports its version when it starts, but this line is missing.",
             WHOLE,
         )
     why = (
-        "The ranks run different builds of NCCL, which need not understand each other; or the logs of several jobs are"
-        " mixed."
+        "The ranks use different builds of NCCL, which can be incompatible; or the log contains lines of several jobs."
     )
     return Finding(
         "training.version",
@@ -306,7 +320,7 @@ def _check_version(log: NcclLog) -> Finding:
         ", ".join(log.versions[:6]),
         "one version of NCCL",
         why,
-        "Use one image for all pods; give one job's log.",
+        "Use the same image for all pods, and give the log of one job only.",
     )
 
 
@@ -318,12 +332,24 @@ def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
     """
     job, expected = find_whole_job(log), f"{wanted} ranks" if wanted is not None else "a communicator"
     if job is None:
-        why = "No rank said who it is: NCCL never began to make a communicator, or the beginning of the log is missing."
+        why = (
+            "The log has no line in which a rank identifies itself. NCCL did not begin to create a communicator, or"
+            " the beginning of the log is missing."
+        )
         return Finding("training.ranks", "job", UNKNOWN, "no communicator", expected, why, WHOLE)
     if wanted is not None and job.size != wanted:
-        why = "The job is of another size: other numbers of nodes or of processes a node, or pods that did not join."
+        why = (
+            "The job has a different size: the number of nodes, or of processes on each node, differs, or pods did not"
+            " join the job."
+        )
         return Finding(
-            "training.ranks", "job", FAIL, f"{job.size} ranks", expected, why, "Compare WORLD_SIZE in all pods."
+            "training.ranks",
+            "job",
+            FAIL,
+            f"{job.size} ranks",
+            expected,
+            why,
+            "Compare WORLD_SIZE in all pods with the expected number of ranks.",
         )
     return ok("training.ranks", "job", f"{job.size} ranks", expected)
 
@@ -331,11 +357,11 @@ def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
 def _report_untold(log: NcclLog) -> typing.Iterator[Finding]:
     if log.untold:
         measured, why = (
-            f"{log.untold} more warnings of no known kind",
-            "The log has too many different ones, so it is not known what these say.",
+            f"{log.untold} more warnings of unknown kind",
+            "The log has too many different warnings. These warnings were only counted, so their meaning is unknown.",
         )
         remedy = (
-            "Read the log (grep WARN), and end what writes them: a program of the job, or a setting that NCCL warns of"
-            " each time."
+            "Read the log (grep WARN) and remove the cause of the warnings: a program of the job that writes them, or"
+            " a setting about which NCCL warns each time."
         )
         yield Finding("training.problem", "job", UNKNOWN, measured, "no warning", why, remedy)

@@ -16,51 +16,65 @@ def check_shared_memory(scope: Scope) -> Finding:
     """Check that /dev/shm of each container that computes is a memory volume, and that its size limit does not exceed
     the memory limit of the container.
     """
-    expected, memory = "a volume in memory at /dev/shm", scope.template.memory_volumes
+    expected, memory = "a memory volume at /dev/shm", scope.template.memory_volumes
     without = [item.name for item in scope.workers if item.mounts.get("/dev/shm") not in memory]
     if without:
         why = (
-            "A container has 64 MiB of shared memory else: too little for NCCL between the GPUs of a pod and for the"
-            " workers of a data loader."
+            "Without a memory volume, a container has 64 MiB of shared memory. This is too little for NCCL between the"
+            " GPUs of a pod and for the workers of a data loader."
         )
-        remedy = "Add an emptyDir with medium: Memory and a sizeLimit, and mount it at /dev/shm."
+        remedy = (
+            "Add an emptyDir volume with medium: Memory and a sizeLimit to the pod template, and mount it at /dev/shm."
+        )
         return Finding(
-            "job.shared_memory", scope.subject, FAIL, f"container {', '.join(without)} has none", expected, why, remedy
+            "job.shared_memory",
+            scope.subject,
+            FAIL,
+            f"no memory volume in container {', '.join(without)}",
+            expected,
+            why,
+            remedy,
         )
     for item in scope.workers:
         size, limit = memory[item.mounts["/dev/shm"]], item.limits.get("memory")
         if size and limit and quantity(size, "sizeLimit") > quantity(limit, "memory"):
-            why = "What is written there counts as memory of the container, which is killed before the volume is full."
+            why = (
+                "Data in this volume counts as memory of the container, so the kernel kills the container before the"
+                " volume is full."
+            )
             return Finding(
                 "job.shared_memory",
                 scope.subject,
                 WARN,
                 size,
-                f"at most {limit}, the limit of memory",
+                f"at most {limit}, the memory limit",
                 why,
-                "Raise the limit of memory, or lower sizeLimit.",
+                "Raise the memory limit of the container, or lower sizeLimit of the volume.",
             )
-    return ok("job.shared_memory", scope.subject, "/dev/shm in memory", expected)
+    return ok("job.shared_memory", scope.subject, "a memory volume at /dev/shm", expected)
 
 
 def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
     """Check that the pod has the volume of each mount of its containers."""
-    check, expected, there = "job.volumes", "volumes of the pod", frozenset(scope.template.volumes)
+    check, expected, there = "job.volumes", "a volume of the pod", frozenset(scope.template.volumes)
     wrong = []
     for item in (*scope.template.init_containers, *scope.template.containers):
         for path, name in item.mounts.items():
             if name not in there:
-                why = "The operator's definition takes it, and the API server then refuses each of the pods."
+                why = (
+                    "The definition of the job's kind permits the missing volume, but the API server then refuses each"
+                    " pod."
+                )
                 subject, hint = f"{scope.subject} {item.name} {path}", scope.hints.nearest(name, scope.template.volumes)
                 wrong.append(
                     Finding(
                         check,
                         subject,
                         FAIL,
-                        f"volume '{name}' is not there",
+                        f"volume '{name}' does not exist",
                         expected + hint,
                         why,
-                        "Add the volume, or correct its name.",
+                        "Add the volume to the pod template, or correct its name.",
                     )
                 )
     yield from wrong or [ok(check, scope.subject, ", ".join(scope.template.volumes) or "none", expected)]
@@ -79,8 +93,8 @@ def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
                 f"{name} {item.requests.get(name, 'none')} / {item.limits.get(name, 'none')}" for name in differs
             )
             why = (
-                "The pod is not of the QoS class Guaranteed: it gets no CPUs of its own, and is the first to go when"
-                " memory is short."
+                "The pod does not have the QoS class Guaranteed. It gets no exclusive CPUs, and it is killed before"
+                " Guaranteed pods when memory is short."
             )
             wrong.append(
                 Finding(
@@ -90,10 +104,10 @@ def check_guaranteed(scope: Scope) -> typing.Iterator[Finding]:
                     f"{shown} (requests / limits)",
                     expected,
                     why,
-                    "Write the same into both.",
+                    "Set the requests of the container equal to its limits.",
                 )
             )
-    yield from wrong or [ok(check, scope.subject, "requests equal limits in all that the job names", expected)]
+    yield from wrong or [ok(check, scope.subject, "requests equal limits in all containers of the job", expected)]
 
 
 def check_added(scope: Scope) -> typing.Iterator[Finding]:
@@ -104,16 +118,16 @@ def check_added(scope: Scope) -> typing.Iterator[Finding]:
     if scope.job.kind != "PyTorchJob" or "Master" not in names or not scope.template.path.endswith("Worker"):
         return
     measured, expected = (
-        "init-pytorch: CPU 50m of 100m, memory 10Mi of 20Mi",
-        "no container whose requests are not its limits",
+        "init-pytorch: CPU requests 50m, limits 100m; memory requests 10Mi, limits 20Mi",
+        "requests equal limits in all containers",
     )
     why = (
-        "The operator has Workers wait for the Master in an init container of its own, and for that the pod is not of"
-        " the QoS class Guaranteed."
+        "The training operator adds an init container to each Worker, in which the Worker waits for the Master."
+        " Therefore the pod does not have the QoS class Guaranteed."
     )
     remedy = (
-        "Give the operator another template (--pytorch-init-container-template-file), or use a TrainJob; once it is"
-        " given, waive this."
+        "Give the operator another template (--pytorch-init-container-template-file), or use a TrainJob. If the"
+        " operator already has such a template, waive this finding."
     )
     yield Finding("job.added", scope.subject, WARN, measured, expected, why, remedy)
 

@@ -18,7 +18,7 @@ from ..._parse.kubernetes.resource import Resource
 from .device_selectors import check_selectors, check_totals
 from .scope import Scope
 
-_CHECK, _EXPECTED = "job.device_claims", "claims that are there, of classes that are there, each taken by a container"
+_CHECK, _EXPECTED = "job.device_claims", "claims that exist, of classes that exist, each used by a container"
 
 
 def read_claims(resources: typing.Iterable[Resource]) -> DeviceClaims:
@@ -112,23 +112,38 @@ def _report_doubted(finding: Finding) -> Finding:
     object may be one of them. Return other findings unchanged.
     """
     return (
-        dataclasses.replace(finding, status=UNKNOWN, why=f"{finding.why} Or it is one that can't be read.")
+        dataclasses.replace(
+            finding,
+            status=UNKNOWN,
+            why=f"{finding.why} This is uncertain, because some objects of these kinds could not be read.",
+        )
         if finding.status == FAIL
         else finding
     )
 
 
 def _report_unread(scope: Scope, known: DeviceClaims) -> Finding:
-    why = f"These are not of the form that Kubernetes gives them, and left out: {folded(known.errors, 5, '; ')}."
-    remedy = "Have who made them correct or remove them; a ResourceSlice is of the driver's pod on its node."
+    why = (
+        f"Some objects do not have the form that Kubernetes defines and were left out: {folded(known.errors, 5, '; ')}."
+    )
+    remedy = (
+        "Ask the owner of each object to correct or remove it. The driver's pod on a node writes the ResourceSlices of"
+        " that node."
+    )
     return Finding(
-        _CHECK, scope.subject, WARN, f"{len(known.errors)} unread", "all claims, classes and slices", why, remedy
+        _CHECK,
+        scope.subject,
+        WARN,
+        f"{len(known.errors)} objects could not be read",
+        "all claims, classes and slices readable",
+        why,
+        remedy,
     )
 
 
 def _report_not_of_pod(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
     for name in names:
-        why = "A container takes a claim that its pod does not have, and the API server refuses each of the pods."
+        why = "A container uses a claim that its pod does not have, so the API server refuses each pod."
         hint = scope.hints.nearest(name, [claim.name for claim in scope.template.device_claims])
         yield Finding(
             _CHECK,
@@ -137,15 +152,18 @@ def _report_not_of_pod(scope: Scope, names: typing.Sequence[str]) -> typing.Iter
             "not among resourceClaims",
             _EXPECTED + hint,
             why,
-            "Add it to spec.resourceClaims of the pod.",
+            "Add the claim to spec.resourceClaims of the pod.",
         )
 
 
 def _report_not_taken(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
     for name in names:
-        why = "The devices are allocated to the pod, and none of its containers gets them: nobody else can have them."
-        remedy = "Name it in resources.claims of the container that computes."
-        yield Finding(_CHECK, f"{scope.subject} {name}", WARN, "taken by no container", _EXPECTED, why, remedy)
+        why = (
+            "Kubernetes allocates the devices to the pod, but no container of the pod gets them. Other pods cannot use"
+            " these devices."
+        )
+        remedy = "Name the claim in resources.claims of the container that computes."
+        yield Finding(_CHECK, f"{scope.subject} {name}", WARN, "used by no container", _EXPECTED, why, remedy)
 
 
 def _report_not_of_claim(
@@ -159,17 +177,20 @@ def _report_not_of_claim(
     found = known.find(scope.job.namespace, claim)
     for name in requests if found is not None else ():
         if found is not None and not any(item.is_named(name) for item in found.requests):
-            why = f"{claim.kind} {claim.of} has no request of this name, so the container gets none of its devices."
+            why = (
+                f"{claim.kind} {claim.of} has no request of this name, so the container gets none of the devices of the"
+                " claim."
+            )
             hint = scope.hints.nearest(name, [item.name for item in found.requests])
             remedy = (
-                "Correct request in resources.claims of the container, or leave it out to get the devices of all"
-                " requests."
+                "Correct the request in resources.claims of the container, or remove it so that the container gets the"
+                " devices of all requests."
             )
             yield Finding(
                 _CHECK,
                 f"{scope.subject} {claim.name}",
                 FAIL,
-                f"request {name} is absent",
+                f"request {name} does not exist",
                 _EXPECTED + hint,
                 why,
                 remedy,
@@ -179,7 +200,7 @@ def _report_not_of_claim(
 def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     subject, found = f"{scope.subject} {claim.name}", known.find(scope.job.namespace, claim)
     if found is None and scope.world is None:
-        why = f"{claim.kind} {claim.of} is in another file, so it is not known which devices the pods get."
+        why = f"{claim.kind} {claim.of} is in another file, so the devices that the pods get are unknown."
         yield Finding(
             _CHECK,
             subject,
@@ -187,17 +208,17 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
             "not read",
             _EXPECTED,
             why,
-            "Put it into the same file, or let the linter ask the cluster.",
+            "Put the object into the same file, or run job_lint without offline: true.",
         )
         return
     if scope.world is not None and known.unread:
         why = (
-            "The cluster does not serve resource.k8s.io/v1, or does not let us read its DeviceClasses, ResourceSlices"
-            " and claims."
+            "The API server does not serve resource.k8s.io/v1, or does not allow the user to read its DeviceClasses,"
+            " ResourceSlices and claims."
         )
         remedy = (
-            "See kubectl api-resources --api-group=resource.k8s.io; from Kubernetes 1.34 on v1 is served. Give the user"
-            " the rights of docs/job.md."
+            "Run kubectl api-resources --api-group=resource.k8s.io: Kubernetes serves v1 from release 1.34 on. Give"
+            " the user the rights that docs/job.md lists."
         )
         yield Finding(_CHECK, subject, UNKNOWN, "not read", _EXPECTED, why, remedy)
         return
@@ -207,16 +228,19 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
             *(scope.world.others.get(claim.kind, ()) if scope.world else ()),
         )
         names = [name.partition("/")[2] for name in there]
-        why = f"There is no {claim.kind} of this name in the job's namespace: the pods would stay Pending."
+        why = f"No {claim.kind} of this name exists in the namespace of the job, so the pods would stay Pending."
         hint = scope.hints.nearest(claim.of, names)
         yield Finding(
             _CHECK,
             subject,
             FAIL,
-            f"{claim.kind} {claim.of} is absent",
+            f"{claim.kind} {claim.of} does not exist",
             _EXPECTED + hint,
             why,
-            "Create it, or correct the name. That of a channel of NVLink a ComputeDomain makes.",
+            (
+                "Create it, or correct its name in spec.resourceClaims of the pod. For a channel of NVLink, create a"
+                " ComputeDomain, which creates the ResourceClaimTemplate."
+            ),
         )
         return
     pods = sum(
@@ -226,8 +250,8 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
     )
     if pods > 1 and "network" in _list_uses(scope.job.namespace, claim, known):
         why = (
-            f"{pods} pods share the devices of one claim, so all of them are on the node that has these, or wait for"
-            " room on it."
+            f"{pods} pods share the devices of one claim. All of these pods must run on the node with the devices, or"
+            " they wait for room on that node."
         )
         yield Finding(
             _CHECK,
@@ -236,21 +260,24 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
             f"ResourceClaim {claim.of}",
             _EXPECTED,
             why,
-            "Use a ResourceClaimTemplate, of which each pod gets its own.",
+            "Use a ResourceClaimTemplate, from which each pod gets its own claim.",
         )
     classes = {item.name for item in known.classes}
     for request in (item.classes for item in found.requests):
         if scope.world is not None and not classes & set(request):
-            why = "There is no DeviceClass of this name, so nothing can be allocated, and the pods would stay Pending."
+            why = (
+                "No DeviceClass of this name exists, so Kubernetes cannot allocate devices and the pods would stay"
+                " Pending."
+            )
             hint, absent = scope.hints.nearest(request[0], classes), " or ".join(request)
             yield Finding(
                 _CHECK,
                 subject,
                 FAIL,
-                f"DeviceClass {absent} is absent",
+                f"DeviceClass {absent} does not exist",
                 _EXPECTED + hint,
                 why,
-                "Install its driver, or correct the name.",
+                "Install the driver of the class, or correct the name of the class.",
             )
     if scope.world is not None:
         few = [*_report_too_few(subject, found, known), *_report_few_nodes(subject, found, known)]
@@ -265,12 +292,12 @@ def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> 
     nodes = len(known.devices_of(driver)) if driver else 0
     if claim.nodes > nodes and driver and not known.count_shared(driver):
         why = (
-            f"The ComputeDomain waits for {claim.nodes} nodes (numNodes), and by their ResourceSlices {nodes} nodes"
-            " have a channel of NVLink: its pods would not start."
+            f"The ComputeDomain waits for {claim.nodes} nodes (numNodes). According to the ResourceSlices, {nodes}"
+            " nodes have a channel of NVLink, so the pods would not start."
         )
         remedy = (
-            "See kubectl get resourceslices, and that the pod of NVIDIA's DRA driver runs on all nodes of the rack; or"
-            " correct numNodes, which newer drivers take as 0."
+            "Run kubectl get resourceslices, and verify that the pod of NVIDIA's DRA driver runs on all nodes of the"
+            " rack. Or correct numNodes; newer drivers accept 0."
         )
         yield Finding(_CHECK, subject, FAIL, f"{nodes} nodes", f"{claim.nodes} nodes with a channel", why, remedy)
 
@@ -288,15 +315,15 @@ def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> ty
             continue
         if all(most < count for count, _driver, most in offered):
             measured = " or ".join(
-                f"{count} devices of {driver}, and a node has {most} at most" for count, driver, most in offered
+                f"{count} devices of {driver} requested, at most {most} on a node" for count, driver, most in offered
             )
             why = (
-                f"By its ResourceSlices no node has as many as request {request.name} asks for, so the pods would stay"
-                " Pending."
+                f"According to the ResourceSlices, no node has as many devices as request {request.name} needs, so the"
+                " pods would stay Pending."
             )
             remedy = (
-                "See kubectl get resourceslices, and that the driver's pod runs on the nodes of the job; or ask for"
-                " fewer devices."
+                "Run kubectl get resourceslices, and verify that the driver's pod runs on the nodes of the job. Or"
+                " request fewer devices."
             )
             yield Finding(_CHECK, subject, FAIL, measured, _EXPECTED, why, remedy)
         else:
@@ -327,13 +354,14 @@ def _check_one_node(
     if len(able) == 1 and len(nodes) > 1:
         measured = ", ".join(able.values())
         why = (
-            f"By their ResourceSlices one node alone has as many as request {request.name} asks for. A node writes"
-            " itself what it has."
+            f"According to the ResourceSlices, only one node has as many devices as request {request.name} needs. Each"
+            " node reports its own number of devices, so this number can be wrong."
         )
         remedy = (
-            "See that the machine has them, and that all pods of the job have room there; or ask for fewer devices."
+            "Verify that the machine has these devices and that all pods of the job have room on it; or request fewer"
+            " devices."
         )
-        yield Finding(_CHECK, subject, WARN, measured, "several nodes that have as many", why, remedy)
+        yield Finding(_CHECK, subject, WARN, measured, "as many devices on several nodes", why, remedy)
 
 
 def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typing.Iterator[Finding]:
@@ -344,15 +372,18 @@ def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typin
         if count > MOST_OF_NODE
     ]
     if found:
-        why = "No machine has so many. A node writes itself what it has, and these do not count."
+        why = (
+            "No machine has so many devices. Each node reports its own number of devices, and this check does not"
+            " count these nodes."
+        )
         yield Finding(
             _CHECK,
             subject,
             WARN,
             folded(found),
-            f"{MOST_OF_NODE} at most",
+            f"at most {MOST_OF_NODE} devices on a node",
             why,
-            "See the driver's pod and the kubelet on these nodes.",
+            "Check the driver's pod and the kubelet on these nodes.",
         )
 
 

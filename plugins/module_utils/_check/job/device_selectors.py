@@ -125,15 +125,16 @@ def check_totals(
         total = sum(counts.values())
         if choice.most(True) < total:
             why = (
-                f"Requests {folded(tuple(counts), 8)} of one pod ask for the same devices, of class {way.device_class}:"
-                " a node has enough for each of them, and no node for all. The pods would stay Pending."
+                f"Requests {folded(tuple(counts), 8)} of one pod need the same devices, of class {way.device_class}. A"
+                " node has enough devices for each request, but no node has enough for all of them. The pods would"
+                " stay Pending."
             )
             remedy = (
-                "Ask in each pod for as many devices as a node has, or correct the selectors; see kubectl get"
-                " resourceslices -o yaml."
+                "Request at most as many devices in each pod as a node has, or correct the selectors. Run kubectl get"
+                " resourceslices -o yaml to compare them with the devices."
             )
-            measured = f"{choice.most(True)} devices on a node, of {total}"
-            yield Finding(_CHECK, subject, FAIL, measured, "devices for all claims of the pod", why, remedy)
+            measured = f"at most {choice.most(True)} of {total} devices on a node"
+            yield Finding(_CHECK, subject, FAIL, measured, "devices for all claims of the pod on one node", why, remedy)
 
 
 def choose(way: DeviceAlternative, known: DeviceClaims) -> typing.Optional[DeviceChoice]:
@@ -317,7 +318,7 @@ def _report_none(
     subject: str, request: DeviceRequest, ways: typing.Sequence[tuple[DeviceAlternative, DeviceChoice]]
 ) -> Finding:
     lacking = tuple(dict.fromkeys(name for _way, item in ways for name in item.lacking))
-    measured = " or ".join(f"{item.most(True)} of {way.count} devices on a node" for way, item in ways)
+    measured = " or ".join(f"at most {item.most(True)} of {way.count} devices on a node" for way, item in ways)
     why = (
         f"The selectors of request {request.name} ({_format_selectors(request)}) leave too few devices"
         " on each node, so the"
@@ -325,22 +326,22 @@ def _report_none(
     )
     if lacking:
         why += (
-            f" Devices lack {folded(lacking, 3)}: a selector that names an attribute which a device does not have ends"
-            " the allocation with an error."
+            f" Some devices do not have {folded(lacking, 3)}. A selector that names an attribute which a device does"
+            " not have ends the allocation with an error."
         )
     remedy = (
-        "Compare the selectors with the attributes of the devices: kubectl get resourceslices -o yaml. Before an"
-        ' attribute that not all have, ask whether it is there: "NAME" in device.attributes["DOMAIN"] && ...'
+        "Compare the selectors with the attributes of the devices: kubectl get resourceslices -o yaml. If some devices"
+        ' do not have an attribute, test for it first in the selector: "NAME" in device.attributes["DOMAIN"] && ...'
     )
-    return Finding(_CHECK, subject, FAIL, measured, "as many devices as the request asks for", why, remedy)
+    return Finding(_CHECK, subject, FAIL, measured, "all requested devices on one node", why, remedy)
 
 
 def _report_lacking(subject: str, request: DeviceRequest, lacking: typing.Sequence[str]) -> Finding:
     why = (
-        f"Some devices lack {folded(lacking, 3)}, which a selector of request {request.name} names: where Kubernetes"
-        " looks at one of these first, the allocation ends with an error."
+        f"A selector of request {request.name} names {folded(lacking, 3)}, but some devices do not have it. If"
+        " Kubernetes evaluates one of these devices first, the allocation ends with an error."
     )
-    remedy = 'Ask before whether it is there: "NAME" in device.attributes["DOMAIN"] && ...'
+    remedy = 'Test for the attribute first in the selector: "NAME" in device.attributes["DOMAIN"] && ...'
     return Finding(
         _CHECK, subject, WARN, f"devices without {folded(lacking, 3)}", "attributes that all devices have", why, remedy
     )
@@ -349,11 +350,15 @@ def _report_lacking(subject: str, request: DeviceRequest, lacking: typing.Sequen
 def _report_unknown(subject: str, request: DeviceRequest, unevaluated: typing.Sequence[str]) -> Finding:
     shown = folded(tuple(cut(text, _SHOWN) for text in unevaluated), 3, "; ")
     why = (
-        f"A selector of request {request.name} can't be evaluated here ({shown}), so it is not known whether a node has"
-        " such devices. Comparisons of attributes with texts, numbers and true or false can."
+        f"This collection cannot evaluate a selector of request {request.name} ({shown}), so it could not be determined"
+        " whether a node has such devices. The collection can evaluate comparisons of attributes with strings,"
+        " numbers, true and false."
     )
-    remedy = "Compare it with kubectl get resourceslices -o yaml; a pod with this claim that gets Running proves it."
-    return Finding(_CHECK, subject, UNKNOWN, "not evaluated", "devices that the selectors leave", why, remedy)
+    remedy = (
+        "Compare the selector with the output of kubectl get resourceslices -o yaml. A pod with this claim that"
+        " reaches the state Running verifies the selector."
+    )
+    return Finding(_CHECK, subject, UNKNOWN, "not evaluated", "devices that match the selectors", why, remedy)
 
 
 def _check_match(
@@ -378,19 +383,19 @@ def _check_match(
         ]
         if devices and not any(_may_have(match.attribute, device) for device in devices):
             why = (
-                f"All devices of the claim must have one value of {match.attribute}, and no device that request"
-                f" {request.name} may take has this attribute: the pods would stay Pending."
+                f"All devices of the claim must have the same value of {match.attribute}, but no device that request"
+                f" {request.name} can use has this attribute. The pods would stay Pending."
             )
-            yield _report_match(subject, match, f"no {match.attribute}", why)
+            yield _report_match(subject, match, f"no device with {match.attribute}", why)
             return
     nodes = {node for _request, choices in parts for item in choices for node in (*item.sure, *item.doubted)} or {""}
     if any(_can_match_attribute(match.attribute, node, parts) for node in nodes):
         return
     why = (
-        f"The devices of requests {', '.join(named)} must have one value of {match.attribute}, and on no node enough of"
-        " them do: the pods would stay Pending."
+        f"The devices of requests {', '.join(named)} must have the same value of {match.attribute}, but no node has"
+        " enough devices with the same value. The pods would stay Pending."
     )
-    yield _report_match(subject, match, f"no node with one {match.attribute}", why)
+    yield _report_match(subject, match, f"no node with enough devices with the same {match.attribute}", why)
 
 
 def _may_have(name: str, device: SliceDevice) -> bool:
@@ -431,7 +436,8 @@ def _count(
 
 def _report_match(subject: str, match: DeviceMatch, measured: str, why: str) -> Finding:
     remedy = (
-        "See which attributes the devices have: kubectl get resourceslices -o yaml. Take the constraint out, or name an"
-        " attribute that the drivers of all its requests publish, such as resource.kubernetes.io/pcieRoot."
+        "Compare the constraint with the attributes of the devices: kubectl get resourceslices -o yaml. Remove the"
+        " constraint, or name an attribute that the drivers of all its requests publish, such as"
+        " resource.kubernetes.io/pcieRoot."
     )
-    return Finding(_CHECK, subject, FAIL, measured, f"devices with one {match.attribute}", why, remedy)
+    return Finding(_CHECK, subject, FAIL, measured, f"devices with the same {match.attribute}", why, remedy)

@@ -8,63 +8,66 @@ from ..._model.run.explanation import Explanation
 
 EXPLAINED: dict[str, Explanation] = {
     "job.added": Explanation(
-        means="The training operator adds a container whose requests are not its limits, so the pod is not Guaranteed.",
-        measured="What the operator of the job's kind is known to add.",
-        causes=("PyTorchJob's Workers wait for the Master in an init container.",),
+        means=(
+            "The training operator adds a container whose requests differ from its limits, so the pod does not have"
+            " the QoS class Guaranteed."
+        ),
+        measured="Containers that the training operator is known to add to jobs of this kind.",
+        causes=("The Workers of a PyTorchJob wait for the Master in an init container.",),
         look=("kubectl get pod POD -n NAMESPACE -o yaml",),
         remedy=(
-            "Give the operator another template (`--pytorch-init-container-template-file`), or use a TrainJob; once it"
-            " is given, waive this."
+            "Give the operator another template (`--pytorch-init-container-template-file`), or use a TrainJob. If the"
+            " operator already has such a template, waive this finding."
         ),
     ),
     "job.claims": Explanation(
-        means="A volume claim of the job can't be mounted by its pods. They would stay Pending.",
-        measured="PersistentVolumeClaims that the pods name, with their access modes and state.",
+        means="The pods of the job cannot mount a volume claim. They would stay Pending.",
+        measured="PersistentVolumeClaims that the pods name, with their access modes and phase.",
         causes=(
-            "There is none of this name in the job's namespace.",
-            "ReadWriteOnce, and the pods are on several nodes.",
-            "Its volume is lost, or not bound yet.",
+            "The namespace of the job has no PersistentVolumeClaim of this name.",
+            "The claim has the access mode ReadWriteOnce, but the pods are on several nodes.",
+            "The volume of the claim is lost, or no volume is bound yet.",
         ),
         look=(
             "kubectl get persistentvolumeclaims -n NAMESPACE",
             "kubectl describe persistentvolumeclaims NAME -n NAMESPACE",
         ),
-        remedy="Create it, correct its name, or use one with ReadWriteMany.",
+        remedy="Create the PersistentVolumeClaim, correct its name, or use a claim with ReadWriteMany.",
     ),
     "job.device_claims": Explanation(
         means=(
-            "Claims of devices (Dynamic Resource Allocation) that the pods have can't be met, or bring nothing into a"
-            " container."
+            "Kubernetes cannot allocate the devices that the pods claim (Dynamic Resource Allocation), or no container"
+            " gets the devices."
         ),
         measured=(
-            "resourceClaims of the pods and resources.claims of their containers, against ResourceClaims,"
+            "resourceClaims of the pods and resources.claims of their containers, compared with ResourceClaims,"
             " ResourceClaimTemplates, DeviceClasses and ResourceSlices."
         ),
         causes=(
-            "The template or its DeviceClass is absent or has another name: the pods stay Pending.",
-            "A container takes a claim that its pod does not have, or none takes one that it has (warn).",
-            "A container takes a request that the claim does not have.",
-            "No node offers as many devices of the driver as a request asks for, or as its selectors leave.",
+            "The template or its DeviceClass does not exist or has another name: the pods stay Pending.",
+            "A container uses a claim that its pod does not have, or no container uses a claim of the pod (warn).",
+            "A container uses a request that the claim does not have.",
+            "No node offers as many devices of the driver as a request needs, or too few devices match the selectors.",
             (
-                "A selector names an attribute that devices do not have, and the allocation ends with an error (warn"
-                " where enough others fit)."
+                "A selector names an attribute that devices do not have, so the allocation ends with an error (warn if"
+                " enough other devices match)."
             ),
             (
-                "No node has devices with one value of the attribute that a constraint names (`matchAttribute`), or the"
-                " driver does not publish it."
+                "No node has enough devices with the same value of the attribute that a constraint names"
+                " (`matchAttribute`), or the driver does not publish the attribute."
             ),
-            "A node has enough devices for each claim of a pod, and none for all of them.",
+            "A node has enough devices for each claim of a pod, but no node has enough for all of them.",
             "A ComputeDomain waits for more nodes than have a channel of NVLink.",
             (
-                "A selector has more than comparisons of attributes with texts, numbers, true and false, such as a"
-                " regular expression, a version or a capacity (unknown)."
+                "A selector contains more than comparisons of attributes with strings, numbers, true and false, such"
+                " as a regular expression, a version or a capacity (unknown)."
             ),
             (
-                "One node alone offers as many (warn), or a node says that it has more than any machine (warn, and it"
-                " does not count)."
+                "Only one node offers as many devices (warn), or a node reports more devices than any machine has"
+                " (warn; the node does not count)."
             ),
-            "Pods share one ResourceClaim with a device of a network, and so one node (warn).",
-            "The template is in another file, or the cluster does not serve `resource.k8s.io/v1` (unknown).",
+            "Several pods share one ResourceClaim with a network device, and therefore one node (warn).",
+            "The template is in another file, or the API server does not serve `resource.k8s.io/v1` (unknown).",
         ),
         look=(
             "kubectl get resourceclaimtemplates -n NAMESPACE -o yaml",
@@ -72,103 +75,113 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl get resourceslices",
         ),
         remedy=(
-            "Create what is absent, or correct its name; give each pod a claim of its own by a ResourceClaimTemplate,"
-            " and name it in resources.claims."
+            "Create the missing object, or correct its name. Give each pod its own claim from a ResourceClaimTemplate,"
+            " and name the claim in resources.claims of the container."
         ),
     ),
     "job.devices": Explanation(
-        means="The attachments of a pod and the devices that it asks for do not fit.",
-        measured="Resources of the containers against the networks in the annotation.",
+        means="The network attachments of a pod do not match the devices that it requests.",
+        measured="Resources of the containers, compared with the networks in the annotation.",
         causes=(
-            "No device plugin's resource: no /dev/infiniband in the pod, and NCCL sends over TCP.",
-            "Fewer resources than attachments of that network, or more.",
+            (
+                "The containers request no resource of a device plugin: the pod has no /dev/infiniband, and NCCL sends"
+                " over TCP."
+            ),
+            "The containers request fewer or more devices than the pod has attachments of that network.",
         ),
         look=(
             "kubectl get network-attachment-definitions -n NAMESPACE -o yaml",
             "kubectl describe node NODE",
         ),
-        remedy="Ask for one of the network's resource for each attachment, in requests and limits.",
+        remedy="Request one device of the network's resource for each attachment, in requests and limits.",
     ),
     "job.evidence": Explanation(
-        means="NCCL will not say which transport it uses, and a job on TCP looks like one on RDMA.",
+        means="NCCL does not log its transport, so a job over TCP looks like a job over RDMA.",
         measured="NCCL_DEBUG in the containers that compute.",
-        causes=("It is not set, or not INFO.",),
+        causes=("NCCL_DEBUG is not set, or is not INFO.",),
         look=("kubectl get pod POD -n NAMESPACE -o yaml",),
-        remedy="Set NCCL_DEBUG=INFO; it costs a few lines at the start, and stage `training` judges them.",
+        remedy="Set NCCL_DEBUG=INFO. NCCL then writes a few lines at the start, and stage `training` judges them.",
     ),
     "job.framework": Explanation(
-        means="Pods of the job would not know of each other, or the operator would not start them.",
-        measured="What the job's kind needs: replicas, ports, a headless service, environment.",
-        causes=("A field is missing or contradicts another one.",),
+        means="The pods of the job would not find each other, or the operator would not start them.",
+        measured="The requirements of the job's kind: replicas, ports, a headless service, environment variables.",
+        causes=("A field is missing or contradicts another field.",),
         look=("kubectl explain pytorchjob.spec",),
-        remedy="Add what is missing; docs/job.md has an example.",
+        remedy="Add the missing field; docs/job.md has an example.",
     ),
     "job.guaranteed": Explanation(
         means=(
-            "A pod is not of the QoS class Guaranteed: it gets no CPUs of its own, and is the first to go when memory"
-            " is short."
+            "A pod does not have the QoS class Guaranteed. It gets no exclusive CPUs, and it is killed before"
+            " Guaranteed pods when memory is short."
         ),
         measured="Requests and limits of CPU and memory of each container.",
         causes=(
-            "Limits are missing, or above the requests.",
-            "A sidecar without any.",
+            "Limits are missing, or are higher than the requests.",
+            "A sidecar has no requests and limits.",
         ),
         look=("kubectl get pod POD -n NAMESPACE -o yaml",),
-        remedy="Write the same into requests and limits of each container.",
+        remedy="Set requests equal to limits for CPU and memory in each container.",
     ),
     "job.hcas": Explanation(
-        means="NCCL_IB_HCA leaves out HCAs of the pod, or names some that it does not get.",
-        measured="NCCL_IB_HCA against the pod's functions, or the HCAs of the nodes.",
+        means="NCCL_IB_HCA leaves out HCAs of the pod, or names HCAs that the pod does not get.",
+        measured="NCCL_IB_HCA, compared with the virtual functions of the pod or the HCAs of the nodes.",
         causes=(
-            "A prefix: mlx5_1 takes mlx5_10 as well.",
-            "A fixed name of a virtual function, which each pod has another of.",
-            "All are excluded, and NCCL falls back to TCP.",
+            "The value is a prefix: mlx5_1 also matches mlx5_10.",
+            "The value is the fixed name of a virtual function, but each pod gets a different virtual function.",
+            "The value excludes all HCAs, and NCCL falls back to TCP.",
         ),
         look=(
             "ibv_devinfo",
             "rdma link",
         ),
         remedy=(
-            "Write exact names behind '=' (`NCCL_IB_HCA==mlx5_1,mlx5_2`), find the name when the pod starts, or remove"
-            " the variable."
+            "Write exact names after '=' (`NCCL_IB_HCA==mlx5_1,mlx5_2`), determine the name when the pod starts, or"
+            " remove the variable."
         ),
     ),
     "job.interfaces": Explanation(
         means="NCCL_SOCKET_IFNAME names an interface that the pods do not have.",
-        measured="The variable against the interfaces that the annotation brings.",
+        measured="NCCL_SOCKET_IFNAME, compared with the interfaces that the annotation creates.",
         causes=(
-            "A name of the host, or of another cluster.",
-            "It excludes all of them.",
+            "The value is the name of an interface of the node, or of another cluster.",
+            "The value excludes all interfaces of the pods.",
         ),
         look=("ip -br link",),
-        remedy="Name interfaces of the annotation: net1, net2, or the name behind @.",
+        remedy="Name interfaces of the annotation: net1, net2, or the name after @.",
     ),
     "job.admission": Explanation(
-        means="The namespace of the job refuses its pods: they need more than its level of Pod Security admits.",
+        means=(
+            "The namespace of the job refuses its pods, because they need more than the Pod Security level of the"
+            " namespace permits."
+        ),
         measured=(
-            "Capabilities, hostPath, hostNetwork and privileged of the pods against the label"
+            "Capabilities, hostPath, hostNetwork and privileged of the pods, compared with the label"
             " `pod-security.kubernetes.io/enforce` of the namespace."
         ),
         causes=(
             "The namespace enforces `baseline` or `restricted`, and a container adds IPC_LOCK.",
-            "A volume is a hostPath, such as /dev/infiniband.",
+            "A volume of the pod is a hostPath, such as /dev/infiniband.",
         ),
         look=(
             "kubectl get namespace NAMESPACE --show-labels",
             "kubectl get events -n NAMESPACE",
         ),
         remedy=(
-            "Have an admin raise the level (`pod_security` of the fabric's network, with a reason); who may make pods"
-            " there is then root on the nodes. Or raise the limit of locked memory on the nodes"
-            " (`rdma_cluster.host.memlock`) and leave out IPC_LOCK. OpenShift: an SCC for the service account."
+            "Ask an admin to raise the level (`pod_security` of the fabric's network, with a reason). Every user who"
+            " can create pods in the namespace can then become root on the nodes. Or raise the limit of locked memory"
+            " on the nodes (`rdma_cluster.host.memlock`) and remove IPC_LOCK. On OpenShift, bind an SCC to the service"
+            " account."
         ),
     ),
     "job.memlock": Explanation(
-        means="The containers may not lock memory, so `ibv_reg_mr` fails with `Cannot allocate memory`.",
+        means="The containers are not allowed to lock memory, so `ibv_reg_mr` fails with `Cannot allocate memory`.",
         measured="IPC_LOCK in the security context, and the user of each container that uses RDMA.",
         causes=(
-            "IPC_LOCK is missing.",
-            "A user that is not root: the capability is of no use to it, the runtime's limit counts.",
+            "The container does not have the capability IPC_LOCK.",
+            (
+                "The container does not run as root. The capability then has no effect, and the limit of the container"
+                " runtime applies."
+            ),
         ),
         look=("ulimit -l",),
         remedy=(
@@ -177,223 +190,247 @@ EXPLAINED: dict[str, Explanation] = {
         ),
     ),
     "job.nccl_variables": Explanation(
-        means="A variable is none that NCCL reads. NCCL says nothing, and the job runs as if it were not set.",
-        measured="Names of NCCL_* in the containers against those that releases of NCCL read.",
+        means=(
+            "NCCL does not read a variable of this name and reports no error. The job runs as if the variable were not"
+            " set."
+        ),
+        measured="Names of NCCL_* variables in the containers, compared with the variables that releases of NCCL read.",
         causes=(
-            "A typing mistake.",
-            "A variable that later releases dropped.",
-            "Variables from a ConfigMap, which is not looked into.",
+            "The name has a typing mistake.",
+            "Later releases of NCCL no longer read the variable.",
+            "The variables come from a ConfigMap, which this check does not read.",
         ),
         look=("kubectl get pod POD -n NAMESPACE -o yaml",),
-        remedy="Correct the name that is named, or remove it.",
+        remedy="Correct the name of the variable under 'subject', or remove the variable.",
     ),
     "job.networks": Explanation(
         means=(
-            "A pod has no secondary network, or names one that is not there: it would wait for ever in"
-            " ContainerCreating."
+            "A pod has no secondary network, or names a network that does not exist. A pod that names a missing"
+            " network would stay in ContainerCreating."
         ),
-        measured="The annotation k8s.v1.cni.cncf.io/networks against the attachments in the cluster.",
+        measured="The annotation k8s.v1.cni.cncf.io/networks, compared with the attachments in the cluster.",
         causes=(
-            "The annotation is at the job, and not at the pod template.",
-            "Another namespace, or a typing mistake.",
-            "hostNetwork, which needs none and shares all.",
+            "The annotation is on the job instead of on the pod template.",
+            "The annotation names another namespace, or has a typing mistake.",
+            "The pods use hostNetwork, which needs no attachment but shares all ports and interfaces of the node.",
         ),
         look=("kubectl get network-attachment-definitions -A",),
-        remedy="Put the annotation into the pod template's metadata, with namespace/name.",
+        remedy="Put the annotation with namespace/name into the metadata of the pod template.",
     ),
     "job.read": Explanation(
-        means="Nothing of what was given makes pods, or the API server did not let us read what is needed.",
-        measured="The manifests, and the answers of the API server.",
+        means=(
+            "The given objects create no pods, or the API server does not allow the user to read the required objects."
+        ),
+        measured="The manifests, and the responses of the API server.",
         causes=(
-            "The file is no YAML of Kubernetes.",
-            "A kind that is not known here.",
-            "A right is missing.",
+            "The file is not a Kubernetes object in YAML.",
+            "This collection does not know the kind of the object.",
+            "The user does not have a required right.",
         ),
         look=("kubectl apply --dry-run=server -f FILE",),
-        remedy="Correct the file; give the user the rights of docs/job.md.",
+        remedy="Correct the file. Give the user the rights that docs/job.md lists.",
     ),
     "job.resources": Explanation(
         means=(
-            "The cluster has no room for all pods of the job at once. Those that find none wait, and the others wait"
-            " for them."
+            "The cluster does not have room for all pods of the job at once. Pods without room wait, and the other"
+            " pods wait for them."
         ),
-        measured="What all pods ask for against what nodes that are ready have.",
+        measured="The requests of all pods, compared with the resources of the ready nodes.",
         causes=(
-            "A resource name that no node offers.",
-            "More GPUs or functions a pod than any node has.",
-            "Nodes are not ready, or cordoned.",
+            "A pod requests a resource name that no node offers.",
+            "A pod requests more GPUs or virtual functions than any node has.",
+            "Nodes are not ready, or are cordoned.",
             (
-                "One node says that it has much more than any other (warn), or more than any machine has (warn, and it"
+                "One node reports much more than any other node (warn), or more than any machine has (warn; the node"
                 " does not count)."
             ),
         ),
         look=("kubectl describe nodes",),
-        remedy="Ask for less, correct the resource's name, or bring nodes back.",
+        remedy="Request less, correct the name of the resource, or bring nodes back.",
     ),
     "job.routes": Explanation(
         means=(
-            "An attachment gives pods a default route. What is meant for the API server and DNS would leave over a"
-            " network that can't carry it."
+            "An attachment gives the pods a default route. Packets to the API server and DNS would leave over a"
+            " network that cannot carry them."
         ),
         measured="ipam.routes of the attachment, and default-route in the annotation.",
-        causes=("A route to 0.0.0.0/0 in the attachment.",),
+        causes=("The attachment has a route to 0.0.0.0/0.",),
         look=("kubectl get network-attachment-definitions NAME -n NAMESPACE -o yaml",),
-        remedy="Remove that route from the attachment, or name networks of the fabric.",
+        remedy="Remove that route from the attachment, or name networks of the fabric in the annotation.",
     ),
     "job.shared_memory": Explanation(
-        means="A container has 64 MiB at /dev/shm: too little for NCCL between GPUs and for workers of a data loader.",
-        measured="Volumes that are mounted at /dev/shm, and their size against the memory limit.",
+        means=(
+            "A container has 64 MiB at /dev/shm. This is too little for NCCL between GPUs and for the workers of a"
+            " data loader."
+        ),
+        measured="Volumes that are mounted at /dev/shm, and their size compared with the memory limit.",
         causes=(
-            "No volume in memory is mounted there.",
-            "sizeLimit is above the limit of memory.",
+            "No memory volume is mounted at /dev/shm.",
+            "sizeLimit of the volume exceeds the memory limit of the container.",
         ),
         look=("df -h /dev/shm",),
-        remedy="Add an emptyDir with `medium: Memory` and a sizeLimit, mounted at /dev/shm.",
+        remedy="Add an emptyDir volume with `medium: Memory` and a sizeLimit, and mount it at /dev/shm.",
     ),
     "job.transport": Explanation(
-        means="A variable keeps NCCL or UCX from RDMA, whatever devices the pod has.",
+        means="A variable keeps NCCL or UCX from using RDMA, even if the pod has RDMA devices.",
         measured=(
             "NCCL_IB_DISABLE, NCCL_NET, NCCL_IB_GID_INDEX, NCCL_MNNVL_ENABLE, UCX_TLS and UCX_NET_DEVICES in the"
             " containers."
         ),
         causes=(
-            "NCCL_IB_DISABLE=1 or NCCL_NET=Socket, copied from a job without RDMA.",
-            "A GID index on InfiniBand.",
-            "UCX_TLS without a transport over RDMA, or UCX_NET_DEVICES with network interfaces alone.",
-            "NCCL_MNNVL_ENABLE=0, which keeps NCCL from NVLink between nodes (a warning: only some machines have it).",
+            "NCCL_IB_DISABLE=1 or NCCL_NET=Socket was copied from a job without RDMA.",
+            "A GID index is set on InfiniBand.",
+            "UCX_TLS has no RDMA transport, or UCX_NET_DEVICES names only network interfaces.",
+            (
+                "NCCL_MNNVL_ENABLE=0 keeps NCCL from using NVLink between nodes (a warning, because only some machines"
+                " have it)."
+            ),
             "The value is in another object (unknown).",
         ),
         look=("env",),
-        remedy="Remove the variable that is named, or set NCCL_IB_DISABLE to 0.",
+        remedy="Remove the variable under 'subject', or set NCCL_IB_DISABLE to 0.",
     ),
     "job.volumes": Explanation(
-        means="A container mounts a volume that the pod does not have. The API server refuses each of the pods.",
-        measured="volumeMounts against volumes of each pod template.",
-        causes=("A typing mistake, or the volume was forgotten.",),
+        means="A container mounts a volume that the pod does not have. The API server refuses each pod.",
+        measured="volumeMounts, compared with the volumes of each pod template.",
+        causes=("The name of the volume has a typing mistake, or the pod template lacks the volume.",),
         look=("kubectl get events -n NAMESPACE",),
-        remedy="Add the volume, or correct its name.",
+        remedy="Add the volume to the pod template, or correct its name.",
     ),
     "nic_map.complete": Explanation(
         means=(
-            "The fabric has an interface that the map does not. Pods on that node keep an address that no peer knows."
+            "The map has no line for an interface of the fabric. Pods on that node keep an address that no peer knows."
         ),
-        measured="Interfaces of the fabric on each node against the lines of the map.",
+        measured="Interfaces of the fabric on each node, compared with the lines of the map.",
         causes=("A node or NIC was added after the map was written.",),
         look=("ip -br link",),
-        remedy="Add the line, or render the map anew: `linerate.rdma.render_nic_map`.",
+        remedy="Add the line, or render the map again with `linerate.rdma.render_nic_map`.",
     ),
     "nic_map.netdevs": Explanation(
-        means="A line of the map names a node or interface that is not there.",
-        measured="Each line against the interfaces of the nodes.",
+        means="A line of the map names a node or interface that does not exist.",
+        measured="Each line, compared with the interfaces of the nodes.",
         causes=(
             "Interfaces were renamed.",
-            "A node's name differs from the inventory's.",
+            "The name of a node in the map differs from its name in the inventory.",
             "The node could not be read (unknown).",
         ),
         look=(
             "ip -br link",
             "kubectl get nodes",
         ),
-        remedy="Correct the name, or remove the line.",
+        remedy="Correct the name of the node or interface, or remove the line.",
     ),
     "nic_map.peers": Explanation(
         means=(
-            "A node lacks a pod interface that the others have. A rank there finds no peer, and NCCL ends with a"
-            " time-out."
+            "A node does not have a pod interface that the other nodes have. A rank on another node finds no peer on"
+            " this node, and NCCL ends with a timeout."
         ),
         measured="Pod interfaces of each node in the map.",
         causes=("Lines of a rail are missing for one node.",),
         look=("ip -br addr",),
-        remedy="Add the lines, or take these interfaces off the others.",
+        remedy="Add the missing lines for this node, or remove these interfaces from the other nodes.",
     ),
     "nic_map.range": Explanation(
         means=(
-            "An address of the map is outside of the fabric's network, or the IPAM plugin may give it to another pod."
+            "An address of the map is outside the network of the fabric, or the IPAM plugin can assign it to another"
+            " pod."
         ),
-        measured="Addresses of the map against range and exclusions of the fabric.",
+        measured="Addresses of the map, compared with the range and the exclusions of the fabric.",
         causes=(
-            "The range was changed, and the map was not.",
-            "The map's addresses are not excluded.",
+            "The range of the fabric was changed, but not the map.",
+            "The addresses of the map are not excluded from the IPAM range.",
         ),
         look=("kubectl get network-attachment-definitions -A -o yaml",),
-        remedy="Take addresses of the range, and add them to `ipam.exclude`.",
+        remedy="Use addresses of the range, and add them to `ipam.exclude` of the fabric.",
     ),
     "nic_map.read": Explanation(
-        means="A line of the map can't be read, or the map is empty.",
+        means="A line of the map could not be read, or the map is empty.",
         measured="Each line: node, host interface, pod interface, address.",
         causes=(
-            "Another separator or order.",
-            "The wrong file.",
+            "The line has a different separator or order.",
+            "The wrong file was given.",
         ),
         look=("kubectl get configmaps -n NAMESPACE -o yaml",),
         remedy=(
-            "Write lines as `node:host interface:pod interface:address`, or render the map:"
+            "Write each line as `node:host interface:pod interface:address`, or render the map with"
             " `linerate.rdma.render_nic_map`."
         ),
     ),
     "nic_map.unique": Explanation(
-        means="Two lines have the same address, pod interface or host interface. Packets for one reach the other.",
-        measured="Lines of the map, compared.",
+        means=(
+            "Two lines have the same address, pod interface or host interface. Packets for one interface reach the"
+            " other interface."
+        ),
+        measured="All lines of the map, compared with each other.",
         causes=("A line was copied.",),
         look=("ip -br addr",),
         remedy="Give each line its own address and interface.",
     ),
     "stack.operator": Explanation(
-        means="The operator that the job's kind needs is not there or does not serve.",
-        measured="Deployments of training operators, queues and their versions.",
+        means="The operator that the job's kind needs is not installed or not ready.",
+        measured="Deployments of the operators that the job needs, their versions and their ready pods.",
         causes=(
-            "It is not installed.",
-            "Its pods are not ready.",
+            "The operator is not installed.",
+            "The pods of the operator are not ready.",
         ),
         look=(
             "kubectl get deployments -A",
             "kubectl api-resources",
         ),
-        remedy="Install the operator that is named; `kubectl describe deployment` of it says why it is not ready.",
+        remedy=(
+            "Install the operator under 'subject'. If it is installed but not ready, run `kubectl describe deployment`"
+            " for the cause."
+        ),
     ),
     "stack.policy": Explanation(
-        means="What configures an operator is missing or not ready, and the operator does nothing without.",
-        measured="NicClusterPolicy, ClusterPolicy and the like, with their states.",
+        means="The object that configures an operator is missing or not ready. Without it, the operator does nothing.",
+        measured="NicClusterPolicy, ClusterPolicy and NicNodePolicy objects, with their states.",
         causes=(
-            "Nobody made one.",
-            "A pod of the operator is not ready on some node.",
+            "The object was not created.",
+            "A pod of the operator is not ready on a node.",
         ),
         look=("kubectl get nicclusterpolicies.mellanox.com,clusterpolicies.nvidia.com",),
-        remedy="Make one, or correct what `kubectl describe` of it names.",
+        remedy="Create the object, or correct the cause that `kubectl describe` of the object shows.",
     ),
     "stack.queue": Explanation(
-        means="The queue of the job is not there, not active, or has no room: the job would stay suspended.",
-        measured="Kueue's LocalQueue and ClusterQueue, their namespaces, resources and quotas.",
+        means="The queue of the job does not exist, is not active, or has no room. The job would stay suspended.",
+        measured="LocalQueue and ClusterQueue of Kueue, with their namespaces, resources and quotas.",
         causes=(
-            "A typing mistake in the label.",
-            "The queue does not cover a resource that the job asks for.",
-            "The job asks for more than the quota.",
-            "Kueue does not manage this kind.",
+            "The label of the queue has a typing mistake.",
+            "The queue does not cover a resource that the job requests.",
+            "The job requests more than the quota.",
+            "Kueue does not manage jobs of this kind.",
         ),
         look=(
             "kubectl get localqueues.kueue.x-k8s.io -A",
             "kubectl describe clusterqueues.kueue.x-k8s.io",
         ),
-        remedy="Correct the queue's name, add the resource to coveredResources, or raise nominalQuota.",
+        remedy="Correct the name of the queue, add the resource to coveredResources, or raise nominalQuota.",
     ),
     "stack.read": Explanation(
-        means="The API server did not let us read what the stack has.",
-        measured="Answers of the API server to each list.",
-        causes=("A right is missing.",),
+        means="The API server does not allow the user to read the objects of the stack.",
+        measured="Responses of the API server to each list request.",
+        causes=("The user does not have a required right.",),
         look=("kubectl auth can-i --list",),
-        remedy="Give the user the rights of docs/job.md.",
+        remedy="Give the user the rights that docs/job.md lists.",
     ),
     "stack.storage": Explanation(
-        means="No storage class is known to make volumes that many nodes can write. Checkpoints and data need one.",
+        means=(
+            "No storage class is known to create volumes that many nodes can write. Checkpoints and training data need"
+            " such volumes."
+        ),
         measured="StorageClasses, their provisioners, and volumes with ReadWriteMany.",
         causes=(
-            "There is none.",
-            "Its provisioner is not known here: make a claim and see.",
+            "The cluster has no storage class.",
+            (
+                "This collection does not know the provisioner: create a claim with ReadWriteMany, and check whether"
+                " it becomes bound."
+            ),
         ),
         look=(
             "kubectl get storageclasses",
             "kubectl get persistentvolumes",
         ),
-        remedy="Install a CSI driver of a shared file system, such as CephFS or NFS.",
+        remedy="Install a CSI driver for a shared file system, such as CephFS or NFS.",
     ),
 }

@@ -31,7 +31,7 @@ from .network import check_devices, check_memlock, check_networks, check_routes
 from .places import check_claims, check_places
 from .scope import Scope
 
-_CORRECT = "Correct it; kubectl apply --dry-run=server says more."
+_CORRECT = "Correct the object. Run kubectl apply --dry-run=server -f FILE for the error of the API server."
 
 
 def lint(
@@ -51,23 +51,23 @@ def lint(
         beside = read_claims(runtimes)
     except ResourceError as error:
         beside = DeviceClaims()
-        why = f"An object beside the job can't be read: {error.seen}."
+        why = f"An object in the file of the job could not be read: {error.seen}."
         findings.append(
-            Finding("job.read", "claims", UNKNOWN, "not read", "claims that Kubernetes would take", why, _CORRECT)
+            Finding("job.read", "claims", UNKNOWN, "not read", "claims that Kubernetes accepts", why, _CORRECT)
         )
     known = add_cluster(beside, world)
     for resource in resources:
         try:
             job = add_uses(parse(resource, runtimes), known)
         except ResourceError as error:
-            why = f"It can't be read: {error.seen}."
+            why = f"The job could not be read: {error.seen}."
             findings.append(
                 Finding(
                     "job.read",
                     _name_resource(resource),
                     UNKNOWN,
                     "not read",
-                    "a job that Kubernetes would take",
+                    "a job that Kubernetes accepts",
                     why,
                     _CORRECT,
                 )
@@ -78,14 +78,22 @@ def lint(
                 "job.read",
                 job.subject,
                 f"{sum(item.count for item in job.templates)} pods",
-                "a job that Kubernetes would take",
+                "a job that Kubernetes accepts",
             )
         )
         findings += _lint_job(job, world, hints, known)
     if not resources:
-        why = "Nothing of what was given makes pods, so nothing was looked at."
+        why = "The given objects create no pods, so job_lint checked nothing."
         findings.append(
-            Finding("job.read", "job", UNKNOWN, "no job", "1 at least", why, "Name the job, or the file that it is in.")
+            Finding(
+                "job.read",
+                "job",
+                UNKNOWN,
+                "no job",
+                "at least 1 job",
+                why,
+                "Give job_lint the kind and the name of the job, or the file that contains it (path).",
+            )
         )
     return tuple(findings)
 
@@ -153,10 +161,10 @@ def _lint_job(
         yield from check_device_claims(scope, known)
     scopes = [scope for scope in scopes if scope.computes]
     if not scopes:
-        why = "No pod of it asks for a GPU, an extended resource or a secondary network."
-        remedy = "Add the GPUs and the network; see docs/job.md for an example."
+        why = "No pod of the job requests a GPU, an extended resource or a secondary network."
+        remedy = "Add the GPUs and the network to the pod template; docs/job.md has an example."
         yield Finding(
-            "job.networks", job.subject, FAIL, "no GPU and no network", "pods that compute together", why, remedy
+            "job.networks", job.subject, FAIL, "no GPU and no network", "pods with GPUs or a network", why, remedy
         )
     for scope in scopes:
         yield from check_transport(scope)
@@ -175,21 +183,23 @@ def _lint_job(
         yield from check_routes(scope)
     if world is not None:
         if world.errors:
-            yield describe_unread("job.read", job.subject, world.errors, "Give the user the rights of docs/job.md.")
+            yield describe_unread(
+                "job.read", job.subject, world.errors, "Give the user the rights that docs/job.md lists."
+            )
         yield from check_places(scopes, world)
         yield from check_claims(job, scopes, world)
 
 
 def _check_framework(job: JobWorkload) -> Finding:
-    expected = "pods that are told of each other"
+    expected = "pods that start and find each other"
     if not job.lost:
-        return ok("job.framework", job.subject, "nothing speaks against it", expected)
+        return ok("job.framework", job.subject, "no obstacle found", expected)
     return Finding(
         "job.framework",
         job.subject,
         FAIL,
-        "they are not",
+        "the pods do not start or do not find each other",
         expected,
         f"{job.lost}.",
-        "Add what is missing; see docs/job.md for an example.",
+        "Correct the job; docs/job.md has an example.",
     )

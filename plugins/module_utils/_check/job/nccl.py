@@ -37,19 +37,24 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
     for item in wrong:
         subject = f"{scope.subject} {item.name}"
         if item.name in GONE:
-            why = f"NCCL read it up to release {GONE[item.name]}; later ones pass over it in silence."
+            why = (
+                f"NCCL read this variable up to release {GONE[item.name]}. Later releases ignore it without a message."
+            )
             yield Finding(
                 check,
                 subject,
                 WARN,
-                "read no longer",
+                "no longer read",
                 expected,
                 why,
-                "Remove it, or say so where an old image needs it.",
+                "Remove the variable. If an old image needs it, waive this finding with that reason.",
             )
         else:
             near = scope.hints.nearest(item.name.upper(), KNOWN | OTHERS)
-            why = "NCCL does not know this name and says nothing: the job runs as if it were not set."
+            why = (
+                "NCCL does not read a variable of this name and reports no error. The job runs as if the variable were"
+                " not set."
+            )
             yield Finding(
                 check,
                 subject,
@@ -61,7 +66,7 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
             )
     sources = [source for container in scope.workers for source in container.sources]
     if sources:
-        why = f"Variables also come from {', '.join(sources)}, which is not looked into."
+        why = f"Variables also come from {', '.join(sources)}, but job_lint does not read these objects."
         yield Finding(
             check,
             scope.subject,
@@ -69,7 +74,7 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
             "envFrom",
             expected,
             why,
-            "Write NCCL's variables into env, where they are seen.",
+            "Write the NCCL variables into env of the container, so that job_lint can check them.",
         )
     if not wrong:
         yield ok(check, scope.subject, f"{len({item.name for item in found})} variables, all of them read", expected)
@@ -77,56 +82,63 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
 
 def check_transport(scope: Scope) -> typing.Iterator[Finding]:
     """Check that no variable makes NCCL or UCX use another transport than RDMA."""
-    check, expected = "job.transport", "nothing that keeps NCCL or UCX from RDMA"
+    check, expected = "job.transport", "no variable that keeps NCCL or UCX from RDMA"
     rdma = bool(scope.devices) or "network" in scope.claimed
     wrong: list[tuple[Variable, Status, str, str]] = []
     disable = scope.value("NCCL_IB_DISABLE")
     if disable and scope.tcp:
         if rdma:
-            why = "It switches RDMA off, InfiniBand and RoCE alike: the job takes an RDMA device and sends over TCP."
-            wrong.append((disable, FAIL, why, "Set it to 0, or remove it."))
+            why = (
+                "The variable disables RDMA, on InfiniBand and on RoCE. The job uses an RDMA device but sends over TCP."
+            )
+            wrong.append((disable, FAIL, why, "Set the variable to 0, or remove it."))
         else:
             wrong.append(
                 (
                     disable,
                     WARN,
-                    "NCCL sends over TCP, which is right only where pods have no RDMA device.",
-                    "Use an RDMA network.",
+                    "The variable makes NCCL send over TCP. This is right only if the pods have no RDMA device.",
+                    "Use an RDMA network, and remove the variable.",
                 )
             )
     net = scope.value("NCCL_NET")
     if net and (net.value or "").lower() == "socket":
         wrong.append(
-            (net, FAIL if rdma else WARN, "It makes NCCL send over TCP, whatever devices the pod has.", "Remove it.")
+            (
+                net,
+                FAIL if rdma else WARN,
+                "The variable makes NCCL send over TCP, even if the pod has RDMA devices.",
+                "Remove the variable.",
+            )
         )
     over_nodes = scope.value("NCCL_MNNVL_ENABLE")
     if over_nodes and over_nodes.value is not None and read_integer(over_nodes.value) == 0:
         why = (
-            "It switches NVLink between nodes off: on machines that have it, such as GB200 NVL72, the job sends over"
-            " the HCAs alone."
+            "The variable disables NVLink between nodes. On machines with NVLink between nodes, such as GB200 NVL72,"
+            " the job sends only over the HCAs."
         )
         remedy = (
-            "Remove it, and give the pods a claim of a ComputeDomain, with which IMEX works. Leave it where the HCAs"
-            " are to be measured."
+            "Remove the variable, and give the pods a claim of a ComputeDomain, which sets up IMEX. Keep the variable"
+            " only to measure the HCAs."
         )
         wrong.append((over_nodes, WARN, why, remedy))
     index = scope.value("NCCL_IB_GID_INDEX")
     kinds = {kind for _request, item in scope.attachments() if item for kind in item.kinds}
     if index and kinds & set(_INFINIBAND):
         why = (
-            "On InfiniBand the index chooses among subnet prefixes, which is nothing to set: it is RoCE that needs one."
+            "On InfiniBand, the index selects a subnet prefix and does not need to be set. Only RoCE needs a GID index."
         )
-        wrong.append((index, WARN, why, "Remove it."))
+        wrong.append((index, WARN, why, "Remove the variable."))
     wrong += _list_wrong_of_ucx(scope, rdma)
     for variable, status, why, remedy in wrong:
         yield Finding(check, f"{scope.subject} {variable.name}", status, str(variable.value), expected, why, remedy)
     hiding = ("NCCL_IB_DISABLE", "NCCL_NET", "UCX_TLS", "UCX_NET_DEVICES")
     hidden = [name for name in hiding if (item := scope.value(name)) and item.value is None]
     if hidden:
-        why = f"The value of {' and '.join(hidden)} is in another object."
+        why = f"The value of {' and '.join(hidden)} is in another object, so it is unknown."
         yield Finding(check, scope.subject, UNKNOWN, "valueFrom", expected, why, "Write the value into the job.")
     elif not wrong:
-        yield ok(check, scope.subject, "nothing", expected)
+        yield ok(check, scope.subject, "none", expected)
 
 
 def _list_wrong_of_ucx(scope: Scope, rdma: bool) -> typing.Iterator[tuple[Variable, Status, str, str]]:
@@ -137,14 +149,17 @@ def _list_wrong_of_ucx(scope: Scope, rdma: bool) -> typing.Iterator[tuple[Variab
     """
     transports, devices = scope.value("UCX_TLS"), scope.value("UCX_NET_DEVICES")
     if rdma and transports and transports.value and not _admits_rdma(transports.value):
-        why = "It leaves UCX no transport over RDMA: NIXL or MPI in the job sends over TCP."
-        remedy = "Remove it, or name RDMA transports beside the local ones: rc,sm,self,cuda_copy,cuda_ipc."
+        why = "The list contains no RDMA transport for UCX, so NIXL or MPI in the job sends over TCP."
+        remedy = "Remove the variable, or add RDMA transports to the local transports: rc,sm,self,cuda_copy,cuda_ipc."
         yield transports, FAIL, why, remedy
     named = [item for item in (devices.value or "").split(",") if item] if devices else []
     without = named and not named[0].startswith("^") and not any(":" in item or item in ("all", "*") for item in named)
     if rdma and devices and without:
-        why = "It names network interfaces alone, and an RDMA device of UCX has a port: mlx5_0:1. UCX sends over TCP."
-        yield devices, FAIL, why, "Remove it, or name RDMA devices of the pod with their ports."
+        why = (
+            "The variable names only network interfaces, so UCX sends over TCP. The name of an RDMA device in UCX"
+            " includes a port: mlx5_0:1."
+        )
+        yield devices, FAIL, why, "Remove the variable, or name RDMA devices of the pod with their ports."
 
 
 def _admits_rdma(transports: str) -> bool:
@@ -166,7 +181,10 @@ def check_evidence(scope: Scope) -> Finding:
     measured, expected = found.value if found and found.value else "not set", "INFO or TRACE"
     if measured.upper() in ("INFO", "TRACE"):
         return ok("job.evidence", scope.subject, measured, expected)
-    why = "NCCL then does not say over which transport each channel goes, and a job on TCP looks like one on RDMA."
+    why = (
+        "Without level INFO, NCCL does not log the transport of each channel. A job over TCP then looks like a job"
+        " over RDMA."
+    )
     return Finding(
         "job.evidence",
         scope.subject,
@@ -174,7 +192,7 @@ def check_evidence(scope: Scope) -> Finding:
         measured,
         expected,
         why,
-        "Set NCCL_DEBUG to INFO; it costs a few lines at the start.",
+        "Set NCCL_DEBUG to INFO. NCCL then writes a few lines at the start.",
     )
 
 
@@ -184,7 +202,7 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
     setting = scope.value("NCCL_SOCKET_IFNAME")
     if setting is None:
         yield ok(
-            check, scope.subject, "NCCL_SOCKET_IFNAME is not set: NCCL takes the first interface that is up", expected
+            check, scope.subject, "NCCL_SOCKET_IFNAME is not set: NCCL uses the first interface that is up", expected
         )
         return
     subject = f"{scope.subject} NCCL_SOCKET_IFNAME"
@@ -192,8 +210,16 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
         yield _check_in_another_object(check, subject, expected)
         return
     if scope.template.host_network:
-        why = "The pods have the interfaces of their nodes, which are not known here."
-        yield Finding(check, subject, WARN, setting.value, expected, why, "Compare with 'ip link' on each node.")
+        why = "The pods have the interfaces of their nodes, and job_lint does not read these."
+        yield Finding(
+            check,
+            subject,
+            WARN,
+            setting.value,
+            expected,
+            why,
+            "Compare the value with the output of 'ip link' on each node.",
+        )
         return
     running = [item.interfaces for item in scope.world.pods] if scope.world else []
     sets = running or [tuple(request.interface for request in scope.template.networks)]
@@ -202,8 +228,8 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
     shown = ", ".join(sorted({*_OWN, *(name for interfaces in sets for name in interfaces)}))
     if missing and scope.claims_network and not running:
         why = (
-            "A claim may bring interfaces, whose names the driver of its devices chooses, and no attachment creates"
-            " what is named here."
+            "No attachment creates the named interface. A device claim can provide it: the driver of the claim chooses"
+            " the names of its interfaces."
         )
         yield Finding(
             check,
@@ -212,12 +238,12 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
             value,
             f"{expected}: {shown}",
             why,
-            "Compare with 'ip link' in a pod that runs, or with ifName of the claim.",
+            "Compare the value with the output of 'ip link' in a running pod, or with ifName of the claim.",
         )
     elif missing or not choice.patterns:
         why = (
-            f"No attachment creates {_format_names(missing) or 'anything of that name'}; NCCL would stop,"
-            " or take another one."
+            f"No attachment creates {_format_names(missing) or 'anything of that name'}. NCCL would stop, or use"
+            " another interface."
         )
         yield Finding(
             check,
@@ -226,11 +252,17 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
             value,
             f"{expected}: {shown}",
             why,
-            "Name the interfaces of the annotation: net1, net2 ..., or @name behind it.",
+            "Name the interfaces of the annotation: net1, net2 ..., or the name after @ in the annotation.",
         )
     elif not any(choice.takes(name) for interfaces in sets for name in (*_OWN, *interfaces)):
         yield Finding(
-            check, subject, FAIL, value, f"{expected}: {shown}", "It excludes all of them.", "Leave one at least."
+            check,
+            subject,
+            FAIL,
+            value,
+            f"{expected}: {shown}",
+            "The value excludes all interfaces of the pods.",
+            "Leave at least one interface.",
         )
     else:
         yield ok(check, subject, value, f"{expected}: {shown}")
@@ -238,13 +270,13 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
 
 def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
     """Check that NCCL_IB_HCA names the HCAs that the pods get."""
-    check, subject, expected = "job.hcas", f"{scope.subject} NCCL_IB_HCA", "the HCAs that the pods get, and no other"
+    check, subject, expected = "job.hcas", f"{scope.subject} NCCL_IB_HCA", "exactly the HCAs that the pods get"
     setting = scope.value("NCCL_IB_HCA")
     if setting is None:
         yield ok(
             check,
             scope.subject,
-            "NCCL_IB_HCA is not set in the job: NCCL takes every device that the pod can open",
+            "NCCL_IB_HCA is not set in the job: NCCL uses every device that the pod can open",
             expected,
         )
         return
@@ -254,11 +286,11 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
     choice, value, remedy = (
         Choice.of(setting.value),
         cut(setting.value, _SHOWN),
-        "Write the exact names behind '=', such as =mlx5_1,mlx5_2.",
+        "Write the exact names after '=', such as =mlx5_1,mlx5_2.",
     )
     if not choice.patterns:
         yield Finding(
-            check, subject, FAIL, f"'{value}'", expected, "It names no HCA, and NCCL falls back to TCP.", remedy
+            check, subject, FAIL, f"'{value}'", expected, "The value names no HCA, so NCCL falls back to TCP.", remedy
         )
         return
     pods = [pod for pod in scope.world.pods if pod.devices] if scope.world else []
@@ -280,9 +312,8 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
         missing = unmatched[names]
         if missing and not choice.exclude:
             why = (
-                f"The node has no such HCA: {_format_names(missing)}. NCCL passes over it in silence,"
-                " and over all of them to"
-                " TCP."
+                f"The node has no HCA of this name: {_format_names(missing)}. NCCL ignores such a name without a"
+                " message. If no name matches, NCCL falls back to TCP."
             )
             findings.append(
                 Finding(
@@ -292,11 +323,14 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
                     value,
                     ", ".join(names) or "no HCA",
                     why,
-                    "Names differ between nodes: see discover.",
+                    (
+                        "Write names that exist on this node, or remove NCCL_IB_HCA. Run ls /sys/class/infiniband on"
+                        " each node: the names can differ between nodes."
+                    ),
                 )
             )
         elif names and choice.exclude and not given and not any(choice.takes(name) for name in names):
-            why = "It excludes each HCA of the node, and NCCL falls back to TCP in silence."
+            why = "The value excludes each HCA of the node, so NCCL falls back to TCP without an error."
             findings.append(
                 Finding(
                     check,
@@ -305,7 +339,7 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
                     value,
                     ", ".join(names),
                     why,
-                    "Leave one at least, or remove NCCL_IB_HCA.",
+                    "Leave at least one HCA, or remove NCCL_IB_HCA.",
                 )
             )
     named = not choice.exclude and any(
@@ -313,8 +347,8 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
     )
     if named and kinds & set(_VIRTUAL):
         why = (
-            "Each pod gets another virtual function, and its name is known only when the pod starts; this one is given"
-            " to one pod at most."
+            "Each pod gets a different virtual function, and its name is known only when the pod starts. At most one"
+            " pod gets the named virtual function."
         )
         findings.append(
             Finding(
@@ -324,11 +358,11 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
                 value,
                 expected,
                 why,
-                "Find the name at the start of the pod, as the rendered job does, or remove it.",
+                "Determine the name when the pod starts, as the job of render_job does, or remove NCCL_IB_HCA.",
             )
         )
     elif named and not choice.exact:
-        why = "Names are prefixes: mlx5_1 also takes mlx5_10 to mlx5_19."
+        why = "The names are prefixes: mlx5_1 also matches mlx5_10 to mlx5_19."
         findings.append(Finding(check, subject, WARN, value, "exact names", why, remedy))
     yield from findings or [ok(check, subject, value, expected)]
 
@@ -341,16 +375,16 @@ def _check_pod(check: str, subject: str, choice: Choice, devices: tuple[str, ...
     expected = ", ".join(devices)
     if not left and not extra:
         return ok(check, subject, value, expected)
-    parts = [f"it leaves out {', '.join(left)}"] if left else []
-    parts += [f"{_format_names(extra)} is not the pod's"] if extra else []
+    parts = [f"the value leaves out {', '.join(left)}"] if left else []
+    parts += [f"the pod does not have {_format_names(extra)}"] if extra else []
     return Finding(
         check,
         subject,
         FAIL,
         value,
         expected,
-        f"Of the devices that the pod got, {'; '.join(parts)}.",
-        "Name what the pod has, or remove NCCL_IB_HCA.",
+        f"NCCL_IB_HCA does not match the devices of the pod: {'; '.join(parts)}.",
+        "Name the devices of the pod, or remove NCCL_IB_HCA.",
     )
 
 
@@ -402,5 +436,5 @@ def _check_in_another_object(check: str, subject: str, expected: str) -> Finding
     """Return a finding of status unknown on a variable whose value comes from another object (valueFrom), such as a
     ConfigMap.
     """
-    why, remedy = "The value is in another object.", "Write the value into the job."
+    why, remedy = "The value is in another object, so it is unknown.", "Write the value into the job."
     return Finding(check, subject, UNKNOWN, "valueFrom", expected, why, remedy)

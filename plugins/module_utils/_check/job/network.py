@@ -17,12 +17,12 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
     """Check that the pods have a secondary network whose NetworkAttachmentDefinition exists. Pods on the network of the
     node (hostNetwork) get a warning.
     """
-    check, expected = "job.networks", "a secondary network that is there"
+    check, expected = "job.networks", "a secondary network that exists"
     template = scope.template
     if template.host_network:
         why = (
-            "Pods on the node's own network need no attachment, and share ports and interfaces with everything on the"
-            " node."
+            "Pods on the network of the node need no attachment, but they share ports and interfaces with all programs"
+            " on the node."
         )
         yield Finding(
             check,
@@ -31,7 +31,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
             "hostNetwork",
             expected,
             why,
-            "Use an attachment, unless the cluster's rules say otherwise.",
+            "Use an attachment, unless the rules of the cluster require hostNetwork.",
         )
         return
     if not template.networks and scope.claims_network:
@@ -42,11 +42,11 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
             item.count for item in scope.job.templates if any(has_gpus(container) for container in item.containers)
         )
         if pods < 2 and not scope.devices:
-            yield ok(check, scope.subject, "none: it is one pod", "none")
+            yield ok(check, scope.subject, "none, because the job has one pod", "none")
             return
         why = (
-            "Without the annotation k8s.v1.cni.cncf.io/networks a pod is only on the cluster's own network, where two"
-            " nodes are often slower than one."
+            "Without the annotation k8s.v1.cni.cncf.io/networks, a pod has only the cluster's own network. On this"
+            " network, two nodes are often slower than one node."
         )
         yield Finding(
             check,
@@ -55,7 +55,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
             "no annotation",
             expected,
             why,
-            "Add the annotation to the pod template's metadata, not to the job's.",
+            "Add the annotation to the metadata of the pod template, not of the job.",
         )
         return
     if scope.world is None:
@@ -67,10 +67,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
     for request, item in scope.attachments():
         subject = f"{scope.subject} {request.full_name}"
         if item is None:
-            why = (
-                "There is no NetworkAttachmentDefinition of this name: the pods would wait for ever in"
-                " ContainerCreating."
-            )
+            why = "No NetworkAttachmentDefinition of this name exists, so the pods would stay in ContainerCreating."
             hint = scope.hints.nearest(request.full_name, names)
             yield Finding(
                 check,
@@ -79,11 +76,20 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
                 "absent",
                 expected + hint,
                 why,
-                "Correct the name, or its namespace: without one the pod's own is meant.",
+                (
+                    "Correct the name or the namespace in the annotation. A name without a namespace refers to the"
+                    " namespace of the pod."
+                ),
             )
         elif item.problem:
             yield Finding(
-                check, subject, UNKNOWN, "not understood", expected, item.problem + ".", "Look at its spec.config."
+                check,
+                subject,
+                UNKNOWN,
+                "could not be read",
+                expected,
+                item.problem + ".",
+                "Correct spec.config of the NetworkAttachmentDefinition.",
             )
         else:
             yield ok(check, subject, " + ".join(item.kinds), expected)
@@ -93,38 +99,40 @@ def _check_claim(scope: Scope) -> Finding:
     """Judge the network of pods that have device claims and no network annotation. The status is unknown if no claim is
     known to provide a network device.
     """
-    check, expected = "job.networks", "a secondary network that is there"
+    check, expected = "job.networks", "a secondary network that exists"
     names = ", ".join(sorted({item.name for container in scope.workers for item in container.device_claims}))
     if "network" in scope.claimed:
-        return ok(check, scope.subject, f"devices of a network by claim: {names}", expected)
+        return ok(check, scope.subject, f"network devices from claims: {names}", expected)
     why = (
-        "Pods get a network by the annotation k8s.v1.cni.cncf.io/networks or by a claim. These have claims, and whether"
-        " one is of a network is not known."
+        "Pods get a secondary network from the annotation k8s.v1.cni.cncf.io/networks or from a claim. These pods have"
+        " claims, but whether a claim provides a network device is unknown, because this collection does not know the"
+        " devices of the claims."
     )
     remedy = (
-        "See job.device_claims; kubectl get deviceclasses -o yaml shows of which driver a class is, such as dra.net or"
-        " sriovnetwork.k8snetworkplumbingwg.io."
+        "See the finding job.device_claims. Run kubectl get deviceclasses -o yaml to find the driver of each class,"
+        " such as dra.net or sriovnetwork.k8snetworkplumbingwg.io."
     )
     return Finding(check, scope.subject, UNKNOWN, f"claims {names}", expected, why, remedy)
 
 
 def check_routes(scope: Scope) -> typing.Iterator[Finding]:
     """Check that no secondary network takes the default route of the pods."""
-    check, expected = "job.routes", "the cluster's own network keeps the default route"
+    check, expected = "job.routes", "no default route over a secondary network"
     wrong = []
     for request, item in scope.attachments():
         if request.default_route or (item and item.default_route):
             place = (
-                "The annotation asks for it"
+                "The annotation requests a default route"
                 if request.default_route
-                else "The attachment's ipam.routes hold it, and CNI adds it beside the cluster's"
+                else "ipam.routes of the attachment contain a default route, and CNI adds it to the default route of"
+                " the cluster"
             )
             why = (
-                f"{place}. What is meant for the API server, DNS and the other pods would leave over a network that"
-                " can't carry it."
+                f"{place}. Packets to the API server, DNS and the other pods would leave over a network that cannot"
+                " carry them."
             )
             remedy = (
-                "Remove default-route."
+                "Remove default-route from the annotation."
                 if request.default_route
                 else "Remove the route to 0.0.0.0/0 (or ::/0) from the attachment."
             )
@@ -154,8 +162,8 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
     for name, count in sorted(used.items()):
         if asked.get(name, 0) < count:
             why = (
-                f"{count} attachments take a device of it each. Only where the SR-IOV operator's injector runs is it"
-                " added to the pod."
+                f"{count} attachments need one device of this resource each. Only the injector of the SR-IOV operator"
+                " adds the resource to the pod, if it runs."
             )
             remedy = f"Add {name}: {count} to requests and limits."
             for replaced, amount in _list_replaced_resources(scope, name):
@@ -176,8 +184,8 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
     for name, count in sorted(asked.items()):
         if name in offered and count > used.get(name, 0):
             why = (
-                "The pods hold devices that no attachment brings into them: nobody else can have those, and the pods"
-                " can't use them."
+                "The pods request devices that no attachment brings into them. The pods cannot use these devices, and"
+                " other pods cannot get them."
             )
             wrong.append(
                 Finding(
@@ -187,15 +195,15 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
                     str(count),
                     str(used.get(name, 0)),
                     why,
-                    "Name the attachment once for each device.",
+                    "Name the attachment in the annotation once for each device.",
                 )
             )
     if not asked and not used and scope.template.networks and not scope.tcp and not scope.claims_network:
         why = (
-            "No device plugin's resource is asked for, so /dev/infiniband is not in the pods: NCCL finds no HCA and"
-            " sends over TCP."
+            "The containers request no resource of a device plugin, so the pods have no /dev/infiniband. NCCL finds no"
+            " HCA and sends over TCP."
         )
-        remedy = "Ask for the network's resource, such as rdma/rdma_shared_device_eth: 1."
+        remedy = "Request the resource of the network in requests and limits, such as rdma/rdma_shared_device_eth: 1."
         for container in scope.workers:
             if container.replaced is not None and _collect_network_devices(container.replaced):
                 why, remedy = _why_replaced(container.replaced, _collect_network_devices(container.replaced))
@@ -240,23 +248,28 @@ def _why_replaced(replaced: Replaced, devices: typing.Mapping[str, str]) -> tupl
     """
     names = ", ".join(f"{name}: {amount}" for name, amount in sorted(devices.items()))
     why = (
-        f"{replaced.of} asks for {names}, and {replaced.by} replaces all of its resources, so the pods have no such"
-        " device: NCCL sends over TCP."
+        f"{replaced.of} requests {names}, but {replaced.by} replaces all of its resources. The pods do not get these"
+        " devices, so NCCL sends over TCP."
     )
     return why, f"Add {names} to requests and limits in {replaced.by}."
 
 
 def check_memlock(scope: Scope) -> Finding:
     """Check that the containers that compute may lock (pin) memory, which RDMA needs."""
-    expected = "IPC_LOCK, or a memlock limit that is large enough"
+    expected = "IPC_LOCK, or a large enough memlock limit"
     if scope.tcp or not (scope.template.networks or scope.devices or scope.claims_network):
         return ok("job.memlock", scope.subject, "no RDMA, so no memory to pin", expected)
     without = [
         item.name for item in scope.workers if not item.privileged and not {"IPC_LOCK", "ALL"} & set(item.capabilities)
     ]
     if without and not (scope.template.networks or scope.devices or "network" in scope.claimed):
-        why = "Where a claim brings an RDMA device, pods must be able to pin memory; whether one does is not known."
-        remedy = "See job.device_claims; or add IPC_LOCK to securityContext.capabilities.add of the container."
+        why = (
+            "If a claim provides an RDMA device, the pods must be able to pin memory. Whether a claim provides an RDMA"
+            " device is unknown, because this collection does not know the devices of the claims."
+        )
+        remedy = (
+            "See the finding job.device_claims; or add IPC_LOCK to securityContext.capabilities.add of the container."
+        )
         return Finding(
             "job.memlock",
             scope.subject,
@@ -268,8 +281,8 @@ def check_memlock(scope: Scope) -> Finding:
         )
     if without:
         why = (
-            "RDMA pins memory. With the usual limit of 64 KiB, ibv_reg_mr fails with 'Cannot allocate memory', and NCCL"
-            " with it."
+            "RDMA pins memory. With the usual limit of 64 KiB, ibv_reg_mr fails with 'Cannot allocate memory', so NCCL"
+            " fails."
         )
         remedy = "Add IPC_LOCK to securityContext.capabilities.add of the container."
         return Finding(
@@ -278,9 +291,10 @@ def check_memlock(scope: Scope) -> Finding:
     others = [item.name for item in scope.workers if not item.privileged and (item.non_root or item.user)]
     if others:
         why = (
-            "A capability that is added is of use to root only; another user needs the limit of the container runtime."
+            "An added capability has an effect only for root. For another user, the memlock limit of the container"
+            " runtime applies."
         )
-        remedy = "Raise memlock on the nodes (see stage platform), or run as root."
+        remedy = "Raise rdma_cluster.host.memlock and run stages network and host again, or run the container as root."
         return Finding(
             "job.memlock",
             scope.subject,

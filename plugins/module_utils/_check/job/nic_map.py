@@ -71,7 +71,7 @@ def collect_inputs(
     :param fabric: fabric of the map; None if the intent does not contain it
     """
     read = {name: item.value for name, item in hcas.items() if item.value is not None}
-    unread = {name: item.error or "no answer" for name, item in hcas.items() if item.value is None}
+    unread = {name: item.error or "no result of node_info" for name, item in hcas.items() if item.value is None}
     netdevs = {name: tuple(netdev.name for hca in node.hcas for netdev in hca.netdevs) for name, node in read.items()}
     if fabric is None or fabric.ipam is None:
         return NicMapInputs(netdevs, unread)
@@ -92,7 +92,7 @@ def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
     :param found: the parsed map
     """
     if not found.lines and not found.broken:
-        why = "It has no line, so no pod would get an address."
+        why = "The map has no line, so no pod would get an address."
         return (
             Finding(
                 "nic_map.read",
@@ -101,7 +101,7 @@ def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
                 "no line",
                 "a line for each interface",
                 why,
-                "Render it, or name the right map.",
+                "Render the map with the filter linerate.rdma.render_nic_map, or give nic_map_lint the right map.",
             ),
         )
     return (
@@ -122,8 +122,8 @@ def _check_map_lines(name: str, found: NicMap) -> typing.Iterator[Finding]:
             FAIL,
             f"'{text}'",
             expected,
-            f"The line can't be read: {wrong}.",
-            "Correct it.",
+            f"The line could not be read: {wrong}.",
+            "Correct the line in the map.",
         )
     if not found.broken:
         yield ok("nic_map.read", name, f"{len(found.lines)} lines", expected)
@@ -139,30 +139,41 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
         wrong += 1
         if line.node in inputs.unread:
             why = f"The node could not be read: {both_ends(inputs.unread[line.node], _SAID)}."
-            yield Finding(check, subject, UNKNOWN, "not read", expected, why, "See stage discover.")
+            yield Finding(
+                check,
+                subject,
+                UNKNOWN,
+                "not read",
+                expected,
+                why,
+                "Correct the error under 'why', then run node_info and nic_map_lint again.",
+            )
         elif line.node not in inputs.netdevs:
-            why = "No node of this name was read, so no pod ever looks for this line."
+            why = "node_info returned no node of this name, so no pod uses this line."
             hint = hints.nearest(line.node, inputs.netdevs)
             yield Finding(
                 check,
                 subject,
                 FAIL,
-                "no such node",
+                "node does not exist",
                 f"a node of the inventory{hint}",
                 why,
-                "Correct the name, or remove the line.",
+                "Correct the name of the node in the map, or remove the line.",
             )
         else:
-            why = "The node has no such interface, so the line is for nothing, and another one lacks its address."
+            why = (
+                "The node has no such interface, so no pod uses this line, and the intended interface has no address"
+                " in the map."
+            )
             hint = hints.nearest(line.netdev, inputs.netdevs[line.node])
             yield Finding(
                 check,
                 subject,
                 FAIL,
-                "no such interface",
+                "interface does not exist",
                 f"{expected}{hint}",
                 why,
-                "Correct the name: 'ip link' on the node shows them.",
+                "Correct the name of the interface in the map. Run 'ip link' on the node to list its interfaces.",
             )
     if not wrong:
         yield ok(check, name, f"{len(lines)} lines", expected)
@@ -177,8 +188,8 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
     ]
     for node, netdev in missing:
         why = (
-            "The fabric has this interface and the map does not: pods on the node keep an address that no peer knows a"
-            " way to."
+            "The map has no line for this interface of the fabric. Pods on the node keep an address to which their"
+            " peers have no route."
         )
         yield Finding(
             "nic_map.complete",
@@ -187,7 +198,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             "no line",
             "a line for each interface",
             why,
-            "Render the map again.",
+            "Render the map again with the filter linerate.rdma.render_nic_map.",
         )
     for node, why in sorted(inputs.unread.items()):
         yield Finding(
@@ -197,7 +208,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             "not read",
             "a line for each interface",
             f"{why}.",
-            "See stage discover.",
+            "Correct the error under 'why', then run node_info and nic_map_lint again.",
         )
     if not missing and not inputs.unread:
         yield ok(
@@ -222,8 +233,8 @@ def _report_unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterato
             if len(group) > 1:
                 wrong = True
                 why = (
-                    f"They have the same {what}: packets for one of them reach another, or only the last of them"
-                    " counts."
+                    f"These lines have the same {what}. Packets for one of them reach another, or only the last of them"
+                    " takes effect."
                 )
                 yield Finding(
                     check,
@@ -232,10 +243,10 @@ def _report_unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterato
                     " and ".join(line.text for line in group),
                     f"each {what} once",
                     why,
-                    "Correct one of them.",
+                    "Correct one of these lines.",
                 )
     if not wrong:
-        yield ok(check, name, f"{len(lines)} addresses", "no address, no pod interface and no host netdev twice")
+        yield ok(check, name, f"{len(lines)} addresses", "each address, pod interface and host netdev once")
 
 
 def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Finding]:
@@ -249,16 +260,24 @@ def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[
     everything = set().union(*interfaces.values())
     if len(everything) > MOST_INTERFACES:
         why = (
-            f"No pod has more than {MOST_INTERFACES} interfaces, so most of these lines are for none. What each node"
-            " lacks of them is not listed."
+            f"No pod has more than {MOST_INTERFACES} interfaces, so no pod uses most of these lines. The interfaces"
+            " that each node lacks are not listed."
         )
-        yield Finding(check, name, FAIL, f"{len(everything)} pod interfaces", expected, why, "Render the map again.")
+        yield Finding(
+            check,
+            name,
+            FAIL,
+            f"{len(everything)} pod interfaces",
+            expected,
+            why,
+            "Render the map again with the filter linerate.rdma.render_nic_map.",
+        )
         return
     lacking = {node: sorted(everything - names) for node, names in sorted(interfaces.items()) if everything - names}
     for node, names in lacking.items():
         why = (
-            "The other nodes have them, and a rank there finds no peer on this node: NCCL waits, then ends with a"
-            " time-out."
+            "The other nodes have these pod interfaces. A rank on another node finds no peer on this node, so NCCL"
+            " waits and then ends with a timeout."
         )
         yield Finding(
             check,
@@ -267,7 +286,7 @@ def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[
             f"without {folded(names, _NAMED)}",
             expected,
             why,
-            "Add the lines, or take these interfaces off the others.",
+            "Add the missing lines for this node, or remove these interfaces from the other nodes.",
         )
     if not lacking:
         yield ok(check, name, f"{folded(sorted(everything), _NAMED)} on {len(interfaces)} nodes", expected)
@@ -277,14 +296,14 @@ def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.I
     check, pool = "nic_map.range", inputs.pool
     if pool is None:
         return
-    expected, wrong = f"a host address in {pool.network} that no IPAM plugin gives out", 0
+    expected, wrong = f"a host address in {pool.network} that no IPAM plugin assigns", 0
     for line in found.lines:
         if not pool.on_network(line.address) or line.address == inputs.gateway:
             wrong += 1
             why = (
-                "It is the gateway's"
+                "The address belongs to the gateway"
                 if line.address == inputs.gateway
-                else "It is outside of the fabric's network, so peers find no way to it"
+                else "The address is outside the network of the fabric, so peers have no route to it"
             )
             yield Finding(
                 check,
@@ -293,13 +312,13 @@ def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.I
                 line.address,
                 expected,
                 f"{why}.",
-                "Correct the address.",
+                "Correct the address in the map.",
             )
         elif pool.hands_out(line.address):
             wrong += 1
             why = (
-                "The IPAM plugin of the attachment may give the same address to another pod, since it knows nothing of"
-                " the map."
+                "The IPAM plugin of the attachment does not know the map, so it can assign the same address to another"
+                " pod."
             )
             yield Finding(
                 check,
@@ -308,7 +327,7 @@ def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.I
                 line.address,
                 expected,
                 why,
-                "Add the map's addresses to ipam.exclude.",
+                "Add the addresses of the map to ipam.exclude of the fabric.",
             )
     if not wrong:
         yield ok(check, name, f"{len(found.lines)} addresses", expected)

@@ -61,18 +61,18 @@ def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) ->
         )
         if there < amount:
             why = (
-                "Each kind of pod finds room by itself, and all of them must run at once: those that find none wait,"
-                " and the others wait for them."
+                "The pods of each template have room alone, but all pods of the job must run at once. Pods without"
+                " room wait, and the other pods wait for them."
             )
             subject, expected = f"{scopes[0].job.subject} {name}", f"{amount} for all pods together"
             yield Finding(
                 "job.resources",
                 subject,
                 FAIL,
-                f"{there} on the nodes that are ready",
+                f"{there} on the ready nodes",
                 expected,
                 why,
-                "Ask for less, or free or add nodes.",
+                "Request less, or free or add nodes.",
             )
 
 
@@ -90,13 +90,16 @@ def _group_places(
     absent = sorted(set(amounts) - known)
     for name in absent:
         why = "No node offers this resource, so the pods would stay Pending."
-        remedy = "Correct the name; kubectl describe node shows what a node has under Allocatable."
+        remedy = (
+            "Correct the name of the resource. Run kubectl describe node NODE: Allocatable lists the resources of the"
+            " node."
+        )
         yield Finding(
             check,
             f"{subject} {name}",
             FAIL,
-            "no node has it",
-            f"a resource of the nodes{hints.nearest(name, known)}",
+            "no node offers it",
+            f"a resource that a node offers{hints.nearest(name, known)}",
             why,
             remedy,
         )
@@ -114,15 +117,15 @@ def _group_places(
     places = sum(rooms.values())
     shown, measured = (
         ", ".join(f"{name}: {count}" for name, count in amounts.items()),
-        f"room for {places} pods on {len(fit)} nodes that are ready",
+        f"room for {places} pods on {len(fit)} ready nodes",
     )
     if places < pods:
         why = (
-            f"A pod needs {shown}, and all pods must run at once: those that find no room wait, and the others wait for"
-            " them."
+            f"Each pod needs {shown}, and all pods must run at once. Pods without room wait, and the other pods wait"
+            " for them."
         )
         yield Finding(
-            check, subject, FAIL, measured, f"room for {pods} pods", why, "Ask for less, or free or add nodes."
+            check, subject, FAIL, measured, f"room for {pods} pods", why, "Request less, or free or add nodes."
         )
     else:
         offering = {
@@ -133,10 +136,13 @@ def _group_places(
         yield _check_one_node(subject, offering, places, pods) or ok(check, subject, measured, f"room for {pods} pods")
     if lies:
         why = (
-            f"A machine has {_MOST_GPUS} GPUs and {_MOST_PIECES} of another resource at most. A kubelet says itself"
-            " what it has, and these nodes do not count."
+            f"A machine has at most {_MOST_GPUS} GPUs and at most {_MOST_PIECES} of another resource. Each kubelet"
+            " reports its own resources, and this check does not count these nodes."
         )
-        remedy = "See Allocatable of kubectl describe node, and the device plugin on these nodes."
+        remedy = (
+            "Compare Allocatable of kubectl describe node NODE with the machine, and check the device plugin on these"
+            " nodes."
+        )
         yield Finding(check, f"{subject} nodes", WARN, folded(lies), "amounts that a machine can have", why, remedy)
 
 
@@ -162,10 +168,10 @@ def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, 
         return None
     rest = places - rooms[names[0]]
     why = (
-        f"No other node says that it has a quarter of that, and without it there is room for {rest} pods. A kubelet"
-        " says itself what it has."
+        f"Every other node reports less than a quarter of this room. Without this node, there is room for {rest} pods."
+        " Each kubelet reports its own resources, so they can be wrong."
     )
-    remedy = f"See that the machine has them: kubectl describe node {names[0]}."
+    remedy = f"Verify that the machine has these resources: kubectl describe node {names[0]}."
     return Finding(
         "job.resources",
         subject,
@@ -185,12 +191,23 @@ def check_claims(job: JobWorkload, scopes: typing.Sequence[Scope], world: JobSur
         subject, expected = f"{job.subject} claim {name}", "Bound, ReadWriteMany" if pods > 1 else "Bound"
         found = known.get(f"{job.namespace}/{name}")
         if found is None:
-            why = "There is no PersistentVolumeClaim of this name in the job's namespace: the pods would stay Pending."
-            yield Finding("job.claims", subject, FAIL, "absent", expected, why, "Create it, or correct the name.")
+            why = (
+                "No PersistentVolumeClaim of this name exists in the namespace of the job, so the pods would stay"
+                " Pending."
+            )
+            yield Finding(
+                "job.claims",
+                subject,
+                FAIL,
+                "absent",
+                expected,
+                why,
+                "Create the PersistentVolumeClaim, or correct its name in the job.",
+            )
             continue
         measured = ", ".join((found.phase or "no phase", *found.modes))
         if pods > 1 and not {"ReadWriteMany", "ReadOnlyMany"} & set(found.modes):
-            why = "Only one node can mount it, and the pods are on several."
+            why = "Only one node can mount the volume, but the job has several pods."
             yield Finding(
                 "job.claims",
                 subject,
@@ -198,10 +215,13 @@ def check_claims(job: JobWorkload, scopes: typing.Sequence[Scope], world: JobSur
                 measured,
                 expected,
                 why,
-                "Use a claim with ReadWriteMany, of a storage class that can.",
+                "Use a claim with ReadWriteMany, from a storage class that supports it.",
             )
         elif found.phase == "Lost":
-            why = "Its volume is gone: nothing binds another one to it, and the pods would stay Pending."
+            why = (
+                "The volume of the claim no longer exists. Kubernetes does not bind another volume to the claim, so"
+                " the pods would stay Pending."
+            )
             yield Finding(
                 "job.claims",
                 subject,
@@ -209,14 +229,21 @@ def check_claims(job: JobWorkload, scopes: typing.Sequence[Scope], world: JobSur
                 measured,
                 expected,
                 why,
-                f"kubectl -n {job.namespace} describe pvc {name}; restore the volume.",
+                f"Run kubectl -n {job.namespace} describe pvc {name}, and restore the volume.",
             )
         elif found.phase != "Bound":
             why = (
-                "No volume is bound to it yet. Some storage classes do so only when a pod comes (WaitForFirstConsumer)."
+                "No volume is bound to the claim yet. Some storage classes bind a volume only when a pod uses the"
+                " claim (WaitForFirstConsumer)."
             )
             yield Finding(
-                "job.claims", subject, WARN, measured, expected, why, f"kubectl -n {job.namespace} describe pvc {name}"
+                "job.claims",
+                subject,
+                WARN,
+                measured,
+                expected,
+                why,
+                f"Run kubectl -n {job.namespace} describe pvc {name} to find the cause.",
             )
         else:
             yield ok("job.claims", subject, measured, expected)

@@ -56,24 +56,24 @@ def _check_failed_completion(failed: Completion, problem: NcclProblem, log: Nccl
     )
     if _is_in_one_pod(failed, problem, log):
         why = (
-            f"Both ends are in one pod, and packets between two of its HCAs do not arrive{ends}: the node has no route"
-            f" between them (status {failed.status})."
+            f"Both ends of the connection are in one pod. Packets between two of its HCAs do not arrive{ends}, because"
+            f" the node has no route between them (status {failed.status})."
         )
         remedy = (
-            "Let ranks of one pod use NVLink or shared memory: take NCCL_P2P_DISABLE and NCCL_SHM_DISABLE out of the"
-            " job, and mount memory at /dev/shm. Otherwise give each interface of the pod a routing table of its own"
-            " (CNI plugin sbr), and see ip route get ADDRESS from ADDRESS in the pod."
+            "Let the ranks of one pod use NVLink or shared memory: remove NCCL_P2P_DISABLE and NCCL_SHM_DISABLE from"
+            " the job, and mount a memory volume at /dev/shm. Otherwise give each interface of the pod its own routing"
+            " table (CNI plugin sbr), and check the route in the pod with ip route get ADDRESS from ADDRESS."
         )
         return FAIL, why, remedy
     if failed.crosses_subnets:
         why = (
-            f"Packets were lost (status {failed.status}), and the two GIDs are of two subnets{ends}: without a route"
-            " nothing arrives."
+            f"Packets were lost (status {failed.status}), and the two GIDs are in two subnets{ends}. Without a route"
+            " between the subnets, packets do not arrive."
         )
         remedy = (
-            "See in the pod whether there is a route: ip route get ADDRESS from ADDRESS. Where rails are subnets of"
-            " their own without routes between them, let NCCL stay on its rail (NCCL_CROSS_NIC=0), and give all pods"
-            " their rails in one order. The GID index must choose GIDs of one kind at both ends."
+            "Check the route in the pod with ip route get ADDRESS from ADDRESS. If each rail is a separate subnet"
+            " without routes between the rails, keep NCCL on its rail (NCCL_CROSS_NIC=0), and give all pods their"
+            " rails in the same order. The GID index must select GIDs of the same kind at both ends."
         )
         return FAIL, why, remedy
     why, remedy = known.on(_find_link(failed, problem, log))

@@ -13,8 +13,8 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 #: ranks or channels that a text names, as spans
 _SHOWN = 12
-ON = "Set NCCL_DEBUG=INFO in every process, and keep NCCL_DEBUG_SUBSYS unset or with INIT and NET in it."
-WHOLE = "Give the whole log, from the first line on, of every pod; one file a pod is safest."
+ON = "Set NCCL_DEBUG=INFO in every process. Leave NCCL_DEBUG_SUBSYS unset, or include INIT and NET in it."
+WHOLE = "Give the whole log of every pod, from its first line on, preferably as one file for each pod."
 
 
 def describe_route(route: NcclRoute) -> str:
@@ -25,56 +25,71 @@ def describe_route(route: NcclRoute) -> str:
 def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
     subject, size = f"communicator {communicator.name}", communicator.size
     if size is None:
-        why = "These ranks have channels in the log, and the lines in which they say who they are, are missing."
-        measured = f"{len(communicator.ranks)} ranks without a communicator"
-        return [Finding("training.ranks", subject, UNKNOWN, measured, "ranks of a communicator", why, WHOLE)]
-    expected = f"all {size} ranks, each complete"
+        why = (
+            "The log has channels of these ranks, but not the lines in which the ranks identify themselves. Their"
+            " communicator is unknown."
+        )
+        measured = f"{len(communicator.ranks)} ranks of an unknown communicator"
+        return [Finding("training.ranks", subject, UNKNOWN, measured, "ranks of a known communicator", why, WHOLE)]
+    expected = f"all {size} ranks, each with a complete initialization"
     seen = {rank.rank for rank in communicator.ranks}
     missing = _find_gaps(sorted(seen), size)
     late = [rank.rank for rank in communicator.ranks if not rank.complete]
     if missing:
         why = (
-            f"Nothing is known of rank {_spell_spans(missing)}: the log of their pods is not here, or they write none."
-        )
-        return [
-            Finding("training.ranks", subject, UNKNOWN, f"{len(seen)} of {size} ranks", expected, why, f"{WHOLE} {ON}")
-        ]
-    if late:
-        why = (
-            f"Rank {spell_numbers(late)} did not say that the initialisation is complete: it failed, it still hangs, or"
-            " the line is lost."
+            f"The log has no lines of rank {_spell_spans(missing)}: the logs of their pods are missing, or their"
+            " processes write no log."
         )
         return [
             Finding(
                 "training.ranks",
                 subject,
                 UNKNOWN,
-                f"{size - len(late)} of {size} complete",
+                f"{len(seen)} of {size} ranks in the log",
                 expected,
                 why,
-                f"See the last lines of them. {WHOLE}",
+                f"{WHOLE} {ON}",
             )
         ]
-    return [ok("training.ranks", subject, f"{size} of {size}", expected)]
+    if late:
+        why = (
+            f"Rank {spell_numbers(late)} did not report a complete initialization: it failed, it still hangs, or the"
+            " line was lost."
+        )
+        return [
+            Finding(
+                "training.ranks",
+                subject,
+                UNKNOWN,
+                f"{size - len(late)} of {size} ranks with a complete initialization",
+                expected,
+                why,
+                f"Read the last lines of these ranks in the log. {WHOLE}",
+            )
+        ]
+    return [ok("training.ranks", subject, f"{size} of {size} ranks with a complete initialization", expected)]
 
 
 def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank) -> Finding:
     if communicator.size == 1:
-        return ok("training.channels", subject, "alone in its communicator", "no channel")
-    expected = "a connection on each channel of collectives"
+        return ok("training.channels", subject, "the only rank of its communicator", "no channel")
+    expected = "a connection on each channel for collectives"
     if rank.channels is None:
-        why = "The line that says how many channels the rank has is missing, so it is not known whether all are seen."
+        why = (
+            "The log lacks the line with the number of channels of this rank. Whether all channels are in the log is"
+            " unknown."
+        )
         return Finding("training.channels", subject, UNKNOWN, _summarize_routes(rank), expected, why, WHOLE)
     if rank.unseen or not rank.channels:
-        why = f"Nothing is known of channel {spell_numbers(rank.unseen)}: "
+        why = f"The log has no outgoing connection of this rank on channel {spell_numbers(rank.unseen)}: "
         if len(rank.unseen) < rank.channels:
-            why += "the lines are lost, torn or cut off."
+            why += "the lines were lost, torn or cut off."
         else:
             why += (
-                "since 2.22 NCCL connects at the first collective, so none ran here, only NVLS did, or the log ends"
-                " before."
+                "NCCL 2.22 and later connect at the first collective. No collective ran in this communicator, only"
+                " NVLS ran, or the log ends before the collective."
             )
-        remedy = f"Run a collective in this communicator (NCCL_NVLS_ENABLE=0 for the proof). {WHOLE}"
+        remedy = f"Run a collective in this communicator, with NCCL_NVLS_ENABLE=0 for the test. {WHOLE}"
         return Finding(
             "training.channels",
             subject,
@@ -86,8 +101,8 @@ def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank)
         )
     if rank.unanswered:
         why = (
-            f"Other ranks say that channel {spell_numbers(rank.unanswered)} connects them with this one, and its own"
-            " lines are lost, torn or cut off."
+            f"Other ranks report that channel {spell_numbers(rank.unanswered)} connects them with this rank, but the"
+            " lines of this rank were lost, torn or cut off."
         )
         measured = f"{len(rank.unanswered)} of {rank.channels} channels seen from one end only"
         return Finding("training.channels", subject, UNKNOWN, measured, expected, why, WHOLE)
@@ -99,7 +114,7 @@ def check_transport(
 ) -> Finding:
     expected = "no NET/Socket"
     if communicator.size == 1:
-        return ok("training.transport", subject, "alone in its communicator", expected)
+        return ok("training.transport", subject, "the only rank of its communicator", expected)
     if not rank.routes:
         return Finding(
             "training.transport",
@@ -107,7 +122,7 @@ def check_transport(
             UNKNOWN,
             "no channel in the log",
             expected,
-            "Only channels show the transport.",
+            "Only channels show the transport of a rank, and the log has no channel of this rank.",
             WHOLE,
         )
     if any(route.via == "Socket" for route in rank.routes):
@@ -115,10 +130,13 @@ def check_transport(
         return Finding("training.transport", subject, FAIL, _summarize_routes(rank), expected, why, remedy)
     plugins = dict.fromkeys(route.via for route in rank.routes if route.is_plugins)
     if plugins:
-        why = f"Network {folded(list(plugins), 4)} is a plugin's, of which it is not known here what it sends by."
+        why = (
+            f"Network {folded(list(plugins), 4)} belongs to a plugin. Whether the plugin sends over RDMA is unknown,"
+            " because this collection does not know the plugin."
+        )
         remedy = (
-            "Run the job with NCCL_NET=IB, or without the plugin (NCCL_NET_PLUGIN=none). Where the plugin is needed,"
-            " show by its own log that it sends by RDMA, and waive this finding."
+            "Run the job with NCCL_NET=IB, or without the plugin (NCCL_NET_PLUGIN=none). If the job needs the plugin,"
+            " verify in the plugin's own log that it sends over RDMA, and waive this finding."
         )
         return Finding("training.transport", subject, UNKNOWN, _summarize_routes(rank), expected, why, remedy)
     return ok("training.transport", subject, _summarize_routes(rank), expected)
@@ -129,29 +147,35 @@ def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
     said = process.environment
     if said.get("NCCL_IB_DISABLE", "0") != "0":
         return (
-            "NCCL was told not to use RDMA: NCCL_IB_DISABLE is set.",
-            "Take NCCL_IB_DISABLE out of the job and of the image.",
+            "NCCL does not use RDMA, because NCCL_IB_DISABLE is set.",
+            "Remove NCCL_IB_DISABLE from the job and from its image.",
         )
     if said.get("NCCL_NET") == "Socket":
-        return "NCCL was told to use TCP: NCCL_NET=Socket.", "Take NCCL_NET out of the job and of the image."
+        return "NCCL uses TCP, because NCCL_NET=Socket is set.", "Remove NCCL_NET from the job and from its image."
     provider = next((PROVIDERS[problem.kind] for problem in log.problems if problem.kind in PROVIDERS), None)
     if process.without_ib and provider is not None:
-        return f"{provider.why} NCCL fell back to TCP in silence.", provider.remedy
+        return f"{provider.why} NCCL fell back to TCP without an error.", provider.remedy
     if process.without_ib == "no RDMA device found":
         named = f" (NCCL_IB_HCA={said['NCCL_IB_HCA']})" if "NCCL_IB_HCA" in said else ""
-        why = f"NCCL found no RDMA device that it may use in the pod{named}, and fell back to TCP in silence."
+        why = f"NCCL found no RDMA device in the pod that it may use{named}, and fell back to TCP without an error."
         return (
             why,
-            "Run ibv_devinfo in the pod: it must show a device with an active port, and NCCL_IB_HCA must name it.",
+            (
+                "Run ibv_devinfo in the pod. It must show a device with an active port, and NCCL_IB_HCA must name this"
+                " device."
+            ),
         )
     if process.without_ib:
         return (
-            f"NCCL could not use RDMA and fell back to TCP in silence: {process.without_ib}.",
-            "Put libibverbs and the provider (rdma-core) into the image.",
+            f"NCCL could not use RDMA and fell back to TCP without an error: {process.without_ib}.",
+            "Install libibverbs and the provider (rdma-core) in the image.",
         )
     return (
-        "NCCL fell back to TCP in silence; the log does not say why.",
-        f"Check that the pod has RDMA devices (ibv_devinfo) and that memlock is large enough (ulimit -l). {ON}",
+        "NCCL fell back to TCP without an error. The log does not show the reason.",
+        (
+            "Verify that the pod has RDMA devices (ibv_devinfo) and that its memlock limit is large enough (ulimit"
+            f" -l). {ON}"
+        ),
     )
 
 
@@ -165,7 +189,7 @@ def check_gpu_direct(
     :param library: NCCL or RCCL
     """
     without = sorted({channel for route in over if not route.gpu_direct for channel in route.channels})
-    expected = "GDRDMA on each channel over the network" if wanted else "not asked for"
+    expected = "GDRDMA on each channel over the network" if wanted else "not required"
     if not without:
         return ok(
             "training.gpu_direct",
@@ -173,7 +197,7 @@ def check_gpu_direct(
             f"GDRDMA on all {sum(route.lines for route in over)} connections over the network",
             expected,
         )
-    measured = f"none on channel {spell_numbers(without)}"
+    measured = f"no GDRDMA on channel {spell_numbers(without)}"
     if not wanted:
         return ok("training.gpu_direct", subject, measured, expected)
     used = {route.device for route in over if not route.gpu_direct}
@@ -183,25 +207,25 @@ def check_gpu_direct(
         if device.index in used and device.reasons
     ]
     if library == "RCCL":
-        why = "Data goes through the host's memory" + (
-            f". {', '.join(reasons)}." if reasons else "; the log does not say why."
+        why = "Data goes through the memory of the host" + (
+            f". Reason: {', '.join(reasons)}." if reasons else ". The log does not show the reason."
         )
         remedy = (
-            "Set NCCL_DMABUF_ENABLE=1 where the kernel has DMA-BUF (zgrep -E 'DMABUF_MOVE_NOTIFY|PCI_P2PDMA'"
-            " /proc/config.gz), or load amdgpu of ROCm's own package, which has peer memory. Boot with iommu=pt, and"
-            " switch ACS off on the bridges between GPU and HCA."
+            "Set NCCL_DMABUF_ENABLE=1 if the kernel has DMA-BUF (zgrep -E 'DMABUF_MOVE_NOTIFY|PCI_P2PDMA'"
+            " /proc/config.gz), or load amdgpu from ROCm's own package, which supports peer memory. Boot the node with"
+            " iommu=pt, and disable ACS on the bridges between GPU and HCA."
         )
     elif reasons:
-        why = f"Data goes through the host's memory. {', '.join(reasons)}."
+        why = f"Data goes through the memory of the host. Reason: {', '.join(reasons)}."
         remedy = (
-            "No module: load nvidia-peermem, or use the open driver with DMA-BUF. Too far: use the HCA beside the GPU,"
-            " or set NCCL_NET_GDR_LEVEL."
+            "If a module is missing, load nvidia-peermem, or use the open driver with DMA-BUF. If the HCA is too far"
+            " from the GPU, use the HCA next to the GPU, or set NCCL_NET_GDR_LEVEL."
         )
     else:
-        why = "Data goes through the host's memory; the log does not say why."
+        why = "Data goes through the memory of the host. The log does not show the reason."
         remedy = (
-            "Run with NCCL_DEBUG_SUBSYS=INIT,NET, which says for each HCA and GPU why. lsmod | grep nvidia_peermem"
-            " shows one way."
+            "Run the job with NCCL_DEBUG_SUBSYS=INIT,NET: NCCL then logs the reason for each HCA and GPU. Run lsmod |"
+            " grep nvidia_peermem on the node to check whether the module is loaded."
         )
     return Finding("training.gpu_direct", subject, FAIL, measured, expected, why, remedy)
 

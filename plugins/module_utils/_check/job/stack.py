@@ -81,7 +81,7 @@ def check(
 def _check_read_errors(stack: Stack) -> Finding:
     if not stack.errors:
         return ok("stack.read", "cluster", "everything was read", "everything")
-    return describe_unread("stack.read", "cluster", stack.errors, "Give the user the rights of docs/job.md.")
+    return describe_unread("stack.read", "cluster", stack.errors, "Give the user the rights that docs/job.md lists.")
 
 
 def _list_needed_operators(job: JobWorkload, world: JobSurroundings) -> typing.Iterator[str]:
@@ -100,16 +100,14 @@ def _list_needed_operators(job: JobWorkload, world: JobSurroundings) -> typing.I
 
 
 def _check_operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
-    check_id, expected = "stack.operator", "it runs, and serves"
+    check_id, expected = "stack.operator", "a Deployment with all pods ready"
     why, remedy = OPERATORS[operator].lack, describe_installation_step(OPERATORS[operator])
     found = [item for item in stack.controllers if item.operator == operator]
     if not found:
-        yield Finding(check_id, operator, FAIL, "no Deployment runs it", expected, why, remedy)
+        yield Finding(check_id, operator, FAIL, "no Deployment", expected, why, remedy)
         return
     for item in found:
-        measured = (
-            f"{item.name} {item.version or 'of a version that nothing tells'}, {item.ready} of {item.wanted} pods ready"
-        )
+        measured = f"{item.name} {item.version or 'of unknown version'}, {item.ready} of {item.wanted} pods ready"
         if item.ready < 1 or item.ready < item.wanted:
             namespace, _slash, name = item.name.partition("/")
             yield Finding(
@@ -118,8 +116,8 @@ def _check_operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
                 FAIL,
                 measured,
                 expected,
-                f"It does not run. {why}",
-                f"kubectl -n {namespace} describe deployment {name}",
+                f"The operator has too few ready pods. {why}",
+                f"Run kubectl -n {namespace} describe deployment {name}, and correct the cause that it shows.",
             )
         else:
             yield ok(check_id, operator, measured, expected)
@@ -132,7 +130,7 @@ def _check_operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
             FAIL,
             "absent",
             "state ready",
-            f"The operator does nothing without one. {why}",
+            f"The operator does nothing without a {kinds[0]}. {why}",
             f"Create a {kinds[0]}.",
         )
     for policy in policies:
@@ -140,7 +138,7 @@ def _check_operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
         if policy.state == "ready":
             yield ok("stack.policy", f"{kind} {policy.name}", policy.state, "state ready")
         else:
-            text = "The operator has not finished, or can't."
+            text = "The operator has not finished its configuration, or cannot finish it."
             yield Finding(
                 "stack.policy",
                 f"{kind} {policy.name}",
@@ -148,7 +146,7 @@ def _check_operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
                 policy.state or "no state",
                 "state ready",
                 text,
-                f"kubectl describe {kind} {policy.name}",
+                f"Run kubectl describe {kind} {policy.name}, and correct the cause that it shows.",
             )
 
 
@@ -164,23 +162,38 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
     framework, wrong = _FRAMEWORKS.get(job.kind), False
     if framework and stack.frameworks is not None and framework not in stack.frameworks:
         why = (
-            f"Kueue's configuration does not list {framework}, so it passes over the queue's label, and the job starts"
-            " at once, beside all quotas."
+            f"The configuration of Kueue does not list {framework}, so Kueue ignores the queue label of the job. The"
+            " job starts at once, regardless of all quotas."
         )
-        remedy = "Add it to integrations.frameworks in the ConfigMap kueue-manager-config, and restart Kueue."
+        remedy = (
+            "Add this framework to integrations.frameworks in the ConfigMap kueue-manager-config, and restart Kueue."
+        )
         wrong = True
-        yield Finding(check_id, subject, FAIL, f"{job.kind} is not managed", expected, why, remedy)
+        yield Finding(check_id, subject, FAIL, f"Kueue does not manage {job.kind}", expected, why, remedy)
     local = next((item for item in stack.local_queues if item.name == f"{job.namespace}/{job.queue}"), None)
     if local is None:
         # what other tenants have is not told
         names = [item.name for item in stack.local_queues if item.name.startswith(f"{job.namespace}/")]
-        seen = f"one of: {folded(names) or 'none'}{nearest(f'{job.namespace}/{job.queue}', names)}"
-        why = "There is no LocalQueue of this name in the job's namespace: the job would stay suspended."
-        yield Finding(check_id, subject, FAIL, "absent", seen, why, "Create it.")
+        seen = (
+            f"a LocalQueue of the namespace: {folded(names) or 'none'}{nearest(f'{job.namespace}/{job.queue}', names)}"
+        )
+        why = "No LocalQueue of this name exists in the namespace of the job, so the job would stay suspended."
+        yield Finding(
+            check_id,
+            subject,
+            FAIL,
+            "absent",
+            seen,
+            why,
+            "Create the LocalQueue, or correct the label kueue.x-k8s.io/queue-name of the job.",
+        )
         return
     queue = next((item for item in stack.cluster_queues if item.name == local.cluster_queue), None)
     if queue is None:
-        why = f"Its ClusterQueue {local.cluster_queue} is not there."
+        why = (
+            f"The LocalQueue refers to ClusterQueue {local.cluster_queue}, which does not exist. The job would stay"
+            " suspended."
+        )
         yield Finding(
             check_id,
             subject,
@@ -188,7 +201,7 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
             f"LocalQueue {local.name}",
             expected,
             why,
-            "Create the ClusterQueue, or correct spec.clusterQueue.",
+            "Create the ClusterQueue, or correct spec.clusterQueue of the LocalQueue.",
         )
         return
     for name, reason in ((f"LocalQueue {local.name}", local.inactive), (f"ClusterQueue {queue.name}", queue.inactive)):
@@ -200,13 +213,16 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
                 FAIL,
                 f"{name} is not active",
                 expected,
-                f"Kueue says: {reason}.",
-                f"kubectl describe {name.partition(' ')[0].lower()}.",
+                f"The job would stay suspended. Reason for the inactive queue: {reason}.",
+                f"Run kubectl describe {name.partition(' ')[0].lower()} -A, and correct the cause that it shows.",
             )
     labels = stack.namespaces.get(job.namespace)
     if queue.namespaces is None or (labels is not None and not matches(queue.namespaces, labels)):
         wrong = True
-        why = "Its namespaceSelector does not take the job's namespace, and none at all takes no namespace."
+        why = (
+            "The namespaceSelector of the ClusterQueue does not match the namespace of the job. A ClusterQueue without"
+            " a namespaceSelector admits no namespace."
+        )
         yield Finding(
             check_id,
             subject,
@@ -214,11 +230,14 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
             f"ClusterQueue {queue.name}",
             expected,
             why,
-            "Write namespaceSelector: {} for all, or label the namespace.",
+            "Set namespaceSelector: {} in the ClusterQueue to admit all namespaces, or label the namespace.",
         )
     elif labels is None and queue.namespaces != LabelSelector():
         wrong = True
-        why = "The labels of the job's namespace are not known."
+        why = (
+            "The labels of the namespace of the job are unknown, because the namespace does not exist or could not be"
+            " read. The ClusterQueue admits only namespaces with certain labels."
+        )
         yield Finding(
             check_id,
             subject,
@@ -238,24 +257,24 @@ def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing
     """Report resources of the job that its ClusterQueue does not cover, and those for which no flavor of the queue has
     enough quota for all pods.
     """
-    expected = "a quota for each resource that the job asks for"
+    expected = "a quota for each resource that the job requests"
     for name, amount in sorted(_sum_demand(job).items()):
         quotas = [quantity(flavor[name], name) for group in queue.groups for flavor in group.values() if name in flavor]
         largest = max(quotas, default=None)
         if largest is None:
             why = (
-                f"ClusterQueue {queue.name} covers no {name}, and Kueue admits no job that asks for what its queue does"
-                " not cover."
+                f"ClusterQueue {queue.name} does not cover {name}, and Kueue does not admit a job that requests a"
+                " resource which its queue does not cover."
             )
             remedy = (
-                f"Add {name} to coveredResources and to the flavors, or to excludeResourcePrefixes in Kueue's"
-                " configuration."
+                f"Add {name} to coveredResources and to the flavors of the ClusterQueue, or to excludeResourcePrefixes"
+                " in the configuration of Kueue."
             )
             yield Finding("stack.queue", f"{subject} {name}", FAIL, "not covered", expected, why, remedy)
         elif largest < amount:
-            measured, wanted = f"{largest.normalize():f} at most", f"{amount.normalize():f} for all pods"
+            measured, wanted = f"at most {largest.normalize():f}", f"at least {amount.normalize():f} for all pods"
             if queue.cohort:
-                why = f"The job is admitted only while others of cohort {queue.cohort} lend what is missing."
+                why = f"Kueue admits the job only while other queues of cohort {queue.cohort} lend the missing quota."
                 yield Finding(
                     "stack.queue",
                     f"{subject} {name}",
@@ -263,10 +282,10 @@ def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing
                     measured,
                     wanted,
                     why,
-                    "Raise nominalQuota, or be ready to wait.",
+                    "Raise nominalQuota of the ClusterQueue, or accept that the job may have to wait.",
                 )
             else:
-                why = "The job asks for more than the queue ever has: it stays suspended."
+                why = "The job requests more than the quota of the queue, so it stays suspended."
                 yield Finding(
                     "stack.queue",
                     f"{subject} {name}",
@@ -274,7 +293,7 @@ def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing
                     measured,
                     wanted,
                     why,
-                    "Raise nominalQuota, or ask for less.",
+                    "Raise nominalQuota of the ClusterQueue, or request less.",
                 )
 
 
@@ -292,7 +311,7 @@ def _check_storage(stack: Stack) -> Finding:
     check_id, subject, expected = (
         "stack.storage",
         "storage classes",
-        "one whose volumes many nodes can write (ReadWriteMany)",
+        "a storage class with volumes that many nodes can write (ReadWriteMany)",
     )
     proven = [item.name for item in stack.storage if item.shared]
     likely = [
@@ -301,14 +320,14 @@ def _check_storage(stack: Stack) -> Finding:
         if any(part in item.provisioner for part in _SHARED)
     ]
     if proven:
-        return ok(check_id, subject, f"{', '.join(proven)}: such volumes are there", expected)
+        return ok(check_id, subject, f"{', '.join(proven)}: the cluster has such volumes", expected)
     if likely:
-        return ok(check_id, subject, f"{', '.join(likely)}: by its provisioner", expected)
+        return ok(check_id, subject, f"{', '.join(likely)}: according to the provisioner", expected)
     measured = ", ".join(f"{item.name} ({item.provisioner})" for item in stack.storage) or "none"
     if stack.storage:
         why = (
-            "No volume of these classes with ReadWriteMany is in the cluster, and the names of their provisioners do"
-            " not tell."
+            "The cluster has no volume of these classes with ReadWriteMany, and this collection does not know their"
+            " provisioners. Whether the classes support ReadWriteMany is unknown."
         )
         return Finding(
             check_id,
@@ -317,9 +336,9 @@ def _check_storage(stack: Stack) -> Finding:
             measured,
             expected,
             why,
-            "Make a claim with ReadWriteMany, and see whether it is bound.",
+            "Create a claim with ReadWriteMany, and check whether it becomes bound.",
         )
-    why = "There is no StorageClass, so every volume must be made by hand."
+    why = "The cluster has no StorageClass, so an admin must create every volume by hand."
     return Finding(
         check_id,
         subject,

@@ -130,21 +130,35 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     if lint is None:
-        why = "Whether the objects fit the nodes was not looked at before they were applied."
+        why = "The linter did not run, so the objects were not checked against the nodes before they were applied."
         return [
-            Finding("network.lint_read", "cluster", UNKNOWN, "not linted", "everything", why, "Run the stage again.")
+            Finding(
+                "network.lint_read",
+                "cluster",
+                UNKNOWN,
+                "linter did not run",
+                "all input of the linter read",
+                why,
+                "Run stage network again.",
+            )
         ]
     if not lint.errors:
         return []
-    why = f"The linter could not read all that it judges by: {'; '.join(lint.errors[:5])}."
-    remedy = "Give the user of the kubeconfig the right to read these kinds."
+    why = (
+        f"The linter could not read all of its input: {'; '.join(lint.errors[:5])}. Its findings do not cover this"
+        " input."
+    )
+    remedy = (
+        "As an admin of the cluster, give the user of the kubeconfig the right to read these kinds: kubectl apply -f"
+        " docs/rbac/look.yml. Then run stage network again."
+    )
     return [
         Finding(
             "network.lint_read",
             "cluster",
             UNKNOWN,
-            count_unread(lint.errors, "kinds unread"),
-            "everything",
+            count_unread(lint.errors, "kinds not read"),
+            "all input of the linter read",
             why,
             remedy,
         )
@@ -161,13 +175,21 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
     expected = [(_POLICY, "SriovNetworkNodePolicy", "")] if find_traits(fabric).functions else []
     expected += [(_ATTACHMENT, attachment_kind(fabric), fabric.network.name)] if attachment_kind(fabric) else []
     if fabric.name in facts.linted.held:
-        why = f"Nothing of the fabric was applied: {facts.linted.held[fabric.name]}."
+        why = f"No object of the fabric was applied: {facts.linted.held[fabric.name]}."
         remedy = (
-            "Correct what the findings network.lint_* name; a waiver on such a finding lets the API server decide"
-            " instead."
+            "Correct the causes in the findings network.lint_*, or cover the findings with a waiver, so that the API"
+            " server decides about the objects. Then run stage network again."
         )
         return [
-            Finding(check_id, fabric.name, SKIPPED, "held back", "accepted by the API server", why, remedy)
+            Finding(
+                check_id,
+                fabric.name,
+                SKIPPED,
+                "not applied, held back by the linter",
+                "accepted by the API server",
+                why,
+                remedy,
+            )
             for check_id, _kind, _name in expected
         ]
     findings = [
@@ -178,7 +200,7 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
     ]
     for check_id, what, name in expected:
         if not any(item.kind == what and name in ("", item.name) for item in mine):
-            why = facts.unmade.get(fabric.name, "No such object was handed to the API server.")
+            why = facts.unmade.get(fabric.name, "This collection did not send such an object to the API server.")
             findings.append(
                 Finding(
                     check_id,
@@ -187,7 +209,7 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
                     f"no {what} {name}".rstrip(),
                     "accepted by the API server",
                     why,
-                    "Correct what the reason names, and run the stage again.",
+                    "Correct the cause under 'why', then run stage network again.",
                 )
             )
     return findings
@@ -197,48 +219,55 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
     """Report objects that an earlier run applied for another intent. Objects of a fabric that was held back or could
     not be generated are not leftovers, since a later run may still need them.
     """
-    check_id, expected = "network.leftover", "an object that the intent asks for"
+    check_id, expected = "network.leftover", "only objects of the current intent carry the label of this collection"
     seen = facts.leftovers
     if seen is None or seen.errors:
-        measured, why = "not looked for", "Nobody looked for objects that an earlier intent left."
+        measured, why = (
+            "not searched",
+            ("This collection did not search for objects that an earlier intent left in the cluster."),
+        )
         if seen is not None:
             measured, why = (
-                count_unread(seen.errors, "kinds unread"),
-                f"What an earlier intent left can't be told: {'; '.join(seen.errors[:5])}.",
+                count_unread(seen.errors, "kinds not read"),
+                "Objects of an earlier intent could not be determined, because some kinds could not be listed:"
+                f" {'; '.join(seen.errors[:5])}.",
             )
-        remedy = "Give the user of the kubeconfig the rights in docs/rbac/look.yml, and run the stage again."
+        remedy = (
+            "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
+            " apply -f docs/rbac/look.yml. Then run stage network again."
+        )
         yield Finding(check_id, "cluster", UNKNOWN, measured, expected, why, remedy)
         return
     fabrics = {fabric.name for fabric in intent.fabrics}
     left = [item for item in seen.objects if item.fabric not in {*facts.linted.held, *facts.unmade}]
     for item in left:
-        why = "An earlier run made it for another intent."
+        why = "An earlier run created the object for a different intent."
         if item.fabric:
             now = (
-                "for which the intent asks for something else now"
+                "for which the current intent requires a different object"
                 if item.fabric in fabrics
-                else "which the intent does not have"
+                else "which the current intent does not contain"
             )
-            why = f"An earlier run made it for fabric {item.fabric}, {now}."
+            why = f"An earlier run created the object for fabric {item.fabric}, {now}."
         if item.kind == "SriovNetworkNodePolicy":
-            why += " It keeps its virtual functions."
+            why += " The policy still reserves its virtual functions."
         place = f" -n {item.namespace}" if item.namespace else ""
         # whereabouts has a kind of the same name
         kind = "ippools.nv-ipam.nvidia.com" if item.kind == "IPPool" else item.kind.lower()
         remedy = (
-            f"If no other intent for this cluster names it: kubectl delete {kind} {item.name}{place}. A teardown takes"
-            " it back as well."
+            f"If no other intent for this cluster contains the object, delete it: kubectl delete {kind}"
+            f" {item.name}{place}. A teardown also deletes the object."
         )
         if item.kind == "NicClusterPolicy":
             remedy = (
-                "If no other intent for this cluster needs it, take it back by a teardown: others may have a part in"
-                " it, which stays then."
+                "If no other intent for this cluster requires the object, remove it with a teardown. The teardown keeps"
+                " the parts of other owners in the object."
             )
         yield Finding(
-            check_id, f"{item.kind} {item.name}", WARN, "carries the collection's label", expected, why, remedy
+            check_id, f"{item.kind} {item.name}", WARN, "carries the label of this collection", expected, why, remedy
         )
     if not left:
-        yield ok(check_id, "cluster", "no others carry the collection's label", expected)
+        yield ok(check_id, "cluster", "no other object carries the label of this collection", expected)
 
 
 def _judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> Finding:
@@ -247,16 +276,21 @@ def _judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> F
     if dropped:
         cause = explain("; ".join(item.warnings))
         why, remedy = cause if cause is not None else ("", "")
-        return Finding(check_id, subject, FAIL, f"{item.action} without {', '.join(dropped)}", expected, why, remedy)
+        return Finding(
+            check_id, subject, FAIL, f"{item.action} without the fields {', '.join(dropped)}", expected, why, remedy
+        )
     if item.action in TAKEN:
         return ok(
             check_id,
             subject,
-            item.action + (f"; warned: {'; '.join(item.warnings)}" if item.warnings else ""),
+            item.action + (f"; warnings: {'; '.join(item.warnings)}" if item.warnings else ""),
             expected,
         )
     if item.action == "unjudged":
-        why = "Check mode: what the object needs is not there yet, so the API server could not judge it."
+        why = (
+            "In check mode, the API server could not check the object, because an object on which it depends does not"
+            " exist yet."
+        )
         return Finding(
             check_id,
             subject,
@@ -264,13 +298,13 @@ def _judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> F
             f"would be created: {item.refusal}",
             expected,
             why,
-            "Run without check mode; see the stage operators.",
+            "Correct the findings operators.*, then run stage network without --check.",
         )
     return Finding(
         check_id,
         subject,
         FAIL,
-        f"{item.action or 'not tried'}: {item.refusal}",
+        f"{item.action or 'not sent'}: {item.refusal}",
         expected,
         _explain_refusal(item),
         _describe_refusal_remedy(item),
@@ -282,35 +316,39 @@ _REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         "no supported NIC is selected",
         (
-            "No node reports a function that the policy's nicSelector takes: the operator does not see such an HCA, or"
-            " not one that it supports."
+            "No node reports a physical function that the policy's nicSelector selects. The operator does not report"
+            " such an HCA or does not support it."
         ),
-        "Compare select of the fabric with kubectl get sriovnetworknodestates -o yaml (status.interfaces).",
+        "Compare select of the fabric with status.interfaces in kubectl get sriovnetworknodestates -A -o yaml, and"
+        " correct it. Then run stage network again.",
     ),
     (
         "no matched node is selected",
-        "No node carries the labels of rdma_cluster.node_selector.",
-        "See the stage operators: it says why the label is absent.",
+        "No node carries the labels in rdma_cluster.node_selector.",
+        "See the findings operators.label for the cause, and correct it. Then run stage network again.",
     ),
     (
         "exceed the maximum allowed value",
-        "The card has fewer virtual functions than virtual_functions asks for.",
-        "Lower virtual_functions, or raise their number in the card's firmware (see the stage platform).",
+        "The card has fewer virtual functions than virtual_functions of the fabric requests.",
+        "Lower virtual_functions of the fabric, or raise the number of virtual functions in the firmware of the card"
+        " (see the findings of stage platform). Then run stage network again.",
     ),
     (
         "contains invalid characters",
-        "This operator takes only letters, digits and underscores in resource_name.",
-        "Correct resource_name of the fabric.",
+        "This operator accepts only letters, digits and underscores in resource_name.",
+        "Correct resource_name of the fabric, then run stage network again.",
     ),
     (
         "is overlapped with existing policy",
-        "Another policy already has these functions.",
-        "Remove the other policy, or leave its functions out of select.",
+        "Another policy already has these virtual functions.",
+        "Delete the other policy, or exclude its virtual functions from select of the fabric. Then run stage network"
+        " again.",
     ),
     (
         "is not supported",
-        "The operator's list of supported NICs does not have this vendor and device.",
-        "Add it to supportedExtraNICs of the chart, if it is known to work.",
+        "The operator's list of supported NICs does not contain this vendor and device.",
+        "If the NIC is known to work, add it to supportedExtraNICs in the values of the operator's Helm chart. Then"
+        " run stage network again.",
     ),
 )
 
@@ -323,14 +361,17 @@ def _explain_refusal(item: AppliedObject) -> str:
     if cause is not None:
         return cause.why
     if item.reason == "NotFound":
-        return "The API server does not know the kind or the namespace: the operator is not installed."
+        return "The API server does not serve the kind, or the namespace does not exist: the operator is not installed."
     if item.reason == "Conflict":
-        return "Another tool owns a field of the object with another value."
+        return "Another tool owns a field of the object with a different value."
     if item.reason == FOREIGN:
-        return "An admin, a user or another tool made an object of this name, and a run changes no such object."
+        return (
+            "An admin, a user or another tool created an object of this name. This collection does not change such an"
+            " object."
+        )
     if item.reason == "Forbidden" and "admission webhook" not in item.refusal:
-        return "The user of the kubeconfig may not write this object."
-    return "The API server or a webhook refused it; its own words are beside 'measured'."
+        return "The user of the kubeconfig does not have the right to write this object."
+    return "The API server or a webhook rejected the object. The message of the API server is under 'measured'."
 
 
 def _describe_refusal_remedy(item: AppliedObject) -> str:
@@ -341,12 +382,21 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
     if cause is not None:
         return cause.remedy
     if item.reason == "NotFound":
-        return "See the stage operators."
+        return (
+            "Install the operator (see the findings operators.definition and operators.needed), then run stage network"
+            " again."
+        )
     if item.reason == "Conflict":
-        return "Let one tool own the object: delete it, or take it out of the other tool."
+        return (
+            "Let only one tool manage the object: delete the object, or remove it from the configuration of the other"
+            " tool. Then run stage network again."
+        )
     if item.reason == FOREIGN:
-        return "Use another name in the intent, delete the object, or give it the label of the collection."
-    return "Correct what the text names, and run the stage again."
+        return (
+            "Use a different name in the intent, delete the object, or give it the label"
+            " app.kubernetes.io/managed-by=linerate.rdma. Then run stage network again."
+        )
+    return "Correct the cause that the message under 'measured' reports, then run stage network again."
 
 
 def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
@@ -363,10 +413,10 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
         why, remedy = _explain_missing_wait(fabric, facts)
         if refused:
             why, remedy = (
-                f"The policy {refused[0].name} was refused, so nothing asks for virtual functions.",
-                "See the finding on the policy.",
+                f"The policy {refused[0].name} was refused, so the operator creates no virtual functions for it.",
+                "See the finding network.policy_accepted for this policy.",
             )
-        return Finding("network.allocatable", subject, UNKNOWN, "nothing asked for", expected, why, remedy)
+        return Finding("network.allocatable", subject, UNKNOWN, "not measured", expected, why, remedy)
     measured = (
         f"{seen.allocatable if seen.allocatable is not None else 'none'} allocatable after"
         f" {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
@@ -374,11 +424,17 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     if seen.phase == "ready" and seen.allocatable == wanted:
         return ok("network.allocatable", subject, measured, expected)
     if facts.unwritten:
-        why = f"Nothing was applied. As it is now: {seen.detail}."
-        remedy = "Run without --check; where the plan was refused, see network.disruption and network.drain."
+        why = f"This run applied no objects. Current state: {seen.detail}."
+        remedy = (
+            "Run stage network without --check. If the plan was refused, see the findings network.disruption and"
+            " network.drain."
+        )
         return Finding("network.allocatable", subject, UNKNOWN, measured, expected, why, remedy)
     if seen.phase == "ready":
-        why = "The policy in the cluster is in force, and it asks for another number than the intent."
+        why = (
+            "The policy in the cluster is in force, but it requests a different number of virtual functions than the"
+            " intent."
+        )
         return Finding(
             "network.allocatable",
             subject,
@@ -386,8 +442,8 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             measured,
             expected,
             why,
-            "Run the stage again. If it comes back, find the tool that changes the policy (kubectl get"
-            " sriovnetworknodepolicy -o yaml --show-managed-fields).",
+            "Run stage network again. If the finding reappears, find the tool that changes the policy: kubectl get"
+            " sriovnetworknodepolicy -A -o yaml --show-managed-fields.",
         )
     if seen.phase == "failed":
         return Finding(
@@ -397,10 +453,13 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             measured,
             expected,
             f"{seen.detail}.",
-            seen.remedy or "Correct the cause, and run the stage again.",
+            seen.remedy or "Correct the cause under 'why', then run stage network again.",
         )
-    why = f"The wait ended before it was there. Last state: {seen.detail}."
-    remedy = f"{seen.remedy or 'Correct what it waits for.'} If it only takes longer, raise rdma_cluster.wait_seconds."
+    why = f"The wait ended before the node was ready for the fabric. Last state: {seen.detail}."
+    remedy = (
+        f"{seen.remedy or 'Correct the cause of the last state.'} If the node only needs more time, raise"
+        " rdma_cluster.wait_seconds. Then run stage network again."
+    )
     return Finding("network.allocatable", subject, FAIL, measured, expected, why, remedy)
 
 
@@ -409,7 +468,7 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
 
     :param name: name of the node
     """
-    subject, expected = f"{fabric.name} {name}", "all that pods need to be attached"
+    subject, expected = f"{fabric.name} {name}", "node ready for pods of the fabric"
     seen = _find_sync_node(fabric, name, facts.sync)
     refused = next(
         (
@@ -421,18 +480,19 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     )
     if seen is None:
         why, remedy = _explain_missing_wait(fabric, facts)
-        return Finding("network.ready", subject, UNKNOWN, "not waited for", expected, why, remedy)
+        return Finding("network.ready", subject, UNKNOWN, "wait did not run", expected, why, remedy)
     measured = f"{seen.phase} after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
     pieces = _find_other_pieces(fabric, seen)
     if seen.phase == "ready" and refused is None and not facts.unwritten and pieces:
         why = (
-            f"The device plugin of the node offers another number of {fabric.resource_name} than the intent asks for"
-            " (pods_per_node, hcas_per_node): it runs with another configuration, or another tool changes it."
+            f"The device plugin on the node offers a different number of {fabric.resource_name} than the intent"
+            " requires (pods_per_node, hcas_per_node). The device plugin runs with a different configuration, or"
+            " another tool changes its configuration."
         )
         remedy = (
-            f"Find the device plugin's pod on the node: kubectl -n nvidia-network-operator get pods -o"
-            f" wide --field-selector spec.nodeName={name}. Delete it, and run the stage again: kubectl -n"
-            " nvidia-network-operator delete pod POD."
+            "Find the pod of the device plugin on the node: kubectl -n nvidia-network-operator get pods -o wide"
+            f" --field-selector spec.nodeName={name}. Delete this pod: kubectl -n nvidia-network-operator delete pod"
+            " POD. Then run stage network again."
         )
         wanted = f"{count_pods_on_a_node(fabric)} {fabric.resource_name} allocatable"
         status: Status = FAIL if seen.allocatable is not None else UNKNOWN
@@ -440,17 +500,30 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     if seen.phase == "ready" and refused is None:
         return ok("network.ready", subject, f"{measured}: {seen.detail}", expected)
     if facts.unwritten:
-        why = f"Nothing was applied. As it is now: {seen.detail}."
-        return Finding("network.ready", subject, UNKNOWN, measured, expected, why, "Run without --check.")
+        why = f"This run applied no objects. Current state: {seen.detail}."
+        return Finding("network.ready", subject, UNKNOWN, measured, expected, why, "Run stage network without --check.")
     if seen.phase == "ready" and refused is not None:
-        why = f"What is there is of an earlier run: {refused.kind} {refused.name} was refused."
-        return Finding("network.ready", subject, FAIL, measured, expected, why, "See the finding on that object.")
+        why = (
+            f"The objects in the cluster are from an earlier run, because {refused.kind} {refused.name} was refused in"
+            " this run."
+        )
+        return Finding(
+            "network.ready",
+            subject,
+            FAIL,
+            measured,
+            expected,
+            why,
+            "See the finding network.*_accepted for this object.",
+        )
     why = (
         f"{seen.detail}."
         if seen.phase == "failed"
-        else f"The wait ended before it was there. Last state: {seen.detail}."
+        else f"The wait ended before the node was ready for the fabric. Last state: {seen.detail}."
     )
-    remedy = seen.remedy or "Correct what it waits for, or raise rdma_cluster.wait_seconds."
+    remedy = seen.remedy or (
+        "Correct the cause under 'why', or raise rdma_cluster.wait_seconds. Then run stage network again."
+    )
     return Finding("network.ready", subject, FAIL, measured, expected, why, remedy)
 
 
@@ -470,14 +543,18 @@ def _explain_missing_wait(fabric: Fabric, facts: Facts) -> tuple[str, str]:
     refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
     if refused is not None:
         return (
-            f"{refused.kind} {refused.name} was refused, so nothing can come of it.",
-            "See the finding on that object.",
+            f"{refused.kind} {refused.name} was refused, so the network of the fabric cannot become ready.",
+            "See the finding network.*_accepted for this object.",
         )
     if fabric.name in facts.linted.held:
-        return "The linter held the fabric back.", "See the findings network.lint_*."
+        return "The linter held the fabric back, so no object of the fabric was applied.", (
+            "Correct the causes in the findings network.lint_* of the fabric, then run stage network again."
+        )
     if fabric.name in facts.unmade:
-        return facts.unmade[fabric.name], "Correct what the reason names, and run the stage again."
-    return "The wait did not run for this node.", "Put the node into the group rdma_nodes, and run the stage again."
+        return facts.unmade[fabric.name], "Correct the cause under 'why', then run stage network again."
+    return "The module sriov_sync did not wait for this node.", (
+        "Put the node into the group rdma_nodes of the inventory, then run stage network again."
+    )
 
 
 def _find_sync_node(fabric: Fabric, name: str, sync: typing.Optional[SyncFacts]) -> typing.Optional[SyncNode]:

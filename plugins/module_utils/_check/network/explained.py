@@ -9,54 +9,60 @@ from ..._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "network.address_overlap": Explanation(
         means=(
-            "The range of a fabric, or one of its routes, meets a network that the cluster uses already. A pod would"
-            " send what is meant for the other into the wrong one."
+            "The range of a fabric, or one of its routes, overlaps a network that the cluster already uses. A pod would"
+            " send packets for one network into the other network."
         ),
         measured=(
-            "Ranges and routes of the intent against networks of pods, services and other attachments, pools of"
-            " nv-ipam, and addresses of nodes. The networks that the nodes are in are not known."
+            "The ranges and routes of the intent, compared with the networks of pods, services and other attachments,"
+            " the pools of nv-ipam, and the addresses of nodes. The networks of the nodes themselves are unknown."
         ),
         causes=(
-            "The range was taken at random out of 10.0.0.0/8.",
-            "Two attachments or pools of nv-ipam share a range (warn), on purpose or since a tenant made one of them.",
-            "A node shows something else than its addresses (unknown, of that node alone).",
-            "Something could not be read (unknown).",
+            "The range was chosen at random from 10.0.0.0/8.",
+            (
+                "Two attachments or pools of nv-ipam share a range (warn), on purpose or because a tenant created one"
+                " of them."
+            ),
+            "A node reports a value that is not an address (unknown, for this node only).",
+            "The networks of the cluster could not all be read (unknown).",
         ),
         look=(
             "kubectl get nodes -o wide",
             "kubectl get network-attachment-definitions -A -o yaml",
             "kubectl cluster-info dump",
         ),
-        remedy="Take a network that nobody uses, in `ipam.range` of the fabric.",
+        remedy="Set `ipam.range` of the fabric to a network that is not in use, then run stage network again.",
     ),
     "network.address_pool": Explanation(
         means=(
-            "The pool of nv-ipam is not there, is another one than the intent says, or has no share for a node. Pods"
-            " there get no address."
+            "The pool of nv-ipam does not exist, differs from the intent, or has no share for a node. Pods on that node"
+            " get no address."
         ),
-        measured="IPPool or CIDRPool: its network, its shares and the nodes that have one.",
+        measured="The IPPool or CIDRPool: its network, its shares and the nodes with a share.",
         causes=(
-            "The pool's nodeSelector leaves the node out, or the pool is used up.",
+            "The pool's nodeSelector does not select the node, or the pool has no free share.",
             "The controller of nv-ipam does not run.",
-            "Somebody else made the pool, and it differs.",
+            "A user or another tool created the pool, and the pool differs from the intent.",
         ),
         look=(
             "kubectl get ippools.nv-ipam.nvidia.com -A -o yaml",
             "kubectl get cidrpools.nv-ipam.nvidia.com -A -o yaml",
         ),
         remedy=(
-            "Correct `ipam.pool` in the intent, or the pool. Before a pool with shares is changed, stop the pods of its"
-            " network."
+            "Correct `ipam.pool` in the intent, or correct the pool. Before you change a pool with shares, stop the"
+            " pods of its network. Then run stage network again."
         ),
     ),
     "network.addresses": Explanation(
         means=(
-            "whereabouts keeps addresses for pods that are gone. When the range is used up, pods wait in"
-            " ContainerCreating for ever."
+            "whereabouts keeps addresses for pods that no longer exist. When the range has no free address, new pods"
+            " stay in ContainerCreating."
         ),
-        measured="Allocations in whereabouts' IPPools against the pods that there are, and what is left of the range.",
+        measured=(
+            "The allocations in the IPPools of whereabouts, compared with the existing pods, and the number of free"
+            " addresses in the range."
+        ),
         causes=(
-            "A node died, so its pods never gave their addresses back.",
+            "A node failed, so the addresses of its pods were not released.",
             "The CNI plugin failed when a pod ended.",
             "The reconciler of whereabouts does not run.",
         ),
@@ -65,23 +71,23 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl -n kube-system get cronjobs,daemonsets",
         ),
         remedy=(
-            "Run the reconciler of whereabouts, or take the entries out: `kubectl -n kube-system edit"
-            " ippools.whereabouts.cni.cncf.io`."
+            "Run the reconciler of whereabouts, or remove the entries by hand: `kubectl -n kube-system edit"
+            " ippools.whereabouts.cni.cncf.io`. Then run stage network again."
         ),
     ),
     "network.allocatable": Explanation(
-        means="A node does not offer the virtual functions that the policy asks for. Pods that need them stay Pending.",
+        means="A node does not offer the virtual functions that the policy requests. Pods that need them stay Pending.",
         measured=(
-            "The node's allocatable resources, and on the way there: policy, SriovNetworkNodeState, config daemon,"
+            "The node's allocatable resources, and the steps before them: policy, SriovNetworkNodeState, config daemon,"
             " drain, device plugin."
         ),
         causes=(
-            "The config daemon failed or hangs: see its last error.",
-            "The node waits for its turn, or a PodDisruptionBudget holds a pod.",
+            "The config daemon failed or hangs. The finding contains its last error.",
+            "The node waits for its turn to drain, or a PodDisruptionBudget blocks the eviction of a pod.",
             "A MachineConfigPool is paused or degraded.",
-            "The node is NotReady, or reboots again and again.",
-            "The device plugin does not see the functions.",
-            "It only takes longer than `rdma_cluster.wait_seconds`.",
+            "The node is NotReady, or it reboots repeatedly.",
+            "The device plugin does not find the virtual functions.",
+            "The configuration takes longer than `rdma_cluster.wait_seconds`.",
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A -o yaml",
@@ -90,37 +96,37 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl logs -n NAMESPACE -l app=sriov-device-plugin",
         ),
         remedy=(
-            "Correct what it waits for, as the finding names it. If it only takes longer, raise"
-            " `rdma_cluster.wait_seconds`."
+            "Correct the cause that the finding reports. If the node only needs more time, raise"
+            " `rdma_cluster.wait_seconds`. Then run stage network again."
         ),
     ),
     "network.attachment_accepted": Explanation(
-        means="The API server did not take the network that pods name in their annotation.",
-        measured="The answer of the API server and its webhooks to the object, server-side.",
+        means="The API server rejected the network that pods name in their annotation.",
+        measured="The response of the API server and its webhooks to the object (server-side apply).",
         causes=(
-            "The kind is not there: the operator or multus is not installed.",
-            "Another tool owns a field.",
-            "The user may not write it.",
+            "The API server does not serve the kind: the operator or multus is not installed.",
+            "Another tool owns a field of the object.",
+            "The user of the kubeconfig does not have the right to write the object.",
             "The namespace does not exist.",
         ),
         look=(
             "kubectl get network-attachment-definitions -A",
             "kubectl auth can-i create network-attachment-definitions.k8s.cni.cncf.io -n NAMESPACE",
         ),
-        remedy="Correct what the words of the API server name, and run the stage again.",
+        remedy="Correct the cause that the message of the API server reports, then run stage network again.",
     ),
     "network.disruption": Explanation(
         means=(
-            "A node would be drained or rebooted, and the intent does not allow it; or what would happen to it is not"
-            " known. Nothing was applied."
+            "A node would be drained or rebooted, and the intent does not allow this. Or the effect on the node is"
+            " unknown. No object was applied."
         ),
         measured=(
-            "What the policies and MachineConfigs change on each node, by the operators' own rules, against"
-            " `rdma_cluster.disruption`."
+            "The changes by the policies and MachineConfigs on each node, according to the rules of the operators,"
+            " compared with `rdma_cluster.disruption`."
         ),
         causes=(
-            "The first policy on ConnectX changes its firmware, which reboots.",
-            "Another number of virtual functions, an MTU, or a change of driver: a drain.",
+            "The first policy on a ConnectX HCA changes the firmware settings of the HCA, which requires a reboot.",
+            "A different number of virtual functions, a different MTU or a different driver requires a drain.",
             "The config daemon has not reported the node (unknown).",
             "Pods without a controller would be lost (warn).",
         ),
@@ -129,30 +135,33 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl get pods -A -o wide --field-selector spec.nodeName=NODE",
         ),
         remedy=(
-            "When the nodes may go down, set `rdma_cluster.disruption` to what is named; else undo the change that is"
-            " named beside it."
+            "If the nodes may be drained or rebooted, set `rdma_cluster.disruption` to the value in the finding."
+            " Otherwise undo the change that the finding names. Then run stage network again."
         ),
     ),
     "network.drain": Explanation(
         means=(
-            "Nodes would have to be drained, and something keeps them from it for ever, or the cluster does not bear it"
-            " now. Nothing was applied."
+            "Nodes would have to be drained. A drain is blocked permanently, or the current state of the cluster does"
+            " not allow it. No object was applied."
         ),
         measured=(
-            "PodDisruptionBudgets, MachineConfigPools, SriovNetworkPoolConfigs and `maxUnavailable`; nodes that are"
-            " away, etcd, and health checks of nodes. All of it before anything is applied."
+            "PodDisruptionBudgets, MachineConfigPools, SriovNetworkPoolConfigs and `maxUnavailable`, unavailable nodes,"
+            " etcd, and the health checks of nodes. All of them are checked before any object is applied."
         ),
         causes=(
-            "A PodDisruptionBudget allows no eviction: one replica, or a pod that is not ready.",
+            "A PodDisruptionBudget allows no eviction: the workload has one replica, or one of its pods is not ready.",
             "A MachineConfigPool is paused or degraded.",
             "`maxUnavailable` is a percentage that rounds down to 0 nodes.",
-            "Two KubeletConfigs select one pool.",
-            "Another node is not Ready or is cordoned, and `rdma_cluster.node_pool.max_unavailable` leaves no room.",
+            "Two KubeletConfigs select the same pool.",
             (
-                "A control-plane node would reboot while another one is away, while etcd is not whole, or together with"
-                " another one."
+                "Another node is not Ready or is cordoned, so that `rdma_cluster.node_pool.max_unavailable` allows no"
+                " further unavailable node."
             ),
-            "A MachineHealthCheck or a NodeHealthCheck would remediate a node that reboots.",
+            (
+                "A control-plane node would reboot while another control-plane node is unavailable, while etcd is not"
+                " healthy, or together with another control-plane node."
+            ),
+            "A MachineHealthCheck or a NodeHealthCheck would remediate a node while the node reboots.",
         ),
         look=(
             "kubectl get nodes",
@@ -161,18 +170,22 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl get sriovnetworkpoolconfigs.sriovnetwork.openshift.io -A -o yaml",
         ),
         remedy=(
-            "Let the budget allow an eviction (one replica more), end the pod, bring the pool in order, or give "
-            "`rdma_cluster.node_pool.max_unavailable` a number of 1 at least."
+            "Allow an eviction in the PodDisruptionBudget (add one replica), delete the pod, repair the"
+            " MachineConfigPool, or set `rdma_cluster.node_pool.max_unavailable` to at least 1. Then run stage network"
+            " again."
         ),
     ),
     "network.kubelet": Explanation(
-        means="A KubeletConfig of the collection is not in force on all machines. Pods there are placed as before.",
-        measured="Conditions of the KubeletConfig for its present generation, and the machines of its pools.",
+        means=(
+            "A KubeletConfig of this collection is not in force on all machines. On these machines, the kubelet places"
+            " pods with its earlier settings."
+        ),
+        measured="The conditions of the KubeletConfig for its current generation, and the machines of its pools.",
         causes=(
-            "The machine config operator refused it.",
-            "Another KubeletConfig selects the same pool; a node has the settings of one of them alone.",
-            "No pool has the labels by which it selects.",
-            "The pool has not rolled to its end.",
+            "The machine config operator rejected the KubeletConfig.",
+            "Another KubeletConfig selects the same pool. A node has the settings of only one of them.",
+            "No MachineConfigPool has the labels that the KubeletConfig selects.",
+            "The MachineConfigPool has not finished its roll.",
         ),
         look=(
             "oc get kubeletconfigs",
@@ -180,21 +193,22 @@ EXPLAINED: dict[str, Explanation] = {
             "oc get machineconfigpools",
         ),
         remedy=(
-            "Correct what its words name; put all settings into one KubeletConfig; label the pool; or bring the pool to"
-            " its end."
+            "Correct the cause that the condition reports, merge all settings into one KubeletConfig, add the labels to"
+            " the MachineConfigPool, or let the MachineConfigPool finish its roll. Then run stage network again."
         ),
     ),
     "network.leftover": Explanation(
         means=(
-            "An object of the collection is there that this intent does not ask for. It keeps what it has, such as"
-            " virtual functions."
+            "The cluster has an object of this collection that the current intent does not require. The object keeps"
+            " its resources, such as virtual functions."
         ),
         measured=(
-            "Objects with the label `app.kubernetes.io/managed-by=linerate.rdma` against those that the intent renders."
+            "The objects with the label `app.kubernetes.io/managed-by=linerate.rdma`, compared with the objects that"
+            " the current intent renders."
         ),
         causes=(
-            "A fabric was renamed or taken out of the intent.",
-            "Another intent for the same cluster made it.",
+            "A fabric was renamed or removed from the intent.",
+            "A different intent for the same cluster created the object.",
         ),
         look=(
             (
@@ -203,35 +217,44 @@ EXPLAINED: dict[str, Explanation] = {
             ),
         ),
         remedy=(
-            "If no other intent names it, delete it by the command of the finding. A teardown takes it back as well."
+            "If no other intent contains the object, delete it with the command in the finding. A teardown also deletes"
+            " the object."
         ),
     ),
     "network.lint_functions": Explanation(
         means=(
-            "A policy asks for more virtual functions than a card can make, or for so many on InfiniBand that GUIDs"
-            " can't be set."
+            "A policy requests more virtual functions than a card supports, or so many virtual functions on InfiniBand"
+            " that the operator cannot set GUIDs."
         ),
-        measured="`virtual_functions` against `totalvfs` of each physical function in SriovNetworkNodeState.",
+        measured=(
+            "`virtual_functions` of the fabric, compared with `totalvfs` of each physical function in the"
+            " SriovNetworkNodeState."
+        ),
         causes=(
-            "NUM_OF_VFS in the firmware is lower.",
-            "SR-IOV is off in BIOS or firmware.",
-            "16 or more on InfiniBand (warn).",
+            "NUM_OF_VFS in the firmware is lower than `virtual_functions`.",
+            "SR-IOV is off in the BIOS or in the firmware.",
+            "The fabric has 16 or more virtual functions on InfiniBand (warn).",
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A -o yaml",
             "mstconfig -d ADDRESS -e query NUM_OF_VFS",
         ),
-        remedy="Lower `virtual_functions`, or raise NUM_OF_VFS in the firmware; see stage `platform`.",
+        remedy=(
+            "Lower `virtual_functions`, or raise NUM_OF_VFS in the firmware (see stage `platform`). Then run stage"
+            " network again."
+        ),
     ),
     "network.lint_link": Explanation(
         means=(
-            "A port can't do the link layer or MTU that the fabric asks for. The operator would take the policy and"
-            " fail on the node."
+            "A port does not support the link layer or the MTU of the fabric. The API server would accept the policy,"
+            " and the policy would fail on the node."
         ),
-        measured="Link type, MTU and state of each physical function against profile and `mtu`.",
+        measured=(
+            "The link type, MTU and state of each physical function, compared with the profile and `mtu` of the fabric."
+        ),
         causes=(
             "The profile is for the other link layer.",
-            "The MTU is above what the interface or the driver takes.",
+            "The MTU is above the maximum of the interface or of its driver.",
             "The interface is down (warn).",
         ),
         look=(
@@ -239,61 +262,80 @@ EXPLAINED: dict[str, Explanation] = {
             "mstconfig -d ADDRESS -e query LINK_TYPE_P1",
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A -o yaml",
         ),
-        remedy="Use the profile of the port's link layer, lower `mtu`, or raise that of the interface first.",
+        remedy=(
+            "Use a profile for the link layer of the port, lower `mtu`, or raise the MTU of the interface first. Then"
+            " run stage network again."
+        ),
     ),
     "network.lint_operator": Explanation(
-        means="NVIDIA's network operator can't take the fabric's part of the NicClusterPolicy.",
-        measured="The NicClusterPolicy, who owns its parts, and other objects of that kind.",
+        means="NVIDIA's network operator cannot use the fabric's part of the NicClusterPolicy.",
+        measured="The NicClusterPolicy, the owners of its parts, and other objects of this kind.",
         causes=(
-            "Somebody else wrote the device plugin's configuration; a second text can't stand beside it.",
-            "There is a NicClusterPolicy of another name, which the operator ignores (warn).",
+            (
+                "Another user or tool wrote the configuration of the device plugin. The NicClusterPolicy holds only"
+                " one such configuration."
+            ),
+            "A NicClusterPolicy of a different name exists, which the operator ignores (warn).",
         ),
         look=("kubectl get nicclusterpolicies.mellanox.com -o yaml --show-managed-fields",),
         remedy=(
-            "Make fabrics of the other's resources and take that part out of the policy there, or leave this fabric out"
-            " of the intent."
+            "Configure fabrics for the resources in the existing configuration and remove that configuration from the"
+            " NicClusterPolicy, or remove this fabric from the intent. Then run stage network again."
         ),
     ),
     "network.lint_overlap": Explanation(
-        means="Another policy asks for the same virtual functions. The operator gives them to one of the two.",
-        measured="Functions of each policy in the cluster on each physical function, by the operator's own rules.",
+        means=(
+            "Another policy requests the same virtual functions. The operator gives them to only one of the two"
+            " policies."
+        ),
+        measured=(
+            "The virtual functions of each policy in the cluster on each physical function, according to the rules of"
+            " the operator."
+        ),
         causes=(
-            "A policy of an earlier set-up, or of another team, is still there.",
-            "Two policies were meant to share a card, and have no ranges.",
+            "A policy of an earlier installation or of another team still exists.",
+            "Two policies are intended to share a card, but they have no ranges.",
         ),
         look=("kubectl get sriovnetworknodepolicies.sriovnetwork.openshift.io -A -o yaml",),
         remedy=(
-            "Give each policy functions of its own (`eth0#0-3` and `eth0#4-7` in `select.netdev`), or delete the other"
-            " one."
+            "Give each policy separate virtual functions (`eth0#0-3` and `eth0#4-7` in `select.netdev`), or delete the"
+            " other policy. Then run stage network again."
         ),
     ),
     "network.lint_policy": Explanation(
-        means="A policy is one that the operator's webhook refuses, or can't mean anything.",
+        means="The operator's webhook rejects a policy, or the policy has no effect.",
         measured=(
-            "Each policy as it would be applied, by the rules of the operator's webhook and its list of supported NICs."
+            "Each policy as it would be applied, according to the rules of the operator's webhook and its list of"
+            " supported NICs."
         ),
         causes=(
-            "A hyphen in `resource_name`.",
-            "The PCI id of a virtual function in `select.device`.",
-            "A NIC that the operator does not support.",
-            "A range that ends before it starts.",
+            "`resource_name` contains a hyphen.",
+            "`select.device` contains the PCI device ID of a virtual function.",
+            "The operator does not support the NIC.",
+            "A range ends before it starts.",
         ),
         look=(
             "kubectl get configmap supported-nic-ids -n NAMESPACE -o yaml",
             "lspci -nn -d 15b3:",
         ),
         remedy=(
-            "Correct the key that is named; for a NIC that is known to work, add it to `supportedExtraNICs` of the"
-            " chart."
+            "Correct the key that the finding names. If the NIC is known to work, add it to `supportedExtraNICs` in the"
+            " values of the operator's Helm chart. Then run stage network again."
         ),
     ),
     "network.lint_rdma": Explanation(
-        means="Pods would get no RDMA device: the driver has none, or the node's RDMA mode does not fit the plugins.",
-        measured="Driver and RDMA device of each function, and RDMA mode of the node against `network.meta_plugins`.",
+        means=(
+            "Pods would get no RDMA device: the driver has none, or the RDMA mode of the node does not match the CNI"
+            " plugins."
+        ),
+        measured=(
+            "The driver and the RDMA device of each function, and the RDMA mode of the node compared with"
+            " `network.meta_plugins`."
+        ),
         causes=(
             "The driver's RDMA module is not loaded.",
-            "`{type: rdma}` in meta_plugins, and the node's mode is shared; or the reverse.",
-            "The NIC has no RDMA.",
+            "`network.meta_plugins` contains `{type: rdma}` and the RDMA mode of the node is shared, or the reverse.",
+            "The NIC does not support RDMA.",
         ),
         look=(
             "rdma system",
@@ -301,131 +343,155 @@ EXPLAINED: dict[str, Explanation] = {
             "lsmod",
         ),
         remedy=(
-            "Set `rdma_cluster.node_pool.rdma_mode` to what the network needs (it reboots), or correct"
-            " `network.meta_plugins`; `rdma: false` where no RDMA is meant."
+            "Set `rdma_cluster.node_pool.rdma_mode` to the mode that the network needs (this reboots the nodes),"
+            " correct `network.meta_plugins`, or set `rdma: false` if the fabric needs no RDMA. Then run stage network"
+            " again."
         ),
     ),
     "network.lint_read": Explanation(
-        means="The linter could not read all that it judges by. What it says holds only for the rest.",
-        measured="Answers of the API server to each list that the linter asks for.",
-        causes=("The user of the kubeconfig lacks a right.", "The linter did not run."),
+        means="The linter could not read all of its input. Its findings cover only the rest.",
+        measured="The responses of the API server to each list request of the linter.",
+        causes=("The user of the kubeconfig does not have a required right.", "The linter did not run."),
         look=("kubectl auth can-i --list",),
         remedy=(
-            "Give the user the rights of docs/rbac/look.yml: `kubectl apply -f docs/rbac/look.yml`. Where the linter"
-            " did not run, run the stage again."
+            "As an admin of the cluster, give the user the rights in docs/rbac/look.yml: `kubectl apply -f"
+            " docs/rbac/look.yml`. Then run stage network again."
         ),
     ),
     "network.lint_select": Explanation(
         means=(
-            "A policy would not select exactly `hcas_per_node` functions on a node. The finding names the nearest match"
-            " and what differs."
+            "A policy would not select exactly `hcas_per_node` physical functions on a node. The finding names the"
+            " nearest match and its differences."
         ),
-        measured="The policy's selectors against the functions that the operator reports of each node.",
+        measured=(
+            "The selectors of the policy, compared with the physical functions that the operator reports for each node."
+        ),
         causes=(
-            "A typing mistake in `select`, or names that differ between nodes.",
-            "The operator does not report the HCA: no SR-IOV, not in its list.",
-            "The node lacks the policy's label.",
+            "`select` contains a typing error, or the names differ between nodes.",
+            (
+                "The operator does not report the HCA: the HCA has no SR-IOV, or the operator's list of supported NICs"
+                " does not contain it."
+            ),
+            "The node does not carry the label that the policy selects.",
             "The config daemon has not reported the node (unknown).",
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A -o yaml",
             "lspci -D -nn -d 15b3:",
         ),
-        remedy="Correct `select` and `hcas_per_node` of the fabric, or make the operator see the NIC.",
+        remedy=(
+            "Correct `select` and `hcas_per_node` of the fabric, or correct the reason for which the operator does not"
+            " report the NIC. Then run stage network again."
+        ),
     ),
     "network.namespace_accepted": Explanation(
-        means="The API server did not take the namespace of the pods.",
-        measured="The answer of the API server to the object.",
+        means="The API server rejected the namespace of the pods.",
+        measured="The response of the API server to the object.",
         causes=(
-            "The user may not make namespaces.",
-            "A policy of the cluster asks for labels or an owner.",
+            "The user of the kubeconfig does not have the right to create namespaces.",
+            "An admission policy of the cluster requires labels or an owner.",
         ),
         look=(
             "kubectl auth can-i create namespaces",
             "kubectl get namespace NAMESPACE -o yaml",
         ),
         remedy=(
-            "Have an admin make the namespace, or give the user the right (docs/rbac/namespaces.yml), and run the stage"
-            " again."
+            "Have an admin of the cluster create the namespace, or have the admin give the user the right: `kubectl"
+            " apply -f docs/rbac/namespaces.yml`. Then run stage network again."
         ),
     ),
     "network.object_accepted": Explanation(
         means=(
-            "The API server did not take one of the other objects: a node pool, an address pool, a MachineConfig, a"
-            " KubeletConfig, a NicClusterPolicy."
+            "The API server rejected an object of one of these kinds: node pool, address pool, MachineConfig,"
+            " KubeletConfig, NicClusterPolicy."
         ),
         measured=(
-            "The answer of the API server and its webhooks to each object; of a fabric that the linter held back, that"
-            " nothing was applied."
+            "The response of the API server and its webhooks to each object. If the linter held a fabric back, no"
+            " object of the fabric was applied."
         ),
         causes=(
             "The operator of that kind is not installed.",
-            "Another tool owns a field with another value.",
-            "The user may not write it.",
-            "A finding `network.lint_*` held the fabric back.",
-            "The intent was changed after the objects had been applied.",
+            "Another tool owns a field of the object with a different value.",
+            "The user of the kubeconfig does not have the right to write the object.",
+            "The linter held the fabric back because of a finding `network.lint_*`.",
+            "The intent was changed after the objects were applied.",
         ),
         look=(
             "kubectl api-resources",
             "kubectl get events -A",
         ),
         remedy=(
-            "Correct what the words of the API server name, or the findings `network.lint_*`, and run the stage again."
+            "Correct the cause that the message of the API server reports, or the causes in the findings"
+            " `network.lint_*`. Then run stage network again."
         ),
     ),
     "network.policy_accepted": Explanation(
-        means="The API server or the operator's webhook refused the policy. Without it nothing is made.",
-        measured="The answer of the API server and its webhooks to the SriovNetworkNodePolicy.",
+        means=(
+            "The API server or the operator's webhook rejected the policy. Without the policy, the operator creates no"
+            " virtual functions."
+        ),
+        measured="The response of the API server and its webhooks to the SriovNetworkNodePolicy.",
         causes=(
-            "No node has a NIC that it selects.",
-            "It asks for more functions than a card has.",
-            "Its functions are another policy's.",
-            "The webhook is not reachable.",
-            "The user may not write it.",
+            "No node has a NIC that the policy selects.",
+            "The policy requests more virtual functions than a card has.",
+            "Another policy already has its virtual functions.",
+            "The API server cannot reach the webhook.",
+            "The user of the kubeconfig does not have the right to write the object.",
         ),
         look=(
             "kubectl get sriovnetworknodepolicies.sriovnetwork.openshift.io -A",
             "kubectl get validatingwebhookconfigurations",
         ),
         remedy=(
-            "Correct what the webhook's words name. The findings `network.lint_*` say the same with the nearest match."
+            "Correct the cause that the message of the webhook reports. The findings `network.lint_*` report the same"
+            " cause with the nearest match. Then run stage network again."
         ),
     ),
     "network.ready": Explanation(
-        means="Pods could not be attached to a network without virtual functions on a node.",
+        means="Pods on a node cannot be attached to a network without virtual functions.",
         measured=(
-            "What each profile needs: the operator's object, its pods on the node, the NetworkAttachmentDefinition, the"
-            " address pool, the node's resource."
+            "The requirements of each profile: the operator's object, its pods on the node, the"
+            " NetworkAttachmentDefinition, the address pool, the node's resource."
         ),
         causes=(
-            "A pod of NVIDIA's operator on the node is not ready: image, room, a taint.",
-            "The node has no label of node feature discovery for its NICs.",
-            "The NetworkAttachmentDefinition is another one.",
-            "The device plugin's selectors fit no interface.",
-            "The device plugin runs with an earlier configuration, and offers another number of its resource.",
+            (
+                "A pod of NVIDIA's network operator on the node is not ready because of its image, missing resources"
+                " or a taint."
+            ),
+            "The node does not carry the label of node feature discovery for its NICs.",
+            "The NetworkAttachmentDefinition differs from the intent.",
+            "The selectors of the device plugin match no interface.",
+            "The device plugin runs with an earlier configuration and offers a different number of its resource.",
         ),
         look=(
             "kubectl get nicclusterpolicies.mellanox.com -o yaml",
             "kubectl get pods -n nvidia-network-operator -o wide",
             "kubectl describe node NODE",
         ),
-        remedy="Correct what it waits for, as the finding names it, or raise `rdma_cluster.wait_seconds`.",
+        remedy=(
+            "Correct the cause that the finding reports, or raise `rdma_cluster.wait_seconds`. Then run stage network"
+            " again."
+        ),
     ),
     "network.roll": Explanation(
         means=(
-            "Nodes of a MachineConfigPool did not all get the new configuration, or rebooted more often than planned."
+            "Some nodes of a MachineConfigPool did not get the new configuration, or the nodes rebooted more often than"
+            " planned."
         ),
-        measured="The pool's machines on its wanted configuration, and how often it rolled during the run.",
+        measured="The machines of the pool with its desired configuration, and the number of rolls during the run.",
         causes=(
-            "A node hangs in its drain or does not come back.",
-            "Something else changed MachineConfigs at the same time.",
-            "Nobody waited for it (unknown).",
+            "The drain of a node hangs, or the node does not return after its reboot.",
+            "Another tool or user changed MachineConfigs at the same time.",
+            "The run did not wait for the pool (unknown).",
         ),
         look=(
             "oc get machineconfigpools",
             "oc describe machineconfigpool",
             "oc logs -n openshift-machine-config-operator -l k8s-app=machine-config-daemon",
         ),
-        remedy="See the machine-config-daemon's log on the node that hangs, correct it, then run the stage again.",
+        remedy=(
+            "Read the log of the machine-config-daemon on the node that hangs, and correct the cause. Then run stage"
+            " network again."
+        ),
     ),
 }

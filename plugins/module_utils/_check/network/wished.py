@@ -42,7 +42,7 @@ def find_unapplied(
     """
     for wish in _list_wanted_objects(intent, [fabric for fabric in intent.fabrics if fabric.name not in held]):
         if not any(map(wish.is_met, applied)):
-            why = f"{wish.word} asks for it, and no such object was handed to the API server."
+            why = f"{wish.word} requires this object, but this collection did not send it to the API server."
             subject, expected = f"{wish.kind} {wish.name}".rstrip(), "accepted by the API server and its webhooks"
             yield Finding(
                 "network.object_accepted",
@@ -51,7 +51,7 @@ def find_unapplied(
                 "not applied",
                 expected,
                 why,
-                "Run the stage again with this intent.",
+                "Run stage network again with the current intent.",
             )
 
 

@@ -71,16 +71,17 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     seen, cluster = facts.operators, intent.cluster
     if seen is None:
-        why = "The API server was not asked, or gave no answer."
+        why = "The API server was not queried, or it did not respond."
         return (
             Finding(
                 "operators.read",
                 "cluster",
                 UNKNOWN,
-                "nothing",
-                "an answer of the API server",
+                "no response",
+                "a response of the API server",
                 why,
-                "Check the kubeconfig and whether the API server runs.",
+                "Check the kubeconfig, and check with kubectl cluster-info that the API server responds. Then run"
+                " stage operators again.",
             ),
         )
     sriov = any(find_traits(fabric).functions for fabric in intent.fabrics)
@@ -107,16 +108,16 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     )
     findings += [_check_multus(seen, facts.nodes)] if any(map(attachment_kind, intent.fabrics)) else []
     if not facts.nodes:
-        why = "No node was named, so nothing is known of any."
+        why = "The group rdma_nodes of the inventory names no node, so no node was checked."
         findings.append(
             Finding(
                 "operators.node",
                 "inventory",
                 UNKNOWN,
-                "no node",
-                "at least 1",
+                "0 nodes",
+                "at least 1 node",
                 why,
-                "Put the nodes into the inventory's group rdma_nodes.",
+                "Put the nodes into the group rdma_nodes of the inventory, then run stage operators again.",
             )
         )
     known = {node.name: node for node in seen.nodes}
@@ -132,8 +133,11 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 def _check_read_errors(seen: OperatorFacts) -> Finding:
     if not seen.errors:
-        return ok("operators.read", "cluster", "everything was read", "everything")
-    rights = "Give the user of the kubeconfig the rights of docs/rbac/look.yml."
+        return ok("operators.read", "cluster", "all objects read", "all objects read")
+    rights = (
+        "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl apply -f"
+        " docs/rbac/look.yml."
+    )
     return describe_unread("operators.read", "cluster", seen.errors, rights)
 
 
@@ -144,9 +148,14 @@ def _check_definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
             findings.append(ok("operators.definition", name, "established", "established"))
         else:
             owner = _OWNERS.get(name.partition(".")[2], "the SR-IOV network operator")
-            why = f"The API server does not serve this kind: {owner} is not installed, or its definition was refused."
-            remedy = f"Install {owner}." + (
-                " With operators_install this stage does it by Helm." if "SR-IOV" in owner else ""
+            why = (
+                f"The API server does not serve this kind: {owner} is not installed, or the API server rejected its"
+                " definition."
+            )
+            remedy = f"Install {owner}, then run stage operators again." + (
+                " With operators_install: true, this stage installs the operator with Helm."
+                if "SR-IOV" in owner
+                else ""
             )
             findings.append(Finding("operators.definition", name, FAIL, "absent", "established", why, remedy))
     return findings
@@ -156,7 +165,7 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
     """Check that multus runs on each node of the inventory. The counts in the status of its DaemonSet are not used,
     since they include other nodes.
     """
-    expected = "ready on each node of the inventory, or at work on pods"
+    expected = "ready on each node of the inventory, or pods with its network-status"
     if seen.multus:
         served = {node for work in seen.multus for node in work.nodes}
         missing = [name for name in nodes if name not in served]
@@ -165,25 +174,37 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
         if not missing and served:
             return ok("operators.multus", "multus", measured, expected)
         if seen.errors and not served:
-            why = f"Where its pods are could not be read: {'; '.join(seen.errors[:5])}."
+            why = f"The pods of multus could not be read, so their nodes are unknown: {'; '.join(seen.errors[:5])}."
             return Finding(
-                "operators.multus", "multus", UNKNOWN, f"{names}: not known where", expected, why, "See operators.read."
+                "operators.multus",
+                "multus",
+                UNKNOWN,
+                f"{names}: nodes unknown",
+                expected,
+                why,
+                "Correct the causes in the finding operators.read, then run stage operators again.",
             )
-        why = "Where multus does not run, pods get no secondary interface, and say nothing of it."
+        why = "On a node without multus, pods get no secondary interface, and they report no error."
         remedy = (
-            f"kubectl -n {seen.multus[0].namespace} get pods -o wide; see the events of its pods on these nodes, and"
-            " what keeps them away."
+            f"List the pods of multus: kubectl -n {seen.multus[0].namespace} get pods -o wide. Read the events of its"
+            " pods on these nodes, and remove the cause. Then run stage operators again."
         )
-        measured += f", not on: {', '.join(missing[:20])}" if missing else ", and on no other"
+        measured += f", not on: {', '.join(missing[:20])}" if missing else ", and on no other node"
         return Finding("operators.multus", "multus", FAIL, measured, expected, why, remedy)
     if seen.multus_pods:
-        return ok("operators.multus", "multus", f"{seen.multus_pods} pods carry its network-status", expected)
+        return ok("operators.multus", "multus", f"{seen.multus_pods} pods carry the network-status of multus", expected)
     why = (
-        "There is no DaemonSet of that name and no pod with its annotation. It may be installed on the nodes"
-        " themselves; the stage bandwidth will show."
+        "The cluster has no DaemonSet of multus and no pod with the network-status annotation. multus may be installed"
+        " directly on the nodes. Stage bandwidth verifies whether it works."
     )
     return Finding(
-        "operators.multus", "multus", WARN, "no evidence", expected, why, "Make sure that multus is the nodes' CNI."
+        "operators.multus",
+        "multus",
+        WARN,
+        "multus not found",
+        expected,
+        why,
+        "Make sure that multus is the CNI plugin of the nodes.",
     )
 
 
@@ -203,8 +224,8 @@ def _check_node(
     """
     node = known.get(name)
     if node is None:
-        why = "The cluster knows no node of this name."
-        remedy = "Name the inventory's hosts as the cluster names its nodes (kubectl get nodes)."
+        why = "The cluster has no node of this name."
+        remedy = "Name the hosts of the inventory as kubectl get nodes lists the nodes, then run stage operators again."
         return [
             Finding(
                 "operators.node",
@@ -221,9 +242,9 @@ def _check_node(
         findings.append(ok("operators.node", name, "Ready", "Ready"))
     else:
         measured, why = (
-            ("cordoned", "No pod may start on it.")
+            ("cordoned", "The node is cordoned, so no new pod can start on it.")
             if node.ready
-            else ("NotReady", "Its kubelet does not report, or reports a problem.")
+            else ("NotReady", "The kubelet of the node does not report, or it reports a problem.")
         )
         findings.append(
             Finding(
@@ -233,7 +254,8 @@ def _check_node(
                 measured,
                 "Ready",
                 why,
-                f"kubectl describe node {name}; kubectl uncordon {name} when it is fit.",
+                f"Read the conditions of the node: kubectl describe node {name}. When the node is healthy, run kubectl"
+                f" uncordon {name}. Then run stage operators again.",
             )
         )
     return (

@@ -24,7 +24,7 @@ from ..._model.operators.drivers import (
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 CHECK = "operators.driver"
-EXPECTED = "an image that fits the kernel, and what it takes to load it"
+EXPECTED = "an image for the kernel, and all requirements to load its driver"
 #: systems for which NVIDIA's repositories have images of DOCA-OFED, by ID of os-release
 _SYSTEMS = ("ubuntu", "rhel", "rhcos", "sles")
 #: systems, and flavors of their kernels, for which NVIDIA publishes precompiled images
@@ -40,10 +40,10 @@ _KEYS = {
 }
 _KEYS[NIC_OF_NODES] = _KEYS[NIC]
 OWN_DRIVER = {
-    NIC: "leave spec.ofedDriver away and use the driver of the node",
-    NIC_OF_NODES: "leave spec.ofedDriver away and use the driver of the node",
+    NIC: "remove spec.ofedDriver and use the driver of the node",
+    NIC_OF_NODES: "remove spec.ofedDriver and use the driver of the node",
     GPU: "set spec.driver.enabled to false and install the driver on the node",
-    GPU_OF_NODES: "delete it and install the driver on the node",
+    GPU_OF_NODES: "delete the object and install the driver on the node",
 }
 
 
@@ -107,7 +107,7 @@ def check_pool(pool: DriverPool) -> Finding:
     policy = pool.policy
     if policy.ready:
         return ok(
-            CHECK, pool.subject, f"{policy.image}:{policy.version or 'default'} runs, says its operator", EXPECTED
+            CHECK, pool.subject, f"{policy.image}:{policy.version or 'default'} runs, as the operator reports", EXPECTED
         )
     for rule in (
         _report_unlabelled,
@@ -124,30 +124,31 @@ def check_pool(pool: DriverPool) -> Finding:
     if policy.kind in (NIC_OF_NODES, GPU_OF_NODES):
         # no stage of a run makes this policy, so none waits for its driver
         why = (
-            "Its operator does not say that the driver runs on these nodes: it may still be compiled, or can't come up."
+            "The operator does not report that the driver runs on these nodes. The driver may still be compiling, or it"
+            " cannot start."
         )
         remedy = (
-            f"kubectl describe {policy.kind.lower()} {policy.name}, and the logs of its driver pods; run the stage"
-            " again when it is ready."
+            f"See kubectl describe {policy.kind.lower()} {policy.name}, and the logs of the driver pods. When the"
+            " driver is ready, run stage operators again."
         )
         return Finding(CHECK, pool.subject, UNKNOWN, _describe_image(pool), EXPECTED, why, remedy)
     return ok(CHECK, pool.subject, _describe_image(pool), EXPECTED)
 
 
 def _describe_image(pool: DriverPool) -> str:
-    unsure = "" if pool.signed is not None else "; whether the kernel takes a module without a signature is not known"
+    unsure = "" if pool.signed is not None else "; whether the kernel accepts unsigned modules is unknown"
     return f"{_describe_way(pool)}: {pool.image}{unsure}"
 
 
 def _describe_way(pool: DriverPool) -> str:
     if pool.digest:
-        return "by digest"
+        return "image named by digest"
     if pool.policy.precompiled:
         return "precompiled"
     by = "with OpenShift's driver toolkit" if pool.host.os == "rhcos" else "with packages of the distribution"
     # only the network operator searches for a precompiled image
     instead = (
-        f", or {driver_image(pool.policy, pool.host, True)} where the registry has it"
+        f", or {driver_image(pool.policy, pool.host, True)} if the registry has this image"
         if pool.policy.kind in OF_NICS
         else ""
     )
@@ -168,14 +169,14 @@ def _report_unlabelled(pool: DriverPool) -> typing.Optional[Finding]:
     if not missing:
         return None
     why = (
-        f"The operator chooses the image by the label {' and '.join(missing)} of node feature discovery, and starts no"
-        " driver on a node without it."
+        f"The operator chooses the image by the label {' and '.join(missing)} of node feature discovery. It starts no"
+        " driver on a node without this label."
     )
     remedy = (
-        f"Find out why node feature discovery does not write it: kubectl get node {pool.nodes[0]} --show-labels; its"
-        " worker must run there."
+        "Make sure that the worker of node feature discovery runs on the node and writes the label: kubectl get node"
+        f" {pool.nodes[0]} --show-labels. Then run stage operators again."
     )
-    return Finding(CHECK, pool.subject, FAIL, f"no such label on: {', '.join(pool.nodes[:10])}", EXPECTED, why, remedy)
+    return Finding(CHECK, pool.subject, FAIL, f"label absent on: {', '.join(pool.nodes[:10])}", EXPECTED, why, remedy)
 
 
 def _report_message(pool: DriverPool) -> typing.Optional[Finding]:
@@ -183,10 +184,10 @@ def _report_message(pool: DriverPool) -> typing.Optional[Finding]:
         return None
     forced, _repositories = _KEYS[pool.policy.kind]
     remedy = (
-        f"kubectl describe {pool.policy.kind.lower()} {pool.policy.name}; where it misses a precompiled image, build it"
-        f" or set {forced} to false."
+        f"See kubectl describe {pool.policy.kind.lower()} {pool.policy.name}. If a precompiled image is missing, build"
+        f" the image or set {forced} to false. Then run stage operators again."
     )
-    return _make_finding(pool, FAIL, f"The operator says: {pool.policy.message}.", remedy)
+    return _make_finding(pool, FAIL, f"The operator reports: {pool.policy.message}.", remedy)
 
 
 def _report_unsigned(pool: DriverPool) -> typing.Optional[Finding]:
@@ -194,23 +195,23 @@ def _report_unsigned(pool: DriverPool) -> typing.Optional[Finding]:
         return None
     policy, forced = pool.policy, _KEYS[pool.policy.kind][0]
     remedy = (
-        "Build an image whose modules are signed with a key that the machines have (mokutil --import) and set"
+        "Build an image whose modules are signed with a key that is enrolled on the machines (mokutil --import) and set"
         f" {forced}; or {OWN_DRIVER[policy.kind]}; "
     )
-    remedy += "or switch secure boot off."
+    remedy += "or turn secure boot off. Then run stage operators again."
     if policy.precompiled and policy.kind in OF_GPUS and pool.host.os == "ubuntu" and pool.of_nvidia:
         return None
     if pool.digest or (policy.precompiled and not pool.of_nvidia):
         why = (
-            "The kernel loads only signed modules (secure boot), and nothing tells from here whether those of this"
-            " image are."
+            "The kernel loads only signed modules (secure boot). Whether the modules of this image are signed is"
+            " unknown, because this collection does not inspect the image."
         )
         return _make_finding(pool, WARN, why, remedy)
     return _make_finding(
         pool,
         FAIL,
-        "The kernel loads only signed modules (secure boot), and those of this driver are not: 'Key was rejected by"
-        " service'.",
+        "The kernel loads only signed modules (secure boot). The modules of this driver are not signed, so the kernel"
+        " rejects them: 'Key was rejected by service'.",
         remedy,
     )
 
@@ -219,11 +220,15 @@ def _check_digest(pool: DriverPool) -> typing.Optional[Finding]:
     if not pool.digest:
         return None
     why = (
-        "A digest is one image for one system and one kernel, and for the operator a precompiled one: nothing tells"
-        " from here for which."
+        "A digest names one image for one system and one kernel, and the operator treats it as precompiled. The system"
+        " and the kernel of the image are unknown, because this collection does not inspect the image."
     )
     return _make_finding(
-        pool, WARN, why, f"skopeo inspect --no-tags docker://{pool.image} shows what it was built for."
+        pool,
+        WARN,
+        why,
+        "Compare the system and the kernel of the image with those of the nodes: skopeo inspect --no-tags"
+        f" docker://{pool.image}.",
     )
 
 
@@ -236,23 +241,33 @@ def _check_precompiled(pool: DriverPool) -> typing.Optional[Finding]:
     if pool.of_nvidia and (system not in _PRECOMPILED or not flavor):
         why = (
             f"NVIDIA publishes precompiled drivers for {' and '.join(_PRECOMPILED)} with kernels {', '.join(_FLAVORS)}."
-            " There must be a tag for this one."
+            " The registry must have a tag for the kernel of these nodes."
         )
         return _make_finding(
-            pool, WARN, why, f"Build it for kernel {pool.host.kernel} into a registry of yours, or set {key} to false."
+            pool,
+            WARN,
+            why,
+            f"Build the image for kernel {pool.host.kernel} and push it to your own registry, or set {key} to"
+            " false. Then run stage operators again.",
         )
-    why = "There must be an image for exactly this kernel. Whether the registry has it, is not known from here."
-    remedy = f"skopeo inspect --no-tags docker://{pool.image}; where there is none build it, or set {key} to false."
+    why = (
+        "The registry must have an image for exactly this kernel. Whether the registry has this image is unknown,"
+        " because this check does not query the registry."
+    )
+    remedy = (
+        f"Check whether the image exists: skopeo inspect --no-tags docker://{pool.image}. If it does not exist, build"
+        f" it or set {key} to false. Then run stage operators again."
+    )
     return _make_finding(pool, WARN, why, remedy)
 
 
 def _check_system(pool: DriverPool) -> typing.Optional[Finding]:
     if pool.host.os in _SYSTEMS or not pool.of_nvidia:
         return None
-    why = f"NVIDIA publishes images for {', '.join(_SYSTEMS)}, and as far as known none for {pool.host.os}."
+    why = f"NVIDIA publishes images for {', '.join(_SYSTEMS)}. No image for {pool.host.os} is known."
     remedy = (
-        f"Use the driver of the node: {OWN_DRIVER[pool.policy.kind]}. skopeo list-tags docker://{pool.policy.image}"
-        " shows whether there is one by now."
+        f"Use the driver of the node: {OWN_DRIVER[pool.policy.kind]}. To check for new images, run skopeo list-tags"
+        f" docker://{pool.policy.image}."
     )
     return _make_finding(pool, WARN, why, remedy)
 
@@ -265,19 +280,22 @@ def _check_compiled(pool: DriverPool) -> typing.Optional[Finding]:
         return None
     if host.os in _SUBSCRIBED:
         why = (
-            f"Headers of kernel {host.kernel} come from repositories that need a subscription. The operator hands on"
-            " that of the node."
+            f"The headers of kernel {host.kernel} come from repositories that require a subscription. The operator uses"
+            " the subscription of the node."
         )
         remedy = (
-            f"On the nodes, {_SUBSCRIBED[host.os]} must say that they are registered; or name a ConfigMap with a"
-            f" repository of yours in {key}."
+            f"On the nodes, check with {_SUBSCRIBED[host.os]} that they are registered. Or set {key} to a ConfigMap"
+            " with your own repository. Then run stage operators again."
         )
         return _make_finding(pool, WARN, why, remedy)
     if pool.mirrored:
         why = (
-            f"The cluster pulls images from mirrors, as sites without the internet do. Headers of kernel {host.kernel}"
-            " are the distribution's."
+            f"The cluster pulls images from mirrors, as disconnected sites do. The headers of kernel {host.kernel} come"
+            " from the repositories of the distribution, which the nodes of a disconnected site cannot reach."
         )
-        remedy = f"Name a ConfigMap with repositories that the nodes reach in {key}, or use a precompiled image."
+        remedy = (
+            f"Set {key} to a ConfigMap with repositories that the nodes can reach, or use a precompiled image. Then run"
+            " stage operators again."
+        )
         return _make_finding(pool, WARN, why, remedy)
     return None

@@ -72,7 +72,7 @@ def check(
     if seen is None or seen.errors:
         # operators.needed reports the errors
         if _wants_driver(intent):
-            why = "What the API server has of the policy and of the nodes was not all read."
+            why = "The driver policy and the properties of the nodes could not be read completely from the API server."
             yield Finding(
                 CHECK,
                 f"{NIC} {NIC_POLICY}",
@@ -80,21 +80,26 @@ def check(
                 "not read",
                 EXPECTED,
                 why,
-                "See operators.needed and operators.read, and run the stage again.",
+                "Correct the causes in the findings operators.needed and operators.read, then run stage operators"
+                " again.",
             )
         return
     policies = list(_list_policies(intent, seen))
     missing = sorted(hcas.keys() - {host.name for host in seen.hosts}) if _wants_driver(intent) else []
     if missing:
-        why = f"The kernel and the system of these nodes are not known, so no image can be named: {folded(missing, 8)}."
+        why = (
+            "The image for these nodes could not be determined, because their kernel and operating system are unknown:"
+            f" {folded(missing, 8)}."
+        )
         yield Finding(
             CHECK,
             f"{NIC} {NIC_POLICY}, nodes",
             UNKNOWN,
-            f"{len(missing)} of {len(hcas)} nodes not known",
+            f"{len(missing)} of {len(hcas)} nodes unknown",
             EXPECTED,
             why,
-            "Compare the names of the inventory with kubectl get nodes, and run the stage again.",
+            "Compare the names of the hosts in the inventory with kubectl get nodes, and correct them. Then run stage"
+            " operators again.",
         )
     for policy in policies:
         hosts = [
@@ -109,7 +114,7 @@ def check(
             yield ok(
                 CHECK,
                 f"{policy.kind} {policy.name}",
-                "brings no driver container: the nodes have a driver of their own",
+                "no driver container, the nodes use their own driver",
                 EXPECTED,
             )
         elif hosts:
@@ -169,7 +174,7 @@ def _describe_own_driver(
     if not driven or not all(driven):
         return ""
     return (
-        " The HCAs of the nodes have RDMA devices already: without rdma_cluster.network_operator.ofed_driver no driver"
+        " The HCAs of the nodes already have RDMA devices. Without rdma_cluster.network_operator.ofed_driver, no driver"
         " container is needed."
     )
 
@@ -206,30 +211,30 @@ def _report_default_routes(
         cut += [f"{name} over {' and '.join(over)}"] if over else []
     subject, expected = (
         f"{policy.kind} {policy.name}, default routes",
-        "default routes over interfaces whose driver stays",
+        "default routes over interfaces whose driver is not reloaded",
     )
     if cut:
         why = (
-            f"The driver container takes {_RELOADED} out of the kernel and loads its own, and the interfaces are gone"
-            " meanwhile. The node then reaches neither the API server nor the registry, and it stays away if its"
-            " network configuration does not bring the interface back by itself."
+            f"The driver container unloads {_RELOADED} and loads its own driver. Until then, the interfaces do not"
+            " exist, and the node reaches neither the API server nor the registry. The node stays unreachable if its"
+            " network configuration does not restore the interface automatically."
         )
         remedy = (
-            f"Lead the default route over another NIC (ip route show default), or {OWN_DRIVER[policy.kind]}. Else let"
-            " one node go first, with its console at hand: after the reload, ip route show default must show the same"
-            " again."
+            f"Move the default route to another NIC (ip route show default), or {OWN_DRIVER[policy.kind]}. Otherwise"
+            " apply the policy to one node first, with access to its console. After the reload, ip route show default"
+            " must show the same route again."
         )
         yield Finding(CHECK, subject, WARN, folded(cut, _NAMED), expected, why, remedy)
     if unsure:
         why = (
-            f"The routes of these nodes could not be read. The driver container reloads {_RELOADED}, and they have"
-            " interfaces of it."
+            f"The routes of these nodes could not be read. The nodes have interfaces with the driver {_RELOADED}, which"
+            " the driver container reloads. A node with a default route over such an interface loses its connection."
         )
         remedy = (
-            f"Run ip route show default and ip -6 route show default on {unsure[0]} by hand. See platform.node for why"
-            " they could not be read."
+            f"On {unsure[0]}, run ip route show default and ip -6 route show default. The finding platform.node"
+            " contains the reason why the routes could not be read."
         )
-        yield Finding(CHECK, subject, WARN, f"not known of {folded(unsure, _NAMED)}", expected, why, remedy)
+        yield Finding(CHECK, subject, WARN, f"routes unknown on {folded(unsure, _NAMED)}", expected, why, remedy)
 
 
 def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> Finding:
@@ -243,7 +248,7 @@ def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> 
     if len(kinds) == 1 or policy.ready:
         return ok(KERNELS, subject, measured, expected)
     if policy.version.startswith("sha256:"):
-        why = "A digest is one image, and all nodes get it: it can load on one of these kernels alone."
+        why = "A digest names one image for all nodes. Its driver can load on only one of these kernels."
         return Finding(
             KERNELS,
             subject,
@@ -251,12 +256,13 @@ def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> 
             measured,
             expected,
             why,
-            "Give the nodes one kernel, or name a version in place of the digest.",
+            "Update the nodes to the same kernel, or set a version instead of the digest. Then run stage operators"
+            " again.",
         )
     why = (
-        "Each kernel needs a precompiled image of its own."
+        "Each kernel needs its own precompiled image."
         if policy.precompiled
-        else "The driver is compiled for each kernel anew."
+        else "The driver is compiled separately for each kernel."
     )
     return Finding(
         KERNELS,
@@ -265,5 +271,6 @@ def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> 
         measured,
         expected,
         why,
-        "Update the nodes to one kernel, or see that there is a driver for each.",
+        "Update the nodes to the same kernel, or make sure that a driver exists for each kernel. Then run stage"
+        " operators again.",
     )

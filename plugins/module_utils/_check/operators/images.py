@@ -54,18 +54,21 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
     """Return a finding for each image, or a single finding with the reason for which the rules were not read."""
     if seen is None or seen.errors:
         why = (
-            f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
+            f"The mirror rules could not be read from the API server: {'; '.join(seen.errors[:5])}."
             if seen
-            else "The API server was not asked."
+            else "The API server was not queried."
         )
-        remedy = "Give the user of the kubeconfig the rights of docs/rbac/look.yml, and run the stage again."
+        remedy = (
+            "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
+            " apply -f docs/rbac/look.yml. Then run stage operators again."
+        )
         return (
             Finding(
                 "operators.image",
                 "cluster",
                 UNKNOWN,
                 "mirror rules not read",
-                "all mirror rules and lists of registries",
+                "mirror rules and registry lists read",
                 why,
                 remedy,
             ),
@@ -92,29 +95,31 @@ def _check_image(image: str, keys: typing.Sequence[str], seen: ImageFacts) -> Fi
     try:
         name = reference(image)
     except ResourceError as error:
-        remedy = f"Write {named} as registry/path:tag or, better, registry/path@sha256:..."
+        remedy = (
+            f"Write {named} as registry/path:tag or, better, registry/path@sha256:..., then run stage operators again."
+        )
         return Finding(
             "operators.image",
             subject,
             FAIL,
-            "no name of an image",
+            "not a valid image name",
             _EXPECTED,
-            f"{error}, and the kubelet would refuse it.",
+            f"{error}. The kubelet would reject this name.",
             remedy,
         )
     if not name.host and seen.rules + seen.registries.allowed + seen.registries.blocked:
         why = (
-            "The name has no registry in front. The nodes try one after the other, and which rule of a mirror fits is"
-            " known only then."
+            "The image name contains no registry. The nodes try their configured registries one after the other, so the"
+            " mirror rule that applies could not be determined."
         )
         return Finding(
             "operators.image",
             subject,
             WARN,
-            "no registry named",
+            "no registry in the name",
             _EXPECTED,
             why,
-            f"Write {named} with the registry's host in front.",
+            f"Write {named} with the host of the registry at the start of the name. Then run stage operators again.",
         )
     return _report_rejected(subject, named, name, seen) or _check_pulled(
         subject, named, name, find_pull_path(name, seen)
@@ -126,17 +131,17 @@ def _report_rejected(subject: str, named: str, name: ImageReference, seen: Image
     blocked = [scope for scope in lists.blocked if is_in_scope(scope, name)]
     if blocked:
         why = (
-            f"blockedRegistries of {_CONFIG} has {', '.join(blocked)}. The nodes refuse the name, also where a mirror"
-            " has the image."
+            f"blockedRegistries of {_CONFIG} contains {', '.join(blocked)}. The nodes reject the image name, even if a"
+            " mirror has the image."
         )
-        remedy = f"Name an image of another registry in {named}, or {_EDIT}."
+        remedy = f"Set {named} to an image of another registry, or {_EDIT}. Then run stage operators again."
         return Finding("operators.image", subject, FAIL, f"blocked: {', '.join(blocked)}", _EXPECTED, why, remedy)
     if lists.allowed and not any(is_in_scope(scope, name) for scope in lists.allowed):
         why = (
-            f"allowedRegistries of {_CONFIG} has {', '.join(lists.allowed[:10])}. The nodes refuse any other name, also"
-            " where a mirror has the image."
+            f"allowedRegistries of {_CONFIG} contains only {', '.join(lists.allowed[:10])}. The nodes reject any other"
+            " image name, even if a mirror has the image."
         )
-        remedy = f"Name an image of one of these in {named}, or {_EDIT}."
+        remedy = f"Set {named} to an image of one of these registries, or {_EDIT}. Then run stage operators again."
         return Finding("operators.image", subject, FAIL, f"not allowed: {name.host}", _EXPECTED, why, remedy)
     return None
 
@@ -150,18 +155,21 @@ def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath
     why, remedy = _explain_unused_mirrors(named, name, seen)
     if not seen.source:
         why = (
-            f"The nodes may not contact {own} for it (NeverContactSource, or blockedRegistries), and no mirror is left."
-            f" {why}".strip()
+            f"The nodes must not contact {own} for this image (NeverContactSource or blockedRegistries), and no"
+            f" mirror can be used. {why}".strip()
         )
         return Finding(
-            "operators.image", subject, FAIL, f"from nowhere: {seen.scope} is blocked", _EXPECTED, why, remedy
+            "operators.image", subject, FAIL, f"no registry left, {seen.scope} is blocked", _EXPECTED, why, remedy
         )
     if seen.rules:
-        why = f"{why} So it comes from {own} itself, which nodes of a disconnected site do not reach."
-        return Finding(
-            "operators.image", subject, WARN, f"from {own} itself, though it has mirrors", _EXPECTED, why, remedy
+        why = (
+            f"{why} The nodes therefore pull the image from {own} itself. Nodes of a disconnected site cannot reach"
+            " this registry."
         )
-    return ok("operators.image", subject, f"from {own} itself: no rule names a mirror", _EXPECTED)
+        return Finding(
+            "operators.image", subject, WARN, f"from {own} itself, although mirrors exist", _EXPECTED, why, remedy
+        )
+    return ok("operators.image", subject, f"from {own} itself, no mirror rule applies", _EXPECTED)
 
 
 def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) -> tuple[str, str]:
@@ -174,30 +182,30 @@ def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) ->
     fitting = [rule for rule in seen.rules if rule.form == name.form]
     other = "tag" if name.form == "digest" else "digest"
     kind = "ImageDigestMirrorSet" if name.form == "digest" else "ImageTagMirrorSet"
-    add = f"Have an admin of the cluster write mirrors for {name.repository} to an {kind}"
+    add = f"Have an admin of the cluster add mirrors for {name.repository} to an {kind}"
     if fitting and max(len(rule.source) for rule in fitting) < len(seen.scope):
         rule = max(fitting, key=lambda item: len(item.source))
         return (
             (
-                f"{rule.owner} has mirrors for {rule.source}, and {seen.scope}, which fits better and alone counts, has"
-                f" none for a name with a {name.form}."
+                f"{rule.owner} has mirrors for {rule.source}. The nodes use only the more specific entry {seen.scope},"
+                f" which has no mirrors for a name with a {name.form}."
             ),
             f"{add}.",
         )
     if fitting:
-        return "The mirrors are blocked as well.", f"{add} that is not blocked, or {_EDIT}."
+        return "The mirrors are also blocked.", f"{add}. These mirrors must not be blocked. Or {_EDIT}."
     if not seen.rules:
         return "", f"{add}."
     why = (
-        f"The image is named by its {name.form}, and the mirrors of"
-        f" {', '.join(dict.fromkeys(rule.owner for rule in seen.rules))} are for a {other} only."
+        f"The image is named by its {name.form}, but the mirrors of"
+        f" {', '.join(dict.fromkeys(rule.owner for rule in seen.rules))} apply only to a {other}."
     )
     if name.form == "tag":
         return (
             why,
             (
-                f"Write {named} with its digest: skopeo inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}'"
-                f" docker://{name.identity}"
+                f"Write {named} with its digest. To get the digest, run skopeo inspect --format"
+                f" '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{name.identity}"
             ),
         )
     return why, f"{add}."

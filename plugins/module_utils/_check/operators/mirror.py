@@ -16,7 +16,7 @@ from ..._parse.kubernetes.images import reference
 from ..._parse.kubernetes.resource import ResourceError
 
 _ID = "operators.mirror"
-_EXPECTED = "on the mirror before anything is applied"
+_EXPECTED = "on the mirror before the run applies anything"
 
 
 def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, ...]:
@@ -29,16 +29,16 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
     if not intent.cluster.mirror:
         return ()
     if seen is None:
-        why = "Nobody asked the mirror what it has."
+        why = "The run did not query the mirror for its images and charts."
         return (
             Finding(
                 _ID,
                 "mirror",
                 UNKNOWN,
-                "not asked",
+                "not queried",
                 _EXPECTED,
                 why,
-                "Run stage operators again; its task images_info says why it gave no answer.",
+                "Run stage operators again. If the finding reappears, read the error of the task images_info.",
             ),
         )
     findings = [_check_mirror_answer(answer) for answer in seen.answers if answer.state in ("there", "missing")]
@@ -63,11 +63,17 @@ def _report_unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Findin
         # of what is no name, or has no registry, the list says so
         if name not in asked and not any(who in problem for problem in seen.unlisted):
             why = (
-                f"The answers say nothing of {name or image}, which {who} need: they are about another intent, or not"
-                " whole."
+                f"The response of the mirror does not contain {name or image}, which {who} need. The response is for a"
+                " different intent, or it is incomplete."
             )
             yield Finding(
-                _ID, name or image, UNKNOWN, "not asked", _EXPECTED, why, "Run stage operators again with this intent."
+                _ID,
+                name or image,
+                UNKNOWN,
+                "not queried",
+                _EXPECTED,
+                why,
+                "Run stage operators again with the current intent.",
             )
 
 
@@ -109,14 +115,17 @@ def _check_mirror_answer(answer: MirrorAnswer) -> Finding:
     subject = f"{answer.source}{'-*' if answer.by_system else ''}"
     if answer.state == "there":
         return ok(_ID, subject, f"{answer.place}{f': {answer.said}' if answer.said else ''}", _EXPECTED)
-    why = f"The registry has no {answer.place}: {answer.said}. Needed by: {', '.join(answer.needed_by)}."
-    remedy = f"Where the internet is: {' && '.join(answer.put)}"
+    why = (
+        f"The registry does not have {answer.place}: {answer.said}. These components need it:"
+        f" {', '.join(answer.needed_by)}."
+    )
+    remedy = f"On a machine with internet access, run {' && '.join(answer.put)}"
     if answer.by_system:
         remedy += (
-            " (SYSTEM is that of your nodes, such as ubuntu24.04 or rhcos4.20; or use skopeo-sync.yml of playbook"
-            " images, which takes all)"
+            " (SYSTEM is the operating system of your nodes, such as ubuntu24.04 or rhcos4.20; or use skopeo-sync.yml"
+            " of playbook images, which copies the images of all systems)"
         )
-    return Finding(_ID, subject, FAIL, f"not there: {answer.place}", _EXPECTED, why, remedy)
+    return Finding(_ID, subject, FAIL, f"missing: {answer.place}", _EXPECTED, why, remedy)
 
 
 def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[MirrorAnswer]) -> Finding:
@@ -126,18 +135,18 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
     subject, measured = f"registry {host}", f"{len(answers)} images and charts: {said}"
     if state == "refused":
         why = (
-            f"The registry does not let us look, so nobody knows whether it has {names}. Some answer so of what is not"
-            " there as well."
+            f"The registry denies access, so whether it has {names} is unknown. Some registries also deny access to"
+            " images that do not exist."
         )
         remedy = (
-            f"skopeo login --authfile FILE {host}, then run the stage again with -e operators_registry_auth_file=FILE."
-            " Nodes have pull secrets of their own."
+            f"Run skopeo login --authfile FILE {host}, then run stage operators again with -e"
+            " operators_registry_auth_file=FILE. The nodes need their own pull secrets."
         )
         return Finding(_ID, subject, UNKNOWN, measured, _EXPECTED, why, remedy)
-    why = f"The registry gave no answer that says whether it has {names}."
+    why = f"The registry gave no usable response, so whether it has {names} is unknown."
     remedy = (
-        f"Look from this machine: curl -v https://{host}/v2/. Where its certificate is not trusted: -e"
-        " operators_registry_ca=FILE. Then run the stage again."
+        f"On this machine, run curl -v https://{host}/v2/ to find the cause. If the certificate of the registry is not"
+        " trusted, set -e operators_registry_ca=FILE. Then run stage operators again."
     )
     return Finding(_ID, subject, UNKNOWN, measured, _EXPECTED, why, remedy)
 
@@ -145,20 +154,20 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
 def _report_unlisted(problem: str) -> Finding:
     subject = problem.partition(":")[0]
     remedy = (
-        "Put the chart, or what the text names, onto the mirror, and run the stage again; its own finding has the"
-        " command."
+        "Copy the chart, or the image that the text under 'why' names, to the mirror. The finding on the chart contains"
+        " the command. Then run stage operators again."
     )
-    return Finding(_ID, subject, UNKNOWN, "not known what it pulls", _EXPECTED, problem, remedy)
+    return Finding(_ID, subject, UNKNOWN, "its images are unknown", _EXPECTED, problem, remedy)
 
 
 def _report_elsewhere(problem: str) -> Finding:
     operator, _colon, image = problem.partition(": ")
     why = (
-        f"The chart names {image} in a way that its values were not seen to change, so nodes would pull it from there,"
-        " and not from the mirror."
+        f"The values of the chart do not change the image name {image}, so the nodes would pull this image from its"
+        " original registry and not from the mirror."
     )
     remedy = (
-        f"Set the image in values of operators_charts for {operator.partition(' ')[2]}, or have the nodes' container"
-        " runtime take it from the mirror."
+        f"Set the image in the values of operators_charts for {operator.partition(' ')[2]}, or configure the container"
+        " runtime of the nodes to pull it from the mirror. Then run stage operators again."
     )
-    return Finding(_ID, f"{operator}, {image}", FAIL, f"from elsewhere: {image}", _EXPECTED, why, remedy)
+    return Finding(_ID, f"{operator}, {image}", FAIL, f"not from the mirror: {image}", _EXPECTED, why, remedy)

@@ -22,7 +22,7 @@ from ..._model.operators.sriov_operator import OlmObject
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 CHECK = "operators.needed"
-_EXPECTED = "one that serves"
+_EXPECTED = "one installation that is ready"
 
 
 def check(
@@ -34,28 +34,29 @@ def check(
     """
     if seen is None:
         for row in needed(intent):
-            why = "Nobody looked whether it is there."
+            why = "The run did not check whether the operator is installed."
             yield Finding(
                 CHECK,
                 row.operator.name,
                 UNKNOWN,
-                "not asked",
+                "not queried",
                 _describe_expected_operator(row),
                 why,
-                "Run the stage again.",
+                "Run stage operators again.",
             )
         return
     for row in needed(intent, seen.job, seen.olm):
         if seen.errors:
-            why = f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
+            why = f"The API server did not return all objects: {'; '.join(seen.errors[:5])}."
             yield Finding(
                 CHECK,
                 row.operator.name,
                 UNKNOWN,
-                "not all was read",
+                "not all objects read",
                 _describe_expected_operator(row),
                 why,
-                "Give the user of the kubeconfig the rights of docs/rbac/look.yml.",
+                "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
+                " apply -f docs/rbac/look.yml. Then run stage operators again.",
             )
         else:
             yield _check_operator(row, seen, nodes)
@@ -70,9 +71,12 @@ def _check_operator(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str
     found = [item for item in seen.controllers if item.operator == operator.name]
     if len(found) > 1:
         names = "; ".join(describe_installation(item) for item in found)
-        why = "Two of one kind change the same objects, each undoing what the other did."
+        why = (
+            "Two installations of the same operator change the same objects, and each reverts the changes of the other."
+        )
         remedy = (
-            "Remove all but one: helm uninstall, the Subscription of OLM, or the part of NVIDIA's chart that brings it."
+            "Remove all installations but one: run helm uninstall, delete the Subscription of OLM, or disable the part"
+            " of NVIDIA's chart that installs the operator. Then run stage operators again."
         )
         return Finding(CHECK, operator.name, FAIL, names, expected, why, remedy)
     if not found:
@@ -87,15 +91,18 @@ def _describe_step(operator: Operator, seen: OperatorsSeen) -> str:
 def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Finding:
     operator, expected = row.operator, _describe_expected_operator(row)
     if served_by_labels(row, seen, nodes):
-        return ok(CHECK, operator.name, f"none, and all {len(nodes)} nodes carry the labels", expected)
+        return ok(CHECK, operator.name, f"not installed, and all {len(nodes)} nodes carry the labels", expected)
     untrusted = seen.untrusted.get(operator.name)
     if untrusted is not None:
-        why = f"The run installed nothing in namespace {untrusted.namespace}: {untrusted.why}. {operator.lack}"
+        why = (
+            f"The run installed nothing in namespace {untrusted.namespace}, because this collection does not trust the"
+            f" namespace: {untrusted.why}. {operator.lack}"
+        )
         return Finding(
             CHECK,
             operator.name,
             FAIL,
-            "not installed: its namespace may belong to others",
+            "not installed, namespace not trusted",
             expected,
             why,
             name_way_to_trust(untrusted.namespace),
@@ -103,8 +110,11 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
     objects = seen.held_by_olm(operator)
     if objects and _has_succeeded_version(objects) and operator.configuration and not _has_configuration(row, seen):
         package = operator.package.namespace if operator.package else ""
-        why = f"OLM has installed it, and it does nothing without a {operator.configuration}. {operator.lack}"
-        create = f"reate a {operator.configuration} (namespace {package})."
+        why = (
+            f"OLM has installed the operator, but the operator has no effect without a {operator.configuration}."
+            f" {operator.lack}"
+        )
+        create = f"reate a {operator.configuration} (namespace {package}), then run stage operators again."
         remedy = f"C{create}" if seen.install else f"Set operators_install to true, or c{create}"
         return Finding(CHECK, operator.name, FAIL, f"installed, no {operator.configuration}", expected, why, remedy)
     if objects:
@@ -112,24 +122,27 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
             f"{item.kind} {item.namespace}/{item.name} {item.phase or 'without a state'} {item.message}".strip()
             for item in objects
         )
-        why = f"OLM has it in hand, and it does not run yet. {operator.lack}"
+        why = f"OLM has objects for the operator, but the operator does not run yet. {operator.lack}"
         remedy = (
-            f"kubectl -n {objects[0].namespace} describe subscription,clusterserviceversion; approve its InstallPlan"
-            " where approval is manual."
+            f"See kubectl -n {objects[0].namespace} describe subscription,clusterserviceversion. If approval is manual,"
+            " approve the InstallPlan. Then run stage operators again."
         )
         return Finding(CHECK, operator.name, FAIL, told, expected, why, remedy)
     if operator.name in seen.made and operator.chart is not None:
-        why = f"A run began to install it, and its Helm release is half there, or was removed since. {operator.lack}"
+        why = (
+            "An earlier run began to install the operator. Its Helm release is incomplete, or it was removed later."
+            f" {operator.lack}"
+        )
         remedy = f"{describe_half_installed(operator.chart.namespace, seen.install)}."
         remedy += "" if seen.install else f" {_describe_step(operator, seen)}"
         return Finding(
-            CHECK, operator.name, FAIL, "its namespace is there, and no Deployment runs it", expected, why, remedy
+            CHECK, operator.name, FAIL, "namespace exists, no Deployment runs the operator", expected, why, remedy
         )
     return Finding(
         CHECK,
         operator.name,
         FAIL,
-        "no Deployment runs it",
+        "no Deployment runs the operator",
         expected,
         operator.lack,
         _describe_step(operator, seen),
@@ -139,10 +152,10 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
 def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
     operator, expected, measured = row.operator, _describe_expected_operator(row), describe_installation(found)
     namespace, _slash, name = found.name.partition("/")
-    remedy = f"kubectl -n {namespace} describe deployment {name}; its pods' events name the cause."
+    remedy = f"See kubectl -n {namespace} describe deployment {name}. The events of its pods report the cause."
     if found.ready < 1 or found.wanted < 1:
-        no_pod = "has no available pod of its Deployment's present template"
-        why = f"It {no_pod if found.wanted else 'is scaled to 0'}. {operator.lack}"
+        no_pod = "has no available pod of the current template of its Deployment"
+        why = f"The operator {no_pod if found.wanted else 'is scaled to 0'}. {operator.lack}"
         if found.origin == "helm":
             remedy += f" {describe_half_installed(namespace, seen.install)}."
         return Finding(CHECK, operator.name, FAIL, measured, expected, why, remedy)
@@ -153,7 +166,7 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
             f" {', '.join(f'{item.name} {item.state}'.strip() for item in states) or 'none'}"
         )
         if not states:
-            why = f"It does nothing without a {operator.configuration}. {operator.lack}"
+            why = f"The operator has no effect without a {operator.configuration}. {operator.lack}"
             return Finding(
                 CHECK,
                 operator.name,
@@ -161,13 +174,14 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
                 measured,
                 expected,
                 why,
-                f"Create a {operator.configuration}, as the guide of the operator shows it.",
+                f"Create a {operator.configuration} as the documentation of the operator describes, then run stage"
+                " operators again.",
             )
         late = [item for item in states if operator.configured == "always" and item.state != "ready"]
         if late:
             why = (
-                "It has not done yet what its configuration asks for, or can't. To build a driver takes it minutes on"
-                " each node."
+                "The operator has not applied its configuration yet, or it cannot apply it. Building a driver takes"
+                " minutes on each node."
             )
             return Finding(
                 CHECK,
@@ -176,7 +190,8 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
                 measured,
                 expected,
                 why,
-                f"kubectl describe {operator.configuration.lower()} {late[0].name}",
+                f"See kubectl describe {operator.configuration.lower()} {late[0].name}. When its state is ready, run"
+                " stage operators again.",
             )
     if found.ready < found.wanted:
         return Finding(
@@ -185,14 +200,14 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
             WARN,
             measured,
             expected,
-            "One pod is enough to act, and the others would replace it.",
+            "One pod is enough for the operator to work. The other pods would replace this pod.",
             remedy,
         )
     untrusted = seen.untrusted.get(operator.name)
     if untrusted is not None:
         why = (
-            "It serves, and the run did not look whether it is to be upgraded, because of its namespace"
-            f" {untrusted.namespace}: {untrusted.why}."
+            "The operator is ready. The run did not check whether an upgrade is needed, because this collection does"
+            f" not trust the namespace {untrusted.namespace}: {untrusted.why}."
         )
         return Finding(CHECK, operator.name, WARN, measured, expected, why, name_way_to_trust(untrusted.namespace))
     return ok(CHECK, operator.name, measured, expected)

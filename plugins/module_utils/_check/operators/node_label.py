@@ -52,8 +52,9 @@ def _explain_missing_label(
     key = next((key for key in missing if key.startswith(PREFIX)), None)
     if key is None:
         return (
-            "Nobody sets this label by itself.",
-            f"kubectl label node {node.name} {missing[0]}=..., or correct rdma_cluster.node_selector.",
+            "No component sets this label automatically.",
+            f"Run kubectl label node {node.name} {missing[0]}=VALUE, or correct rdma_cluster.node_selector. Then run"
+            " stage operators again.",
         )
     value = observed.value if observed is not None else None
     hcas = [hca for hca in value.hcas if not hca.is_virtual and hca.pci is not None] if value is not None else []
@@ -67,15 +68,20 @@ def _explain_missing_label(
         )
     if found is None:
         unread = "; ".join(item.unread for item in discovery or () if item.unread)
-        why = "Node feature discovery runs on the node and should report it" + (
+        why = "Node feature discovery runs on the node and should set the label" + (
             f"; its configuration could not be read: {unread}." if unread else "."
         )
-        found = why, "See the log of its worker on the node. It looks once a minute."
+        found = (
+            why,
+            (
+                "See the log of the worker of node feature discovery on the node. The worker checks the node once a minute."
+            ),
+        )
     why, remedy = found
     if value is None:
         why += (
-            " The node's own view is missing:"
-            f" {observed.error if observed is not None and observed.error else 'it was not asked'}."
+            " The data that the node itself reports (module node_info) is missing:"
+            f" {observed.error if observed is not None and observed.error else 'the node was not queried'}."
         )
     return why, remedy
 
@@ -89,17 +95,23 @@ def _find_hardware_cause(hcas: typing.Sequence[Hca]) -> _Cause:
     and remedy; None if there is no such cause.
     """
     if not hcas:
-        why = "The node shows no network function on PCI: the card is absent, broken, or passed to somebody else."
-        return why, "Look with lspci, and into the BIOS's slot settings."
+        why = (
+            "The node reports no network function on PCI: the card is absent, defective, or passed through to another"
+            " system."
+        )
+        return why, (
+            "Check the card with lspci on the node, and check the settings of the slot in the BIOS. Then run stage"
+            " operators again."
+        )
     if any(map(_is_sriov_capable, hcas)):
         return None
     seen = ", ".join(
         f"{hca.name} {'absent' if hca.sriov is None or hca.sriov.total is None else hca.sriov.total}"
         for hca in hcas[:8]
     )
-    why = f"No physical function of the node has SR-IOV; sriov_totalvfs: {seen}."
+    why = f"No physical function of the node has SR-IOV. Values of sriov_totalvfs: {seen}."
     firmware = " ".join(dict.fromkeys(vendors.enable_functions(hca) for hca in hcas[:8]))
-    return why, f"Switch SR-IOV on in the BIOS. {firmware} See the stage platform."
+    return why, f"Turn SR-IOV on in the BIOS. {firmware} See the findings of stage platform."
 
 
 def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequence[FeatureDiscovery]]) -> _Cause:
@@ -108,27 +120,38 @@ def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequ
     """
     if discovery is None:
         return (
-            "Whether node feature discovery runs is not known: its workers were not read.",
-            "See operators.read, and give the user the right to list them.",
+            "Whether node feature discovery runs is unknown, because its workers could not be read.",
+            "See the finding operators.read, and give the user of the kubeconfig the right to list the workers. Then"
+            " run stage operators again.",
         )
     if not discovery:
         return (
             "Node feature discovery does not run: the cluster has no DaemonSet of nfd-worker.",
-            "Install node feature discovery, with its worker on this node.",
+            "Install node feature discovery with its worker on this node, then run stage operators again.",
         )
     names = ", ".join(f"{item.worker.namespace}/{item.worker.name}" for item in discovery)
     if not any(node.name in item.worker.nodes for item in discovery):
         waiting = [item.pods[node.name] for item in discovery if node.name in item.pods]
         if waiting:
-            why = f"The worker of node feature discovery is on the node and not ready: {waiting[0]}."
-            return why, f"See the events and the log of its pod ({names})."
+            why = f"The worker of node feature discovery on the node is not ready: {waiting[0]}."
+            return why, (
+                f"See the events and the log of the worker's pod ({names}), and correct the cause. Then run stage"
+                " operators again."
+            )
         why = (
-            f"No worker of node feature discovery ({names}) is on the node: its nodeSelector or a taint keeps it away."
+            f"No worker of node feature discovery ({names}) runs on the node: the nodeSelector of the worker or a taint"
+            " excludes the node."
         )
-        return why, f"Compare nodeSelector and tolerations of the DaemonSet {names} with the node's labels and taints."
+        return why, (
+            f"Compare nodeSelector and tolerations of the DaemonSet {names} with the node's labels and taints, and"
+            " correct them. Then run stage operators again."
+        )
     if not any(key.startswith(PREFIX) for key in node.labels):
-        why = f"The worker is ready, and the node carries no label {PREFIX}* at all: nobody writes the labels."
-        return why, f"See the log of nfd-master beside {names}, and kubectl get nodefeatures -A."
+        why = (
+            f"The worker is ready, but the node carries no label {PREFIX}*. nfd-master does not write the labels of the"
+            " node."
+        )
+        return why, f"See the log of nfd-master in the namespace of {names}, and kubectl get nodefeatures -A."
     return None
 
 
@@ -141,35 +164,43 @@ def _find_configuration_cause(
     where = ", ".join(f"{item.worker.namespace}/{item.worker.name}" for item in discovery)
     source = label.partition("-")[0]
     if source in ("network", "pci") and (f"-{source}" in config.sources or not {"all", source} & set(config.sources)):
-        why = f"The worker makes no labels of its source {source}: core.labelSources is {', '.join(config.sources)}."
-        return why, f"Add {source} to core.labelSources in the configuration of {where}."
+        why = (
+            f"The worker creates no labels of its source {source}, because core.labelSources is"
+            f" {', '.join(config.sources)}."
+        )
+        return why, (
+            f"Add {source} to core.labelSources in the configuration of {where}. Then run stage operators again."
+        )
     if label.startswith("network-sriov.") and hcas and not any(hca.netdevs for hca in hcas):
         why = (
-            "The label comes from network interfaces, and no function with SR-IOV has one:"
-            f" {', '.join(hca.name for hca in hcas)}."
+            "Node feature discovery sets the label for network interfaces, and no function with SR-IOV has a network"
+            f" interface: {', '.join(hca.name for hca in hcas)}."
         )
         infiniband = any(hca.pci is not None and hca.pci.device_class == "0207" for hca in hcas)
-        return why, f"{vendors.load_driver(hcas)}{' On InfiniBand also modprobe ib_ipoib.' if infiniband else ''}"
+        return why, f"{vendors.load_driver(hcas)}{' On InfiniBand, also run modprobe ib_ipoib.' if infiniband else ''}"
     if source != "pci" or not hcas:
         return None
     classes = sorted({hca.pci.device_class for hca in hcas if hca.pci})
     taken = [hca for hca in hcas if hca.pci and hca.pci.device_class.startswith(config.classes)]
     if not taken:
         why = (
-            f"The functions are of PCI class {', '.join(classes)}, and the worker makes labels only of"
+            f"The functions have PCI class {', '.join(classes)}, but the worker creates labels only for the classes"
             f" {', '.join(config.classes)}."
         )
         return (
             why,
             (
                 f"Add {', '.join(classes)} to sources.pci.deviceClassWhitelist of {where} (OpenShift: workerConfig of"
-                " the NodeFeatureDiscovery)."
+                " the NodeFeatureDiscovery). Then run stage operators again."
             ),
         )
     names = sorted({_pci_label(hca, config) for hca in taken})
     if not any(label.startswith(f"{name}.") for name in names):
-        why = f"With deviceLabelFields {', '.join(config.fields)} the worker calls the label {', '.join(names)}."
-        return why, f"Set deviceLabelFields of {where} to [vendor], or correct rdma_cluster.node_selector."
+        why = f"With deviceLabelFields {', '.join(config.fields)}, the worker names the label {', '.join(names)}."
+        return why, (
+            f"Set deviceLabelFields of {where} to [vendor], or correct rdma_cluster.node_selector. Then run stage"
+            " operators again."
+        )
     return None
 
 

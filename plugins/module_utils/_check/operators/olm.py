@@ -19,23 +19,31 @@ def _check_operator(stand: OperatorStatus) -> Finding:
     subject, expected = f"package {stand.package}", f"{stand.wanted or 'its ClusterServiceVersion'} installed by OLM"
     measured = f"{stand.installed or 'nothing installed'}, {stand.phase}"
     if stand.phase == "planned":
-        why = f"This is a dry run: {stand.detail}."
+        why = f"This run is a dry run: {stand.detail}."
         return Finding(
-            "operators.olm", subject, UNKNOWN, measured, expected, why, stand.remedy or "Run without --check."
+            "operators.olm",
+            subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            stand.remedy or "Run stage operators without --check.",
         )
     if stand.phase != "ready":
-        late = "The time was over: " if stand.phase == "waiting" else ""
-        why = f"{late}{stand.detail or 'nothing was told of it'}."
-        return Finding("operators.olm", subject, FAIL, measured, expected, why, stand.remedy or "Run the stage again.")
+        late = "The time limit was reached: " if stand.phase == "waiting" else ""
+        why = f"{late}{stand.detail or 'OLM reports no cause'}."
+        return Finding(
+            "operators.olm", subject, FAIL, measured, expected, why, stand.remedy or "Run stage operators again."
+        )
     if not stand.wanted or stand.installed != stand.wanted:
         why = (
-            f"It counts as ready, and {stand.installed or 'nothing'} is installed where {stand.wanted or 'nothing'} is"
-            " asked for."
+            f"This collection counts the operator as ready, but {stand.installed or 'nothing'} is installed and"
+            f" {stand.wanted or 'nothing'} is requested."
         )
-        return Finding("operators.olm", subject, UNKNOWN, measured, expected, why, "Run the stage again.")
+        return Finding("operators.olm", subject, UNKNOWN, measured, expected, why, "Run stage operators again.")
     if not stand.upgrade:
         return ok("operators.olm", subject, measured, expected)
-    why = f"{stand.upgrade} is offered. It is not installed by itself."
+    why = f"The newer version {stand.upgrade} is available. OLM does not install it automatically."
     if not stand.ours:
         return Finding(
             "operators.olm",
@@ -44,7 +52,7 @@ def _check_operator(stand: OperatorStatus) -> Finding:
             measured,
             expected,
             why,
-            f"Whoever made Subscription {stand.subscription} decides on it.",
+            f"Ask the owner of Subscription {stand.subscription} to decide on the upgrade.",
         )
     return Finding(
         "operators.olm",
@@ -53,5 +61,5 @@ def _check_operator(stand: OperatorStatus) -> Finding:
         measured,
         expected,
         why,
-        f"To take it, set version of {stand.package} to {stand.upgrade}, and run again.",
+        f"To install this version, set version of {stand.package} to {stand.upgrade}, then run stage operators again.",
     )

@@ -12,13 +12,13 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 #: what no stage needs: its subject, and what it is for
 _BESIDE = {
-    "jobs": ("training jobs", "Needed only to submit what render_job and render_nic_map write."),
+    "jobs": ("training jobs", "These rights are needed only to submit the output of render_job and render_nic_map."),
     "namespaces": (
         "namespaces of the jobs",
-        "Needed only where the namespace is not there, or is the collection's own.",
+        "These rights are needed only if the namespace does not exist, or if this collection created it.",
     ),
-    "settle": ("bringing nodes to what is wanted", "Needed only with platform_settle: true."),
-    "teardown": ("teardown", "Needed only to take everything back."),
+    "settle": ("bringing nodes to what is wanted", "These rights are needed only with platform_settle: true."),
+    "teardown": ("teardown", "These rights are needed only for a teardown."),
 }
 
 
@@ -28,22 +28,29 @@ def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
     """
     expected = f"all rights of {FOLDER} that the intent needs"
     if seen is None or not seen.asked:
-        why = "The API server was not asked what the user of the kubeconfig may do."
-        return (Finding("operators.rights", "kubeconfig", UNKNOWN, "not asked", expected, why, "Run the stage again."),)
+        why = "The API server was not queried for the rights of the user of the kubeconfig."
+        return (
+            Finding(
+                "operators.rights", "kubeconfig", UNKNOWN, "not queried", expected, why, "Run stage operators again."
+            ),
+        )
     findings = []
     for need in dict.fromkeys(denied.need for denied in seen.denied):
         lacking = [denied for denied in seen.denied if denied.need == need]
         texts, powers = [denied.text for denied in lacking], {denied.power for denied in lacking if denied.power}
-        why = "The API server would refuse it half-way, so nothing is begun."
+        why = (
+            "The API server would reject requests in the middle of the run, so the run stops before it changes"
+            " anything."
+        )
         status: typing.Literal["fail", "warn"] = FAIL
         subject, beside = _BESIDE.get(need, (f"stage {need}", ""))
         if beside:
             status, why = WARN, beside
         remedy = (
-            f"Have an admin of the cluster apply it: {command(powers)}; kubectl auth can-i"
-            f" {texts[0].replace(' in ', ' -n ')} shows whether it is enough."
+            f"Have an admin of the cluster run {command(powers)}. To check the result, run kubectl auth can-i"
+            f" {texts[0].replace(' in ', ' -n ')}. Then run stage operators again."
         )
         findings.append(
-            Finding("operators.rights", subject, status, f"may not: {'; '.join(texts)}", expected, why, remedy)
+            Finding("operators.rights", subject, status, f"missing rights: {'; '.join(texts)}", expected, why, remedy)
         )
-    return tuple(findings) or (ok("operators.rights", "kubeconfig", f"{seen.asked} rights, all there", expected),)
+    return tuple(findings) or (ok("operators.rights", "kubeconfig", f"all {seen.asked} rights present", expected),)

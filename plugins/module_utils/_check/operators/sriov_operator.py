@@ -22,7 +22,7 @@ _TROUBLES = 20
 
 def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
     found = seen.installations
-    expected = f"one, in namespace {cluster.operator_namespace or seen.namespace}"
+    expected = f"one installation, in namespace {cluster.operator_namespace or seen.namespace}"
     measured = (
         "; ".join(
             f"{item.deployment.namespace}/{item.deployment.name} ({item.origin}, {item.version or 'no version'})"
@@ -32,23 +32,32 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
     )
     if not found:
         why = "No Deployment in the cluster runs the SR-IOV network operator."
-        why += " OLM has it in hand; see operators.olm." if seen.olm else ""
-        remedy = "Install it: operators_install with operators_sriov_chart, or OLM on OpenShift."
+        why += " OLM has objects for the operator; see the findings operators.olm." if seen.olm else ""
+        remedy = (
+            "Install the operator: set operators_install with operators_sriov_chart, or use OLM on OpenShift. Then run"
+            " stage operators again."
+        )
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
     if len(found) > 1:
         why = (
-            "Two operators change the same nodes, each undoing what the other did. NVIDIA's network operator brings one"
-            " of its own."
+            "Two operators change the same nodes, and each reverts the changes of the other. NVIDIA's network operator"
+            " also installs an SR-IOV network operator."
         )
-        remedy = "Remove one: helm uninstall, or sriovNetworkOperator.enabled=false in NVIDIA's chart."
+        remedy = (
+            "Remove one of them: run helm uninstall, or set sriovNetworkOperator.enabled=false in NVIDIA's chart. Then"
+            " run stage operators again."
+        )
         return [
             Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy),
             *_check_each(cluster, seen),
         ]
     one = found[0]
     if one.deployment.namespace != (cluster.operator_namespace or seen.namespace):
-        why = "The operator obeys only policies in its own namespace."
-        remedy = f"Remove rdma_cluster.operator_namespace, or set it to {one.deployment.namespace}."
+        why = "The operator applies only policies in its own namespace."
+        remedy = (
+            f"Remove rdma_cluster.operator_namespace, or set it to {one.deployment.namespace}. Then run stage operators"
+            " again."
+        )
         single = Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)
     else:
         single = ok("operators.single", "SR-IOV network operator", measured, expected)
@@ -72,29 +81,33 @@ def check_olm(seen: OperatorFacts) -> list[Finding]:
     """
     findings = []
     if not seen.olm and any(one.origin == "olm" for one in seen.installations):
-        why = "The operator's Deployment belongs to OLM, and its ClusterServiceVersion was not seen in its namespace."
+        why = (
+            "The Deployment of the operator belongs to OLM, but no ClusterServiceVersion of the operator was found in"
+            " its namespace."
+        )
         findings.append(
             Finding(
                 "operators.olm",
                 "OLM",
                 UNKNOWN,
-                "not seen",
+                "not found",
                 "Succeeded",
                 why,
-                "Correct the namespace, or give the user the right to list them.",
+                "Correct the namespace, or give the user of the kubeconfig the right to list ClusterServiceVersions."
+                " Then run stage operators again.",
             )
         )
     for item in seen.olm:
         subject, expected = (
             f"{item.kind} {item.namespace}/{item.name}",
-            "Succeeded" if item.kind == "ClusterServiceVersion" else "installed, no condition",
+            "Succeeded" if item.kind == "ClusterServiceVersion" else "installed, no problem condition",
         )
         measured = ", ".join(part for part in (item.phase or "no state yet", item.version) if part)
         good = item.phase == "Succeeded" if item.kind == "ClusterServiceVersion" else bool(item.version)
-        why = f"OLM says: {item.message or 'nothing yet'}."
+        why = f"OLM reports: {item.message or 'nothing yet'}."
         remedy = (
-            f"kubectl -n {item.namespace} describe {item.kind.lower()} {item.name}; approve its InstallPlan where"
-            " approval is manual."
+            f"See kubectl -n {item.namespace} describe {item.kind.lower()} {item.name}. If approval is manual, approve"
+            " the InstallPlan. Then run stage operators again."
         )
         if good and (item.kind == "ClusterServiceVersion" or not item.message):
             findings.append(ok("operators.olm", subject, measured, expected))
@@ -109,7 +122,10 @@ def _check_version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     )
     if version:
         return ok("operators.version", "SR-IOV network operator", version, "known")
-    why = "Neither its labels, nor RELEASE_VERSION, nor the image's tag say which version it is."
+    why = (
+        "Neither the labels of the Deployment, nor RELEASE_VERSION, nor the tag of the image contain the version of the"
+        " operator."
+    )
     return Finding(
         "operators.version",
         "SR-IOV network operator",
@@ -117,7 +133,7 @@ def _check_version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
         ", ".join(one.deployment.images),
         "known",
         why,
-        "Use an image with a version tag.",
+        "Use an image with a version tag, then run stage operators again.",
     )
 
 
@@ -129,18 +145,24 @@ def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     )
     if work.ready >= work.wanted > 0:
         return ok("operators.ready", f"Deployment {work.namespace}/{work.name}", measured, expected)
-    remedy = f"kubectl -n {work.namespace} describe deployment {work.name}; its pods' events name the cause."
+    remedy = (
+        f"See kubectl -n {work.namespace} describe deployment {work.name}. The events of its pods report the cause."
+        " Then run stage operators again."
+    )
     if work.wanted and work.ready:
         # one pod leads, and the others replace it when it ends
-        why = f"One pod is enough to act on policies, and the others would replace it.{_describe_pods(seen, work.name)}"
+        why = (
+            "One pod is enough to apply policies, and the other pods would replace"
+            f" it.{_describe_pods(seen, work.name)}"
+        )
         return Finding(
             "operators.ready", f"Deployment {work.namespace}/{work.name}", WARN, measured, expected, why, remedy
         )
     why = (
-        "No pod of the Deployment's present template is available: the operator does not run, or its new pod has not"
-        " replaced the old one."
+        "No pod of the current template of the Deployment is available: the operator does not run, or its new pod has"
+        " not replaced the old pod."
         if work.wanted
-        else "The operator is scaled to 0."
+        else "The Deployment of the operator is scaled to 0."
     )
     why += _describe_pods(seen, work.name)
     return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", FAIL, measured, expected, why, remedy)
@@ -152,15 +174,19 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
     They are warnings: the Deployment and the config daemon of each node have findings of their own, and other stages
     prove that the webhooks and device plugins work.
     """
-    expected = "each pod is ready"
+    expected = "all pods ready"
     for trouble in seen.troubles[:_TROUBLES]:
         name, _colon, detail = trouble.partition(": ")
-        why = "A part of the operator fails or is still starting. It need not be one that your nodes depend on."
+        why = "A part of the operator fails or is still starting. Your nodes do not necessarily depend on this part."
         remedy = f"kubectl -n {seen.namespace} describe pod {name}"
         if is_image_pull_message(detail):
-            owner = f"what owns pod {name}"
+            owner = f"the owner of pod {name}"
             keys = Keys(
-                f"the image of {owner}", f"imagePullPolicy of {owner}", "its imagePullSecrets", seen.namespace, remedy
+                f"the image of {owner}",
+                f"imagePullPolicy of {owner}",
+                "the imagePullSecrets of this owner",
+                seen.namespace,
+                remedy,
             )
             cause, remedy = explain(detail, keys)
             why = f"{cause} {why}"
@@ -168,10 +194,16 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
     if not seen.troubles:
         yield ok("operators.pods", f"namespace {seen.namespace}", expected, expected)
     elif len(seen.troubles) > _TROUBLES:
-        measured = f"{len(seen.troubles) - _TROUBLES} more are not ready"
-        remedy = f"kubectl -n {seen.namespace} get pods"
+        measured = f"{len(seen.troubles) - _TROUBLES} more pods not ready"
+        remedy = f"List all pods of the namespace: kubectl -n {seen.namespace} get pods"
         yield Finding(
-            "operators.pods", f"namespace {seen.namespace}", WARN, measured, expected, "See the first ones.", remedy
+            "operators.pods",
+            f"namespace {seen.namespace}",
+            WARN,
+            measured,
+            expected,
+            "The findings on the first pods report the causes.",
+            remedy,
         )
 
 
@@ -210,17 +242,17 @@ def _check_prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
     if one.resource_prefix == expected:
         return ok("operators.resource_prefix", subject, one.resource_prefix, expected)
     if not one.resource_prefix:
-        why = "The operator's Deployment names no RESOURCE_PREFIX."
+        why = "The Deployment of the operator does not set RESOURCE_PREFIX."
         return Finding(
             "operators.resource_prefix",
             subject,
             WARN,
-            "not said",
+            "not set",
             expected,
             why,
-            "Compare with the resources in kubectl describe node.",
+            "Compare rdma_cluster.resource_prefix with the resources in kubectl describe node NODE.",
         )
-    why = "Pods would ask for a resource that no node offers."
+    why = "Pods would request a resource that no node offers."
     return Finding(
         "operators.resource_prefix",
         subject,
@@ -228,7 +260,7 @@ def _check_prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
         one.resource_prefix,
         expected,
         why,
-        f"Set rdma_cluster.resource_prefix to {one.resource_prefix}.",
+        f"Set rdma_cluster.resource_prefix to {one.resource_prefix}, then run stage operators again.",
     )
 
 
@@ -237,10 +269,13 @@ def check_config(seen: OperatorFacts) -> Finding:
     if seen.namespace in seen.configs:
         return ok("operators.config", subject, ", ".join(seen.configs), expected)
     why = (
-        "Without it the operator starts no config daemon. Only the name 'default' in the operator's own namespace"
-        " counts."
+        "Without the SriovOperatorConfig, the operator starts no config daemon. The operator uses only the object"
+        " 'default' in its own namespace."
     )
-    remedy = "Create it, or set sriovOperatorConfig.deploy=true in the chart's values."
+    remedy = (
+        "Create the object, or set sriovOperatorConfig.deploy=true in the values of the operator's Helm chart. Then run"
+        " stage operators again."
+    )
     return Finding("operators.config", subject, FAIL, ", ".join(seen.configs) or "absent", expected, why, remedy)
 
 
@@ -254,19 +289,23 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
     if daemon is None:
         return
     subject = f"DaemonSet {daemon.namespace}/{daemon.name}"
-    measured, expected = f"{daemon.ready} of {daemon.wanted} pods ready and up to date", "each pod"
+    measured, expected = f"{daemon.ready} of {daemon.wanted} pods ready and up to date", "all pods ready and up to date"
     served = [node for node in daemon.nodes if node in nodes]
-    remedy = f"kubectl -n {daemon.namespace} rollout status daemonset {daemon.name}; then run the stage again."
+    remedy = (
+        f"Watch the rollout: kubectl -n {daemon.namespace} rollout status daemonset {daemon.name}. Then run stage"
+        " operators again."
+    )
     if daemon.ready < len(served):
         why = (
-            f"{len(served)} nodes of the inventory have a ready config daemon, and at most {daemon.ready} pods are of"
-            " the DaemonSet's present template. The operator replaces the others, or can't."
+            f"{len(served)} nodes of the inventory have a ready config daemon, but at most {daemon.ready} pods are of"
+            " the current template of the DaemonSet. The operator is still replacing the other pods, or it cannot"
+            " replace them."
         )
         yield Finding("operators.rollout", subject, FAIL, measured, expected, why, remedy)
     elif daemon.ready < daemon.wanted:
         why = (
-            "Some pods are not ready, or are of an earlier template of the DaemonSet. Nodes of the inventory have a"
-            " finding of their own; a pod on them may be of the earlier one."
+            "Some pods are not ready, or are of an earlier template of the DaemonSet. The finding operators.daemon"
+            " covers each node of the inventory, but a pod on such a node may be of the earlier template."
         )
         yield Finding("operators.rollout", subject, WARN, measured, expected, why, remedy)
     else:
@@ -280,10 +319,13 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
     }
     if all(tags.values()) and tags["operator"] != tags["config daemon"]:
         told = "; ".join(f"{what} {', '.join(found)}" for what, found in tags.items())
-        why = "The config daemon's image is of another release than the operator's. They are made for each other."
+        why = (
+            "The image of the config daemon is of a different release than the image of the operator. Both images must"
+            " be of the same release."
+        )
         remedy = (
-            "Set the images of one release in the chart's values (helm upgrade), or in the operator's variable"
-            " SRIOV_NETWORK_CONFIG_DAEMON_IMAGE."
+            "Set both images to the same release in the values of the Helm chart (helm upgrade), or in the variable"
+            " SRIOV_NETWORK_CONFIG_DAEMON_IMAGE of the operator. Then run stage operators again."
         )
         yield Finding("operators.rollout", f"image of {subject}", WARN, told, "one release", why, remedy)
 
@@ -297,41 +339,66 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
     daemon = seen.daemon
     if daemon is None:
         why = (
-            "The operator has not made the DaemonSet sriov-network-config-daemon: it waits for a SriovOperatorConfig,"
-            " or does not run."
+            "The operator has not created the DaemonSet sriov-network-config-daemon: the operator waits for a"
+            " SriovOperatorConfig, or it does not run."
         )
-        measured, remedy = "no DaemonSet", "See the findings on the operator above."
+        measured, remedy = (
+            "no DaemonSet",
+            (
+                "Correct the causes in the findings operators.single, operators.ready and operators.config, then run stage"
+                " operators again."
+            ),
+        )
         if seen.says:
-            measured = f"no DaemonSet; the operator says: {seen.says}"
+            measured = f"no DaemonSet; the operator reports: {seen.says}"
             why = (
-                "The operator runs, and its sync of the SriovOperatorConfig fails, so it makes no DaemonSet"
+                "The operator runs, but its sync of the SriovOperatorConfig fails, so it does not create the DaemonSet"
                 " sriov-network-config-daemon."
             )
             remedy = (
-                f"Correct what it names, mostly a key of the SriovOperatorConfig; its log: kubectl -n {seen.namespace}"
-                " logs deployment/<operator>."
+                "Correct the cause that the operator reports under 'measured', usually a key of the"
+                f" SriovOperatorConfig. To read the log of the operator, run kubectl -n {seen.namespace} logs"
+                " deployment/<operator>. Then run stage operators again."
             )
         return Finding("operators.daemon", node.name, FAIL, measured, "config daemon ready", why, remedy)
-    expected = "config daemon ready, with a report of the node's functions"
+    expected = "config daemon ready, physical functions of the node reported"
     if node.name in daemon.nodes:
         # the webhook refuses a policy before the first report, since it knows no NIC yet
         if any(state.node == node.name and state.sync_status for state in seen.states):
             return ok("operators.daemon", node.name, expected, expected)
         why = (
-            "The config daemon runs, and its SriovNetworkNodeState has no status yet: it has not looked at the node, or"
-            " cannot write."
+            "The config daemon runs, but its SriovNetworkNodeState has no status yet. The config daemon has not"
+            " examined the node yet, or it cannot write the status."
         )
         remedy = (
-            f"kubectl -n {daemon.namespace} get sriovnetworknodestates {node.name} -o yaml, and the log of the config"
-            " daemon on the node."
+            f"See kubectl -n {daemon.namespace} get sriovnetworknodestates {node.name} -o yaml, and the log of the"
+            " config daemon on the node. Then run stage operators again."
         )
-        return Finding("operators.daemon", node.name, FAIL, "config daemon ready, no report", expected, why, remedy)
+        return Finding(
+            "operators.daemon",
+            node.name,
+            FAIL,
+            "config daemon ready, physical functions not reported",
+            expected,
+            why,
+            remedy,
+        )
     why = (
-        "The config daemon makes the virtual functions, and it is not ready on the node: configDaemonNodeSelector"
-        " leaves the node out, or its pod fails, or is of an earlier template of the DaemonSet."
+        "The config daemon creates the virtual functions, and it is not ready on the node. configDaemonNodeSelector"
+        " does not select the node, or the pod of the config daemon fails or is of an earlier template of the"
+        " DaemonSet."
     )
     why += _describe_pods(seen, daemon.name)
-    remedy = f"kubectl -n {daemon.namespace} get pods -o wide; compare configDaemonNodeSelector with the node's labels."
+    remedy = (
+        f"See kubectl -n {daemon.namespace} get pods -o wide, and compare configDaemonNodeSelector with the labels of"
+        " the node. Then run stage operators again."
+    )
     return Finding(
-        "operators.daemon", node.name, FAIL, f"ready on: {', '.join(daemon.nodes) or 'no node'}", expected, why, remedy
+        "operators.daemon",
+        node.name,
+        FAIL,
+        f"config daemon ready on: {', '.join(daemon.nodes) or 'no node'}",
+        expected,
+        why,
+        remedy,
     )

@@ -23,7 +23,7 @@ from ..._model.node.platform import PciEvidence
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .bmc import BmcReport, decide, explain
 
-EXPECTED = "VFs, or room for them"
+EXPECTED = "existing VFs, or room for VFs"
 _ADDRESS = re.compile(r"\A[0-9a-f]+:([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])\Z")
 _REALLOC_OFF = "realloc=off"
 
@@ -60,11 +60,15 @@ def check(
     made, offered = function.sriov_current or 0, function.capability
     if offered and function.sriov_current is not None and offered.current != made:
         why = (
-            f"The kernel says {made} VFs, and the function {offered.current}: it was reset without the kernel, or VFs"
-            " were just being made or removed."
+            f"The kernel reports {made} VFs, but the function reports {offered.current} VFs. The function was reset"
+            " without the kernel, or VFs were created or removed during the data collection."
         )
         yield _make_unproven_finding(
-            subject, function, f"{made} or {offered.current} VFs", why, "Run again; reboot the node if it stays so."
+            subject,
+            function,
+            f"{made} or {offered.current} VFs",
+            why,
+            "Run stage platform again. If the numbers still differ, reboot the node, then run stage platform again.",
         )
         return
     missing = _without_memory(function)
@@ -75,24 +79,24 @@ def check(
     buses = _compute_vf_buses(function, wanted) if made < wanted else None
     if buses and function.last_bus is not None and buses[1] > function.last_bus:
         why = (
-            f"BIOS: VF {wanted} is on bus {buses[1]:#04x}, and the port above the function leads to buses up to"
-            f" {function.last_bus:#04x}: no such VF is made."
+            f"BIOS: VF {wanted} needs bus {buses[1]:#04x}, but the port above the function leads only to buses up to"
+            f" {function.last_bus:#04x}. The kernel cannot create this VF."
         )
-        remedy = "Switch on ARI and SR-IOV in the BIOS, so that VFs need no bus of their own or get one, and reboot."
+        remedy = (
+            "Enable ARI and SR-IOV in the BIOS, so that VFs need no bus of their own, or get a bus. Then reboot the"
+            " node and run stage platform again."
+        )
         yield explain(
             Finding("platform.bios", subject, FAIL, _describe_evidence(function), EXPECTED, why, remedy), said
         )
         return
     if not made and _has_bar_mismatch(function):
-        question = (
-            "There is no VF yet, and the function and the kernel do not agree on the BARs of VFs that have memory"
-            " (MMIO)"
-        )
-        yield _make_unproven_finding(subject, function, "not proven", question)
+        question = "No VF exists, and the function and the kernel report different VF BARs with memory (MMIO)"
+        yield _make_unproven_finding(subject, function, "not verified", question)
         return
     question = "" if made else _describe_missing_proof(function, buses)
     yield (
-        decide(_make_unproven_finding(subject, function, "not proven", question), said)
+        decide(_make_unproven_finding(subject, function, "not verified", question), said)
         if question
         else ok("platform.bios", subject, _describe_evidence(function), EXPECTED)
     )
@@ -113,20 +117,20 @@ def _report_no_memory(
 ) -> Finding:
     which = f"VF BAR {', '.join(map(str, missing))} without memory"
     why = (
-        f"BIOS: the memory (MMIO) of {function.sriov_total} VFs did not fit below the ports above the function, so that"
-        " the kernel makes none."
+        f"BIOS: the memory (MMIO) of {function.sriov_total} VFs did not fit below the ports above the function, so the"
+        " kernel creates no VF."
     )
     remedy = (
-        "Switch on SR-IOV and Above 4G decoding in the BIOS, give PCI more memory there (MMIO size, PCI resource"
-        " padding), and reboot."
+        "Enable SR-IOV and Above 4G decoding in the BIOS, increase the memory for PCI there (MMIO size, PCI resource"
+        " padding), then reboot the node."
     )
     blocked = next(
         (argument for argument in kernel_arguments if argument.startswith("pci=") and _REALLOC_OFF in argument), None
     )
     more = (
-        f"Take {blocked} out of the kernel arguments: it keeps the kernel from making room."
+        f"Remove {blocked} from the kernel arguments, because it prevents the kernel from making room."
         if blocked
-        else "If it still does not fit, boot with pci=realloc."
+        else "If the memory still does not fit, boot with pci=realloc."
     )
     return Finding("platform.bios", subject, FAIL, which, EXPECTED, why, f"{remedy} {more}")
 
@@ -158,17 +162,17 @@ def _describe_missing_proof(function: PciEvidence, buses: typing.Optional[tuple[
     """
     if function.capability is None:
         return (
-            "There is no VF yet, and the SR-IOV capability in the configuration space can't be read: only root may read"
-            " more than 64 bytes of it"
+            "No VF exists, and the SR-IOV capability in the configuration space could not be read: only root can read"
+            " more than the first 64 bytes"
         )
     if function.memory is None:
-        return "There is no VF yet, and the node's kernel does not show whether the memory (MMIO) of VFs is placed"
+        return "No VF exists, and the kernel of the node does not report whether memory (MMIO) is assigned to VFs"
     if buses is None:
-        return "There is no VF yet, and which bus they would be on can't be worked out"
+        return "No VF exists, and the bus numbers of VFs could not be computed"
     if function.last_bus is None and buses[0] != buses[1]:
         return (
-            f"There is no VF yet, they would be on bus {buses[1]:#04x}, and no port above the function says whether"
-            " that is free"
+            f"No VF exists, VFs would need bus {buses[1]:#04x}, and no port above the function reports whether that bus"
+            " is free"
         )
     return ""
 
@@ -177,9 +181,10 @@ def _make_unproven_finding(
     subject: str, function: PciEvidence, measured: str, question: str, remedy: str = ""
 ) -> Finding:
     by_hand = (
-        f"Let the stage look as root. Else run lspci -vvv -s {function.address} as root on the node, where each Region"
-        " below Single Root I/O Virtualization must have an address, or look up SR-IOV and Above 4G decoding in the"
-        " BIOS, by hand or its BMC, and waive this check with that as the reason."
+        "Allow this collection to read the node as root, then run stage platform again. Alternatively run lspci -vvv -s"
+        f" {function.address} as root on the node: each Region below Single Root I/O Virtualization must have an"
+        " address. Or check SR-IOV and Above 4G decoding in the BIOS, on the setup screen or through the BMC. Then"
+        " waive this check with the result as the reason."
     )
     return Finding("platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{question.rstrip('.')}.", remedy or by_hand)
 

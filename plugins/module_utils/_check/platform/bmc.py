@@ -29,7 +29,7 @@ _BY_BMC = "by its BMC: "
 #: what is measured of a setting for which the BIOS has no attribute
 _ABSENT = "not found"
 _BAD = ("wrong", "read_only", "pending")
-_SETTLES = "rdma_cluster.bios with platform_settle: true does all of it, node after node"
+_SETTLES = "rdma_cluster.bios with platform_settle: true does all of this, one node after another"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,8 +95,8 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
     if said.error:
         return dataclasses.replace(
             finding,
-            why=f"{finding.why} Its BMC says nothing: {said.error}.",
-            remedy=f"Have the BMC answer. {finding.remedy}",
+            why=f"{finding.why} The BMC of the node reports no settings: {said.error}.",
+            remedy=f"Make the BMC respond. {finding.remedy}",
         )
     bad, switch = said.bad(*_FOR_FUNCTIONS), said.states.get("sriov")
     if bad:
@@ -109,8 +109,8 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
         )
     if switch is not None and switch.state == "ok":
         return ok(finding.check, finding.subject, f"{_BY_BMC}{switch.measured}", finding.expected)
-    why = switch.why.rstrip(".") if switch else "SR-IOV is not wanted"
-    return dataclasses.replace(finding, why=f"{finding.why} Nor does its BMC tell: {why}.")
+    why = switch.why.rstrip(".") if switch else "SR-IOV is not desired"
+    return dataclasses.replace(finding, why=f"{finding.why} The BMC does not determine it either: {why}.")
 
 
 def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> Finding:
@@ -122,7 +122,7 @@ def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> F
     if said is None or finding.status == PASS:
         return finding
     if said.error:
-        return dataclasses.replace(finding, why=f"{finding.why} Its BMC says nothing: {said.error}.")
+        return dataclasses.replace(finding, why=f"{finding.why} The BMC of the node reports no settings: {said.error}.")
     keys = keys or _FOR_FUNCTIONS
     shown = [
         state for key, state in said.states.items() if key in keys and state.measured and state.measured != _ABSENT
@@ -131,7 +131,9 @@ def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> F
         return finding
     bad = said.bad(*keys)
     remedy = f"{_collect_remedies(said, bad)} {finding.remedy}" if bad else finding.remedy
-    return dataclasses.replace(finding, why=f"{finding.why} By its BMC: {_join_measured_values(shown)}.", remedy=remedy)
+    return dataclasses.replace(
+        finding, why=(f"{finding.why} The BMC reports: {_join_measured_values(shown)}."), remedy=remedy
+    )
 
 
 def proven(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
@@ -167,13 +169,19 @@ def check(
     :param findings: findings on the node and its HCAs. A setting that they report is not reported again
     :param ari: whether ARI is on in all functions of the node
     """
-    subject, expected = f"{name} BMC", "a BIOS as wanted"
+    subject, expected = f"{name} BMC", "a BIOS with the desired settings"
     # what VFs need and the intent asks for is to be known, by the BMC or by the node
     unread: Status = UNKNOWN if {key for key in wishes if key in _NEEDED} - proven(findings, ari) else WARN
     if said is None:
         if wishes:
-            why = f"rdma_cluster.bios asks for {', '.join(wishes)}, and the inventory names no BMC of the node."
-            remedy = "Give the node rdma_bmc_address with user and password, or leave rdma_cluster.bios out."
+            why = (
+                f"rdma_cluster.bios requires {', '.join(wishes)}, but the inventory names no BMC for the node. The BIOS"
+                " settings of the node could not be read."
+            )
+            remedy = (
+                "Set rdma_bmc_address, with user and password, for the node in the inventory, or remove"
+                " rdma_cluster.bios from the intent. Then run stage platform again."
+            )
             yield Finding("platform.bios", subject, unread, "no BMC", expected, why, remedy)
         return
     if said.verdict is not None:
@@ -185,10 +193,11 @@ def check(
             "platform.bios",
             subject,
             unread,
-            "no answer",
+            "no response",
             expected,
             f"{said.error}.",
-            "Do what is said there; the node alone is judged.",
+            "Correct the error under 'why', then run stage platform again. Until then, only data from the node itself"
+            " is used.",
         )
         return
     told_of = {
@@ -219,11 +228,14 @@ def check(
         shown = [state for state in said.states.values() if state.state == "ok"]
         system = " ".join(part for part in (said.bios.vendor, said.bios.model, said.bios.version) if part)
         asked = [
-            f"{state.key} shown by the node ({_ABSENT} in its BIOS)" for state in by_node if state.key in said.wishes
+            f"{state.key} verified on the node ({_ABSENT} in its BIOS)" for state in by_node if state.key in said.wishes
         ]
         measured = ", ".join(part for part in (_join_measured_values(shown), *asked) if part)
         yield ok(
-            "platform.bios", subject, ": ".join(part for part in (system, measured) if part) or "an answer", expected
+            "platform.bios",
+            subject,
+            ": ".join(part for part in (system, measured) if part) or "the BMC responded",
+            expected,
         )
 
 
@@ -233,8 +245,11 @@ def _check_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
         return ok(check, subject, str(bios.identity), expected)
     why = f"{verdict.why[0].upper()}{verdict.why[1:]}."
     if verdict.state == "asserted":
-        remedy = "Have root look at the node, so that its DMI is compared, and leave rdma_bmc_identity out then."
-        return Finding(check, subject, WARN, f"asserted, not proven: {bios.identity}", expected, why, remedy)
+        remedy = (
+            "Allow this collection to read the node as root, so that it can compare the DMI data of the node with the"
+            " BMC. Then remove rdma_bmc_identity from the inventory and run stage platform again."
+        )
+        return Finding(check, subject, WARN, f"asserted, not verified: {bios.identity}", expected, why, remedy)
     status: Status = FAIL if verdict.state == "other" else UNKNOWN
     return Finding(
         check,
@@ -242,7 +257,7 @@ def _check_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
         status,
         str(bios.identity),
         expected,
-        f"{why} What it says of a BIOS counts for nothing.",
+        f"{why} The BIOS settings that this BMC reports are ignored.",
         f"{verdict.remedy}.",
     )
 
@@ -306,26 +321,24 @@ def _describe_bios_remedy(said: BmcReport, state: BiosState) -> str:
     if state.state == "pending":
         if said.bios.jobs == ():
             return (
-                "Run the module linerate.rdma.bios, so that a job applies it, then drain and reset the node;"
-                f" {_SETTLES}."
+                "Run the module linerate.rdma.bios, so that a job of the BMC applies the setting, then drain and reset"
+                f" the node; {_SETTLES}."
             )
-        where = f"the job {state.job} in the job queue of the BMC" if state.job else "the log of the BMC"
-        return f"Drain the node and reset it. If it still waits after that, see {where}."
+        where = f"job {state.job} in the job queue of the BMC" if state.job else "the log of the BMC"
+        return f"Drain the node and reset it. If the setting is still not in effect after the reset, check {where}."
     if state.state == "read_only":
         return f"{describe_way_out(said.bios)}."
     if state.state == "unknown":
         return (
-            f"Look it up on the setup screen, and set it by its name there; or leave {state.key} out of"
-            " rdma_cluster.bios."
+            "Check the setting on the BIOS setup screen, and set it there by its name. Alternatively remove"
+            f" {state.key} from rdma_cluster.bios."
         )
     if said.bios.last_apply:
         return (
-            f"Set {_describe_expected_setting(state)} on the setup screen, since it did not take; see"
-            " the log of the BMC, and update the"
-            " BIOS."
+            f"Set {_describe_expected_setting(state)} on the BIOS setup screen, because the BIOS did not apply it."
+            " Check the log of the BMC, and update the BIOS."
         )
     return (
-        f"Set {_describe_expected_setting(state)} by the module linerate.rdma.bios or on the setup"
-        " screen, then drain and reset the"
-        f" node; {_SETTLES}."
+        f"Set {_describe_expected_setting(state)} with the module linerate.rdma.bios or on the BIOS setup screen, then"
+        f" drain and reset the node; {_SETTLES}."
     )

@@ -65,9 +65,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     nodes = _select_answered_nodes(facts.nodes)
     findings: list[Finding] = []
     if not facts.nodes:
-        why = "No node was asked, so nothing is known."
-        remedy = "Put the nodes into the inventory's group rdma_nodes."
-        findings.append(Finding("platform.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, remedy))
+        why = "No node was queried, so the state of the nodes is unknown."
+        remedy = "Put the nodes into the group rdma_nodes of the inventory, then run stage platform again."
+        findings.append(Finding("platform.node", "inventory", UNKNOWN, "0 nodes", "at least 1 node", why, remedy))
     memberships, fleet = _compared(intent, facts)
     findings += firmware.report_unread(facts.nics)
     wishes = find_wanted_by(intent.cluster.bios)
@@ -89,30 +89,30 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 ok(
                     "platform.scope",
                     fabric.name,
-                    f"profile {fabric.profile}: it makes no VFs",
-                    "the HCAs that shall make VFs",
+                    f"profile {fabric.profile}: creates no VFs",
+                    "the HCAs that must create VFs",
                 )
             )
             continue
         if not memberships[fabric.name].resolved:
-            why = f"Which HCAs belong to the fabric is not known: {memberships[fabric.name].why}."
+            why = f"The HCAs of the fabric could not be determined: {memberships[fabric.name].why}."
             findings.append(
                 Finding(
                     "platform.scope",
                     fabric.name,
                     UNKNOWN,
-                    "not known",
-                    "the HCAs that shall make VFs",
+                    "unknown",
+                    "the HCAs that must create VFs",
                     why,
                     f"{memberships[fabric.name].remedy}.",
                 )
             )
     for name, hcas in facts.nodes.items():
-        observed = facts.platforms.get(name, ObservedPlatform(error="was not asked"))
+        observed = facts.platforms.get(name, ObservedPlatform(error="the node was not queried"))
         errors = [hcas.error or "empty answer"] if name not in nodes else []
         if observed.value is None or observed.error is not None:
             errors.append(observed.error or "empty answer")
-        expected = "an answer of node_info"
+        expected = "data from module node_info"
         if errors or observed.value is None:
             remedy = unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later")
             findings.append(
@@ -120,9 +120,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     "platform.node",
                     name,
                     UNKNOWN,
-                    "no answer",
+                    "no data",
                     expected,
-                    f"node_info: {'; '.join(dict.fromkeys(errors))}.",
+                    f"Data collection (module node_info) failed on the node: {'; '.join(dict.fromkeys(errors))}.",
                     remedy,
                 )
             )
@@ -214,16 +214,19 @@ def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
     """
     if not platform.errors:
         return []
-    why = f"These could not be read, so what they would say is unknown: {'; '.join(platform.errors[:10])}."
+    why = (
+        "These values could not be read, so the findings that need them can be unknown:"
+        f" {'; '.join(platform.errors[:10])}."
+    )
     return [
         Finding(
             "platform.node",
             name,
             WARN,
-            f"{len(platform.errors)} unread",
-            "0 unread",
+            f"{len(platform.errors)} values could not be read",
+            "all values read",
             why,
-            f"Read them on {name} by hand, as root.",
+            f"Read these values as root on {name} to see the errors. Correct the cause, then run stage platform again.",
         )
     ]
 
@@ -232,22 +235,25 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
     """Check that the IOMMU is on. The IOMMU groups of the kernel prove it. Without them, the ACPI tables show whether
     the BIOS or the kernel is the cause.
     """
-    expected = "an IOMMU that translates"
+    expected = "IOMMU active"
     arguments = (
         f"kernel arguments {' '.join(platform.kernel_arguments)}"
         if platform.kernel_arguments
-        else "no kernel argument about it"
+        else "no kernel argument for the IOMMU"
     )
     if platform.iommu_devices is None or platform.iommu_groups is None or platform.acpi_tables is None:
-        why = f"The evidence could not be read: {'; '.join(platform.errors[:5])}."
+        why = (
+            "The state of the IOMMU could not be determined, because these values could not be read:"
+            f" {'; '.join(platform.errors[:5])}."
+        )
         return Finding(
             "platform.iommu",
             name,
             UNKNOWN,
-            "not known",
+            "unknown",
             expected,
             why,
-            "Read /sys/class/iommu and /sys/kernel/iommu_groups on the node by hand.",
+            "Check /sys/class/iommu and /sys/kernel/iommu_groups as root on the node, then run stage platform again.",
         )
     tables = ", ".join(platform.acpi_tables)
     if platform.iommu_devices and platform.iommu_groups:
@@ -257,36 +263,39 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
             f"{', '.join(platform.iommu_devices[:4])}, {platform.iommu_groups} groups, {arguments}",
             expected,
         )
-    harm = "VFs for network interfaces work without it; VFs that a pod drives by itself (vfio-pci) do not."
+    harm = "VFs for network interfaces work without an IOMMU. VFs that a pod drives itself (vfio-pci) do not."
     if platform.acpi_tables:
-        why = f"The BIOS offers an IOMMU ({tables}), and the kernel does not use it ({arguments}). {harm}"
+        why = f"The BIOS offers an IOMMU ({tables}), but the kernel does not use it ({arguments}). {harm}"
         return Finding(
             "platform.iommu",
             name,
             WARN,
-            f"off in the kernel, {tables} there",
+            f"IOMMU off in the kernel, {tables} present",
             expected,
             why,
-            "Boot with intel_iommu=on iommu=pt (Intel) or iommu=pt (AMD).",
+            "Boot the node with intel_iommu=on iommu=pt (Intel) or iommu=pt (AMD), then run stage platform again.",
         )
-    why = f"The BIOS offers no IOMMU: none of the ACPI tables DMAR, IVRS and IORT is there. {harm}"
+    why = f"The BIOS offers no IOMMU: the ACPI tables DMAR, IVRS and IORT are all missing. {harm}"
     return Finding(
         "platform.iommu",
         name,
         WARN,
-        "off in the BIOS",
+        "IOMMU off in the BIOS",
         expected,
         why,
-        "Switch on VT-d (Intel) or IOMMU (AMD) in the BIOS.",
+        "Enable VT-d (Intel) or IOMMU (AMD) in the BIOS and reboot the node, then run stage platform again.",
     )
 
 
 def _check_hca(
     subject: str, fabric: Fabric, hca: Hca, function: typing.Optional[PciEvidence], locked_down: bool
 ) -> list[Finding]:
-    expected = f"sriov_totalvfs of {fabric.virtual_functions} or more"
+    expected = f"sriov_totalvfs of at least {fabric.virtual_functions}"
     if function is None:
-        why = "The device has no PCI function that node_info saw, so it can't make VFs or could not be read."
+        why = (
+            "The module node_info found no PCI function for the device. The device cannot create VFs, or its PCI"
+            " function could not be read."
+        )
         return [
             Finding(
                 "platform.sriov",
@@ -295,34 +304,39 @@ def _check_hca(
                 "no PCI function",
                 expected,
                 why,
-                "Look at node_info's answer on the node: HCAs and platform.",
+                "Check the HCAs and the platform data in the result of the module node_info for the node, then run"
+                " stage platform again.",
             )
         ]
     findings = [] if bios.hidden(hca) else [_check_sriov(subject, fabric, hca, function, expected, locked_down)]
     if function.driver == "vfio-pci":
         why = (
-            "The function is given away as a whole, to a virtual machine or to a program of its own, so the node can't"
-            " make VFs of it."
+            "The whole function is assigned to a virtual machine or to a user space program, so the node cannot create"
+            " VFs on it."
         )
-        remedy = f"Take it back: driverctl unset-override {function.address}, or end what holds it."
+        remedy = (
+            f"Return the function to the node: run driverctl unset-override {function.address} on the node, or stop the"
+            " program or virtual machine that uses it. Then run stage platform again."
+        )
         findings.append(
-            Finding("platform.driver", subject, FAIL, function.driver, "a driver of the node's own", why, remedy)
+            Finding("platform.driver", subject, FAIL, function.driver, "a kernel driver of the node", why, remedy)
         )
     elif function.driver is None:
-        why = "No driver is bound to the physical function; without one it makes no VF."
+        why = "No driver is bound to the physical function. Without a driver, the function creates no VFs."
         findings.append(
             Finding(
                 "platform.driver",
                 subject,
                 FAIL,
                 "no driver",
-                "a driver",
+                "a driver bound",
                 why,
-                "Load its driver; see dmesg for why it does not take the function.",
+                "Load the driver of the function on the node, and read dmesg for the reason why the driver did not"
+                " bind. Then run stage platform again.",
             )
         )
     else:
-        findings.append(ok("platform.driver", subject, function.driver, "a driver"))
+        findings.append(ok("platform.driver", subject, function.driver, "a driver bound"))
     return findings
 
 
@@ -335,10 +349,11 @@ def _check_sriov(
                 "platform.sriov",
                 subject,
                 UNKNOWN,
-                "unread",
+                "could not be read",
                 expected,
-                "sriov_totalvfs is there and could not be read.",
-                "Read it on the node by hand.",
+                "The file sriov_totalvfs exists, but could not be read. The number of VFs is unknown.",
+                "Read sriov_totalvfs of the function as root on the node to see the error, then run stage platform"
+                " again.",
             )
         return Finding("platform.sriov", subject, FAIL, "absent", expected, *why_no_sriov.why(hca))
     measured = (
@@ -347,10 +362,13 @@ def _check_sriov(
     )
     if function.sriov_total < fabric.virtual_functions:
         why = (
-            f"The function makes {function.sriov_total} VFs at most, and the fabric '{fabric.name}' asks for"
-            f" {fabric.virtual_functions}."
+            f"The function can create at most {function.sriov_total} VFs, but the fabric '{fabric.name}' requires"
+            f" {fabric.virtual_functions} VFs."
         )
-        remedy = f"{vendors.more_functions(hca)} Or lower virtual_functions of the fabric."
+        remedy = (
+            f"{vendors.more_functions(hca)} Alternatively reduce virtual_functions of the fabric. Then run stage"
+            " platform again."
+        )
         return Finding("platform.sriov", subject, FAIL, measured, expected, why, remedy)
     # where the functions are there, the operator has got over it
     if (

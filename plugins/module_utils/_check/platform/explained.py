@@ -11,19 +11,22 @@ from ..._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "platform.bios": Explanation(
         means=(
-            "The BIOS leaves no room for virtual functions, or is not as `rdma_cluster.bios` asks. The kernel then"
-            " makes none, whatever the firmware says."
+            "The BIOS leaves no room for virtual functions, or its settings differ from `rdma_cluster.bios`. Without"
+            " room, the kernel creates no VFs, even if the firmware allows them."
         ),
         measured=(
-            "Memory and bus numbers that the node has placed for VFs (sysfs, PCI configuration space); where a BMC is"
-            " named, its BIOS attributes by Redfish."
+            "Memory and bus numbers that the node has assigned to VFs (sysfs, PCI configuration space). If the"
+            " inventory names a BMC, also the BIOS attributes that the BMC reports through Redfish."
         ),
         causes=(
-            "SR-IOV is off in the BIOS (SriovGlobalEnable and the like).",
-            "Above 4G decoding is off, or PCI got too little memory (MMIO).",
-            "ARI is off, and the port above the card leads to too few buses.",
-            "The BMC gives no answer (wrong password, expired certificate), so what only it knows is unknown.",
-            "A change waits for a reset, or for a job of the BMC.",
+            "SR-IOV is disabled in the BIOS (SriovGlobalEnable or a similar attribute).",
+            "Above 4G decoding is disabled, or the BIOS gives PCI too little memory (MMIO).",
+            "ARI is disabled, and the port above the card leads to too few buses.",
+            (
+                "The BMC does not respond (wrong password, expired certificate), so the settings that only the BMC"
+                " reports are unknown."
+            ),
+            "A changed setting is waiting for a reset, or for a job of the BMC.",
         ),
         look=(
             "lspci -vvv -s ADDRESS",
@@ -32,30 +35,33 @@ EXPLAINED: dict[str, Explanation] = {
             "racadm jobqueue view",
         ),
         remedy=(
-            "Set what is named by the module `linerate.rdma.bios` or on the setup screen, then drain and reset the"
-            " node. `rdma_cluster.bios` with `platform_settle: true` does all of it, node after node."
+            "Set the named setting with the module `linerate.rdma.bios` or on the BIOS setup screen, then drain and"
+            " reset the node. `rdma_cluster.bios` with `platform_settle: true` does all of this, one node after"
+            " another. Then run stage `platform` again."
         ),
     ),
     "platform.bmc_identity": Explanation(
         means=(
-            "The BMC that the inventory names for a node is that of another machine, or nobody can tell whose it is."
-            " Its BIOS then proves nothing about the node, and `platform_settle` neither writes to it nor resets by it."
+            "The BMC that the inventory names for a node belongs to a different machine, or its owner could not be"
+            " verified. This collection then ignores the BIOS settings that the BMC reports, and `platform_settle`"
+            " neither changes settings nor resets a node through it."
         ),
         measured=(
-            "`ComputerSystem.UUID` and `SerialNumber` by Redfish (of Dell also `SKU`, the service tag), against"
-            " `product_uuid`, `product_serial` and `board_serial` of the node's DMI. The same UUID in the other order"
-            " of bytes is the same machine. A UUID of zeros or of F alone, `Not Specified`, `To be filled by O.E.M.`"
-            " and the like are no identity. A roll compares with `systemUUID` of the Node as well."
+            "`ComputerSystem.UUID` and `SerialNumber` from Redfish (on Dell also `SKU`, the service tag), compared with"
+            " `product_uuid`, `product_serial` and `board_serial` from the DMI data of the node. The same UUID in the"
+            " other byte order is the same machine. A UUID of only zeros or only F, `Not Specified`, `To be filled by"
+            " O.E.M.` and similar values do not identify a machine. A roll also compares with `systemUUID` of the Node"
+            " object."
         ),
         causes=(
             (
-                "The addresses of two BMCs are exchanged in the inventory, or one address in group_vars is that of all"
+                "The addresses of two BMCs are exchanged in the inventory, or group_vars sets the same address for all"
                 " nodes."
             ),
-            "A board was replaced, or a BMC has got the address of another one by DHCP.",
-            "The node was not looked at by root, who alone may read its DMI.",
-            "The maker of the board or of the BMC has set no UUID and no serial number.",
-            "Two nodes tell one UUID, as cloned machines and wrongly repaired boards do.",
+            "A board was replaced, or a BMC got the address of another BMC by DHCP.",
+            "The data collection did not run as root, and only root can read the DMI data of the node.",
+            "The vendor of the board or of the BMC has set no UUID and no serial number.",
+            "Two nodes report the same UUID, which happens with cloned machines and wrongly repaired boards.",
         ),
         look=(
             "cat /sys/class/dmi/id/product_uuid /sys/class/dmi/id/product_serial",
@@ -63,16 +69,17 @@ EXPLAINED: dict[str, Explanation] = {
             "ansible-inventory --host NODE",
         ),
         remedy=(
-            "Correct `rdma_bmc_address` (and `rdma_bmc_system`) of the node. If nothing can be compared and you have"
-            " checked by hand whose BMC it is, set `rdma_bmc_identity: asserted` for this node; it does not cover a BMC"
-            " that is seen to be another's."
+            "Correct `rdma_bmc_address` (and `rdma_bmc_system`) of the node. If no identity can be compared, and you"
+            " have checked by hand that the BMC belongs to the node, set `rdma_bmc_identity: asserted` for this node."
+            " This setting has no effect on a BMC that reports the identity of a different machine. Then run stage"
+            " `platform` again."
         ),
     ),
     "platform.driver": Explanation(
-        means="An HCA that shall make virtual functions has no driver of the node's own.",
+        means="No kernel driver of the node is bound to an HCA that must create virtual functions.",
         measured="The link `driver` of the physical function in sysfs.",
         causes=(
-            "The module is not loaded, or refused the function.",
+            "The kernel module is not loaded, or it rejected the function.",
             "The function is bound to vfio-pci.",
         ),
         look=(
@@ -80,26 +87,29 @@ EXPLAINED: dict[str, Explanation] = {
             "dmesg",
             "driverctl list-overrides",
         ),
-        remedy="Load the driver (`modprobe mlx5_core`), or take the function back: `driverctl unset-override ADDRESS`.",
+        remedy=(
+            "Load the driver (`modprobe mlx5_core`), or return the function to the node: `driverctl unset-override"
+            " ADDRESS`. Then run stage `platform` again."
+        ),
     ),
     "platform.firmware": Explanation(
         means=(
-            "The firmware of an HCA is not what the fabric needs, or not that of its like, or changes with the next"
-            " reset."
+            "The firmware of an HCA does not meet the requirements of the fabric, differs from other HCAs of its model,"
+            " or changes at the next reset."
         ),
         measured=(
-            "PSID and version from sysfs and devlink; settings as they are in force and after the next reset from"
-            " mstconfig, mlxconfig or NVIDIA's NIC configuration operator."
+            "PSID and firmware version from sysfs and devlink. Active settings, and the settings after the next reset,"
+            " from mstconfig, mlxconfig or NVIDIA's NIC configuration operator."
         ),
         causes=(
-            "`SRIOV_EN` is 0, or `NUM_OF_VFS` below the fabric's `virtual_functions`.",
-            "It is set and waits for a reset (reset pending).",
-            "One node was flashed or set by hand, and the others were not.",
-            "The link type is that of the other network.",
-            "A setting is not what `rdma_cluster.firmware` asks for.",
+            "`SRIOV_EN` is 0, or `NUM_OF_VFS` is lower than `virtual_functions` of the fabric.",
+            "The setting is stored and takes effect at the next reset (reset pending).",
+            "One node was updated or configured by hand, but the other nodes were not.",
+            "The link type is that of the other network (InfiniBand or Ethernet).",
+            "A setting differs from `rdma_cluster.firmware`.",
             (
-                "The tool is missing or has no right, so what waits for a reset is unknown, and so is what"
-                " `rdma_cluster.firmware` asks for."
+                "The firmware tool is missing or has insufficient rights. The settings after the next reset, and the"
+                " settings that `rdma_cluster.firmware` requires, are then unknown."
             ),
         ),
         look=(
@@ -109,19 +119,20 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl describe nicdevices.configuration.net.nvidia.com -A",
         ),
         remedy=(
-            "Set it (`mstconfig -d ADDRESS -y set NUM_OF_VFS=8`) and power-cycle, or have `platform_settle: true` do"
-            " both. Where NVIDIA's operator decides, set it in its NicConfigurationTemplate."
+            "Change the setting (`mstconfig -d ADDRESS -y set NUM_OF_VFS=8`) and power-cycle the node, or set"
+            " `platform_settle: true`, which does both. If NVIDIA's operator manages the NIC, change the setting in its"
+            " NicConfigurationTemplate. Then run stage `platform` again."
         ),
     ),
     "platform.iommu": Explanation(
         means=(
-            "No IOMMU translates on the node. VFs of network interfaces work without; those that a pod drives itself"
-            " (vfio-pci) do not. It only warns."
+            "The IOMMU of the node is not active. VFs for network interfaces work without it. VFs that a pod drives"
+            " itself (vfio-pci) do not. This finding is only a warning."
         ),
         measured="ACPI tables (DMAR, IVRS, IORT), /sys/class/iommu, IOMMU groups and kernel arguments.",
         causes=(
-            "VT-d (Intel) or IOMMU (AMD) is off in the BIOS.",
-            "The kernel does not use it: `intel_iommu=on` is missing.",
+            "VT-d (Intel) or IOMMU (AMD) is disabled in the BIOS.",
+            "The kernel does not use the IOMMU: `intel_iommu=on` is missing.",
         ),
         look=(
             "cat /proc/cmdline",
@@ -129,36 +140,39 @@ EXPLAINED: dict[str, Explanation] = {
             "dmesg",
         ),
         remedy=(
-            "Switch it on in the BIOS, or boot with `intel_iommu=on iommu=pt` (Intel) or `iommu=pt` (AMD):"
-            " `rdma_cluster.host.kernel_arguments`."
+            "Enable the IOMMU in the BIOS, or boot with `intel_iommu=on iommu=pt` (Intel) or `iommu=pt` (AMD): set"
+            " `rdma_cluster.host.kernel_arguments`. Then run stage `platform` again."
         ),
     ),
     "platform.node": Explanation(
-        means="A node did not say what it is made of, or some of its values could not be read.",
-        measured="Whether `node_info` answered, and which files it could not read.",
+        means="The data collection failed on a node, or some values of the node could not be read.",
+        measured="Whether the module `node_info` returned data, and the files that it could not read.",
         causes=(
-            "ssh, sudo or the observer does not work.",
+            "The connection by ssh, sudo or the observer does not work.",
             "The task did not run as root.",
-            "A driver hides the file.",
+            "A driver does not provide the file.",
         ),
         look=(
             "ansible NODE -m ansible.builtin.ping -b",
             "ls -l /sys/bus/pci/devices",
         ),
-        remedy="Make the node answer as root. Read by hand what is named as unread.",
+        remedy=(
+            "Make the node reachable as root, and read the listed files by hand to see the errors. Then run stage"
+            " `platform` again."
+        ),
     ),
     "platform.returned": Explanation(
         means=(
-            "A node was reset, and lacks since then an HCA, an RDMA device, a link or an interface that it had before."
-            " It must not go back to work like that."
+            "A node was reset, and an HCA, an RDMA device, a link or an interface that it had before the reset is"
+            " missing. Do not run jobs on the node in this state."
         ),
-        measured="HCAs, ports, rates and interfaces of the node before its reset and five minutes after it is back.",
+        measured="HCAs, ports, rates and interfaces of the node before its reset, and five minutes after its return.",
         causes=(
-            "A link takes longer, or trained down after the reset.",
-            "The card was not found at boot: PCIe training, power, a riser.",
-            "The driver refused it after a change of firmware.",
-            "The node did not answer, so what it has is unknown.",
-            "What it had before its reset was not kept, so that nothing can be compared (unknown).",
+            "A link needs more time, or it trained to a lower speed or width after the reset.",
+            "The node did not detect the card at boot because of PCIe training, power or a riser.",
+            "The driver rejected the card after a firmware change.",
+            "The node did not respond, so its HCAs and links are unknown.",
+            "The data from before the reset was not stored, so no comparison is possible (unknown).",
         ),
         look=(
             "lspci -nn -d 15b3:",
@@ -166,25 +180,25 @@ EXPLAINED: dict[str, Explanation] = {
             "ibstat",
         ),
         remedy=(
-            "See why the HCA, its driver or its link did not come. Then run from stage discover on: `-e"
-            " rdma_from=discover`."
+            "Find the reason why the HCA, its driver or its link is missing, and correct it. Then run the stages from"
+            " discover on: `-e rdma_from=discover`."
         ),
     ),
     "platform.roll": Explanation(
         means=(
-            "A node that was to be brought to what is wanted is not there yet: the plan was refused, or a node failed,"
-            " was left out or did not take a setting."
+            "A roll did not bring a node to the desired settings: the plan was refused, or the node failed, was left"
+            " out or did not apply a setting."
         ),
-        measured="The plan of the roll, and what became of each node: cordoned, drained, set, reset, looked at.",
+        measured="The plan of the roll, and the steps completed on each node: cordoned, drained, set, reset, checked.",
         causes=(
             (
-                "The BMC refuses: a job holds the BIOS, it is in lockdown, or somebody else changes settings at the"
-                " same time (412)."
+                "The BMC rejects the change: a job blocks the BIOS, the BMC is in lockdown mode, or another client"
+                " changes settings at the same time (412)."
             ),
-            "A PodDisruptionBudget holds a pod, so the node can't be drained.",
-            "A setting did not take at its reset.",
+            "A PodDisruptionBudget protects a pod, so the node cannot be drained.",
+            "A setting did not take effect at the reset.",
             "`rdma_cluster.disruption` does not allow the reboot.",
-            "The node did not come back.",
+            "The node did not return after the reset.",
         ),
         look=(
             "racadm jobqueue view",
@@ -192,37 +206,47 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl get poddisruptionbudgets -A",
             "kubectl describe node NODE",
         ),
-        remedy="Do what the finding says of that node, and run the stage again: it goes on where it ended.",
+        remedy=(
+            "Follow the remedy of the finding for the node, then run stage `platform` again. The roll continues at the"
+            " point where it stopped."
+        ),
     ),
     "platform.scope": Explanation(
         means=(
-            "Which HCAs belong to the fabric is not known, so nobody can say whether they can make virtual functions."
+            "The HCAs of the fabric could not be determined, so it is unknown whether they can create virtual"
+            " functions."
         ),
-        measured="The members of the fabric: its subnet manager, or the selectors of the intent.",
+        measured="The members of the fabric, found by its subnet manager or by the selectors of the intent.",
         causes=(
-            "On InfiniBand no port sees the fabric's subnet manager.",
-            "`select` fits nothing.",
+            "On InfiniBand, no port sees the subnet manager of the fabric.",
+            "`select` matches no HCA.",
         ),
         look=(
             "sminfo",
             "ibstat",
         ),
-        remedy="Correct what `fabric.membership` or `discover.hcas` names, and run again.",
+        remedy=(
+            "Correct the errors in the findings `fabric.membership` and `discover.hcas`, then run stage `platform`"
+            " again."
+        ),
     ),
     "platform.sriov": Explanation(
         means=(
-            "An HCA can't make as many virtual functions as the fabric asks for. The finding names the layer: BIOS,"
-            " firmware, kernel."
+            "An HCA cannot create as many virtual functions as the fabric requires. The finding names the cause: BIOS,"
+            " firmware or kernel."
         ),
-        measured="`sriov_totalvfs` of the physical function against `virtual_functions`, and its SR-IOV capability.",
+        measured=(
+            "`sriov_totalvfs` of the physical function, compared with `virtual_functions`, and the SR-IOV capability of"
+            " the function."
+        ),
         causes=(
-            "`SRIOV_EN` is 0 or `NUM_OF_VFS` too low in the firmware.",
-            "The setting is stored and waits for a reset.",
-            "SR-IOV is off in the BIOS.",
+            "`SRIOV_EN` is 0 or `NUM_OF_VFS` is too low in the firmware.",
+            "The setting is stored and takes effect at the next reset.",
+            "SR-IOV is disabled in the BIOS.",
             "The driver sets a lower limit.",
             (
-                "The kernel is locked down, as with secure boot: the SR-IOV network operator then refuses policies on"
-                " NVIDIA NICs (warn)."
+                "The kernel is locked down, for example by secure boot. The SR-IOV network operator then rejects"
+                " policies for NVIDIA NICs (warning)."
             ),
         ),
         look=(
@@ -232,8 +256,8 @@ EXPLAINED: dict[str, Explanation] = {
             "lspci -vvv -s ADDRESS",
         ),
         remedy=(
-            "Raise `NUM_OF_VFS` in the firmware and reset the node (`platform_settle: true` does both), or ask for"
-            " fewer in `virtual_functions`."
+            "Raise `NUM_OF_VFS` in the firmware and reset the node (`platform_settle: true` does both), or reduce"
+            " `virtual_functions`. Then run stage `platform` again."
         ),
     ),
 }

@@ -36,20 +36,40 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
     """
     for node, causes in sorted(unread_of(nics).items()):
         told = "; ".join(causes[:3])
-        why = f"So whether NVIDIA's NIC configuration operator decides on its firmware is not known: {told}."
-        remedy = f"See who wrote it: kubectl get nicdevices -A -o yaml. Restart the operator's daemon on {node}."
-        yield Finding("platform.firmware", f"{node} NicDevice", WARN, "unread", "objects of its form", why, remedy)
-    if nics.errors:
         why = (
-            "So whether NVIDIA's NIC configuration operator decides on the firmware is not known:"
-            f" {'; '.join(nics.errors[:3])}."
+            "It is unknown whether NVIDIA's NIC configuration operator manages the firmware of this node, because its"
+            f" NicDevice objects could not be read: {told}."
         )
         remedy = (
-            "Give the user the rights of docs/rbac/look.yml (list nicdevices). Without a cluster set"
-            " platform_nic_devices: false."
+            "Check which program wrote the objects: kubectl get nicdevices -A -o yaml. Then restart the daemon of the"
+            f" operator on {node} and run stage platform again."
         )
         yield Finding(
-            "platform.firmware", "NicDevice", WARN, "unread", "objects of NVIDIA's operator, or none", why, remedy
+            "platform.firmware",
+            f"{node} NicDevice",
+            WARN,
+            "could not be read",
+            "NicDevice objects in the expected format",
+            why,
+            remedy,
+        )
+    if nics.errors:
+        why = (
+            "It is unknown whether NVIDIA's NIC configuration operator manages the firmware, because the NicDevice"
+            f" objects could not be read: {'; '.join(nics.errors[:3])}."
+        )
+        remedy = (
+            "Grant the user the rights of docs/rbac/look.yml (list nicdevices). Without a cluster, set"
+            " platform_nic_devices: false. Then run stage platform again."
+        )
+        yield Finding(
+            "platform.firmware",
+            "NicDevice",
+            WARN,
+            "could not be read",
+            "NicDevice objects of NVIDIA's operator, or none",
+            why,
+            remedy,
         )
 
 
@@ -71,9 +91,11 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
     subject, wanted, total = f"{node} {hca.name}", fabric.virtual_functions, function.sriov_total or 0
     seen, nic = fleet.firmware_of(node, function.address), fleet.nic_of(node, function.address)
     stored = (
-        "nothing waits for a reset" if seen and seen.settings else "what is stored for the next reset does not show"
+        "no setting is waiting for a reset"
+        if seen and seen.settings
+        else "the settings stored for the next reset are not reported"
     )
-    expected = f"running: {wanted} VFs or more, the version of its model; {stored}"
+    expected = f"running: at least {wanted} VFs, the usual version of its model; {stored}"
     offers = [*_check_offered(hca, function, wanted, expected)]
     objections = [
         *offers,
@@ -108,8 +130,8 @@ def _check_offered(hca: Hca, function: PciEvidence, wanted: int, expected: str) 
     offered, total = function.capability, function.sriov_total or 0
     if offered and total >= wanted and (offered.total < wanted or offered.initial != offered.total):
         why = (
-            f"Firmware: the kernel saw {total} VFs when it booted, and now the function offers {offered.total}"
-            f" (InitialVFs {offered.initial}), so none is made."
+            f"Firmware: the kernel read {total} VFs at boot, but the function now offers {offered.total} VFs"
+            f" (InitialVFs {offered.initial}), so the kernel creates no VF."
         )
         remedy = vendors.enable_functions(hca)
         yield FirmwareObjection(FAIL, f"TotalVFs {offered.total}, InitialVFs {offered.initial}", expected, why, remedy)
@@ -118,19 +140,28 @@ def _check_offered(hca: Hca, function: PciEvidence, wanted: int, expected: str) 
 def _check_unread(hca: Hca, expected: str) -> typing.Iterator[FirmwareObjection]:
     names = sorted({"fw_ver", "board_id"} & set(hca.unread))
     if names:
-        why = "So whether it runs the same firmware as the others of its model is not known."
-        remedy = f"Read /sys/class/infiniband/{hca.rdma_device}/{names[0]} on the node by hand."
-        yield FirmwareObjection(WARN, f"{', '.join(names)} unread", expected, why, remedy)
+        why = (
+            "The value could not be read, so it is unknown whether this HCA runs the same firmware as other HCAs of its"
+            " model."
+        )
+        remedy = (
+            f"Read /sys/class/infiniband/{hca.rdma_device}/{names[0]} as root on the node to see the error, then run"
+            " stage platform again."
+        )
+        yield FirmwareObjection(WARN, f"{', '.join(names)} could not be read", expected, why, remedy)
 
 
 def _check_version(hca: Hca, fleet: Fleet) -> typing.Iterator[FirmwareObjection]:
     odd = find_odd_version(hca, fleet)
     if odd is not None:
         why = (
-            f"{odd.count} of {odd.of} HCAs of its model ({hca.board or 'no PSID'}) run {odd.usual}. One with another"
-            " behaves otherwise."
+            f"{odd.count} of {odd.of} HCAs of its model ({hca.board or 'no PSID'}) run {odd.usual}. HCAs with different"
+            " firmware versions can behave differently."
         )
-        remedy = f"Bring it to {odd.usual} ({vendors.burn(hca)}), or the others to {odd.value}."
+        remedy = (
+            f"Install {odd.usual} on this HCA ({vendors.burn(hca)}), or install {odd.value} on the other HCAs. Then run"
+            " stage platform again."
+        )
         yield FirmwareObjection(WARN, f"firmware {odd.value}", f"firmware {odd.usual}", why, remedy)
 
 
@@ -148,7 +179,10 @@ def _check_differences(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet
             f"{one.what}={number(one.usual) if number(one.usual) is not None else one.usual}" for one in odd
         )
         expected = ", ".join(f"{one.what} {one.usual}" for one in odd)
-        remedy = f"Set it like the others ({seen.address}: {usually}), or the others like it."
+        remedy = (
+            f"Set the same values as on the other HCAs ({seen.address}: {usually}), or set the values of this HCA on"
+            " the other HCAs. Then run stage platform again."
+        )
         yield FirmwareObjection(
             WARN, measured, expected, f"{why} ({hca.board or 'no PSID'}) on fabric '{fabric.name}'.", remedy
         )
@@ -174,30 +208,38 @@ def _check_pending(
         else ("", "")
     )
     if running and stored and split_version(running) != split_version(stored):
-        why = f"{stored} is on its flash ({source}) and {running} runs: reset pending."
+        why = f"Version {stored} is stored in the flash ({source}), but version {running} is running: reset pending."
         yield FirmwareObjection(
             WARN,
-            f"firmware {running} runs, {stored} is stored",
-            "the stored version runs",
+            f"firmware {running} running, {stored} stored",
+            "the stored version running",
             why,
             way_of_reset(device, function.address),
         )
     if told and told.value and hca.firmware and split_version(told.value) != split_version(hca.firmware):
         yield FirmwareObjection(
             WARN,
-            f"firmware {told.value} runs by {told.source}, {hca.firmware} by the driver",
-            "one version",
-            f"{told.source} and the driver do not tell one version, so which of them runs is not known.",
-            f"Compare mstflint -d {function.address} query full with /sys/class/infiniband/{hca.name}/fw_ver.",
+            f"firmware {told.value} reported by {told.source}, {hca.firmware} by the driver",
+            "the same version from both sources",
+            f"{told.source} and the driver report different versions, so the running version is unknown.",
+            f"Compare mstflint -d {function.address} query full with /sys/class/infiniband/{hca.name}/fw_ver on the"
+            " node.",
         )
     if nic and nic.waits:
         why = (
-            "NVIDIA's NIC configuration operator is not through with it:"
+            "NVIDIA's NIC configuration operator has not finished the configuration of this NIC:"
             f" {nic.waits}{f' ({nic.message})' if nic.message else ''}."
         )
-        remedy = f"kubectl describe nicdevice -A says more of {nic.name}; let the operator finish, then run again."
+        remedy = (
+            f"Run kubectl describe nicdevice -A for details about {nic.name}. Wait until the operator has finished,"
+            " then run stage platform again."
+        )
         yield FirmwareObjection(
-            WARN, f"NicDevice {nic.name}: {nic.waits}", "what the operator was asked for is in force", why, remedy
+            WARN,
+            f"NicDevice {nic.name}: {nic.waits}",
+            "the configuration requested from the operator is active",
+            why,
+            remedy,
         )
 
 
@@ -208,12 +250,12 @@ def _describe_firmware(
     sources of its settings.
     """
     counts, usual = find_usual(hca, fleet)
-    alike = f", as {counts[usual or '']} of {sum(counts.values())} of its model" if counts else ""
-    parts = [f"firmware {hca.firmware} ({hca.board or 'no PSID'}){alike}" if hca.firmware else "no version shown"]
+    alike = f", same as {counts[usual or '']} of {sum(counts.values())} of its model" if counts else ""
+    parts = [f"firmware {hca.firmware} ({hca.board or 'no PSID'}){alike}" if hca.firmware else "version not reported"]
     if seen and seen.settings:
-        parts.append(f"settings by {seen.settings_from}")
+        parts.append(f"settings from {seen.settings_from}")
     if nic:
         parts.append(f"NicDevice {nic.name}")
     if (seen and seen.dpu) or (nic and nic.dpu):
-        parts.append("a BlueField in DPU mode, whose settings are its Arm cores' own")
+        parts.append("a BlueField in DPU mode, whose Arm cores control its settings")
     return ", ".join(parts)

@@ -112,8 +112,11 @@ def check_settings(
         wanted = f"{wish.name} {'of ' if wish.least else ''}{wish.value}{' or more' if wish.least else ''}"
         if later is None:
             if now is False and wish.needed:
-                why = f"{wish.name} is {setting.current}, and what the next reset brings does not show."
-                remedy = f"Run mstconfig -d {seen.address} -e query {wish.name} on the node, as root."
+                why = f"{wish.name} is {setting.current}, and its value after the next reset is not reported."
+                remedy = (
+                    f"Run mstconfig -d {seen.address} -e query {wish.name} as root on the node to see the stored value,"
+                    " then run stage platform again."
+                )
                 yield FirmwareObjection(UNKNOWN, f"{wish.name} {setting.current}", wanted, why, remedy)
         elif later and now is False:
             why = f"{wish.name} is {setting.current} until the HCA is reset: reset pending."
@@ -122,15 +125,15 @@ def check_settings(
             )
         elif not later and now:
             why = (
-                f"{wish.name} becomes {setting.next} with the next reset, and what is needed is gone then: reset"
-                " pending."
+                f"{wish.name} changes to {setting.next} at the next reset, and that value does not meet the"
+                " requirement: reset pending."
             )
             yield FirmwareObjection(WARN, _describe_values(setting), wanted, why, _describe_remedy(seen, nic, wish))
         elif not later:
-            why = f"Firmware: {wish.name} is {setting.next}, and the fabric '{fabric.name}' needs {wish.value}."
+            why = f"Firmware: {wish.name} is {setting.next}, but the fabric '{fabric.name}' requires {wish.value}."
             if not wish.needed:
                 why = (
-                    f"Firmware: {wish.name} is {setting.next}, and the intent asks for {wish.value}"
+                    f"Firmware: {wish.name} is {setting.next}, but the intent requires {wish.value}"
                     " (rdma_cluster.firmware)."
                 )
             yield FirmwareObjection(
@@ -146,17 +149,24 @@ def check_settings(
         measured = ", ".join(map(_describe_values, others[:8])) + (
             f" and {len(others) - 8} more" if len(others) > 8 else ""
         )
-        why = "These settings change with the next reset, whenever and why ever it comes: reset pending."
-        remedy = f"{way_of_reset(seen.device, seen.address)} Or set them back to what is in force."
-        yield FirmwareObjection(WARN, measured, "nothing waits for a reset", why, remedy)
+        why = (
+            "The values of these settings change at the next reset, even if that reset has a different cause: reset"
+            " pending."
+        )
+        remedy = f"{way_of_reset(seen.device, seen.address)} Alternatively set them back to the active values."
+        yield FirmwareObjection(WARN, measured, "no setting is waiting for a reset", why, remedy)
     if seen.errors:
-        why = f"So what waits for a reset is not known, or not all of it: {'; '.join(seen.errors[:3])}."
+        why = (
+            "It is unknown which settings are waiting for a reset, or the list is incomplete:"
+            f" {'; '.join(seen.errors[:3])}."
+        )
         yield FirmwareObjection(
             WARN,
-            "settings unread",
-            "settings of the firmware",
+            "settings could not be read",
+            "the firmware settings",
             why,
-            f"Run mstconfig -d {seen.address} -e query on the node, as root.",
+            f"Run mstconfig -d {seen.address} -e query as root on the node to see the error, then run stage platform"
+            " again.",
         )
 
 
@@ -178,19 +188,26 @@ def check_unread_settings(
     if unread:
         names = ", ".join(wish.name for wish in unread)
         reasons = [*known.errors, *known.not_asked] or [
-            f"{known.settings_from} does not show it" if known.settings else "no tool was asked"
+            f"{known.settings_from} does not report the setting" if known.settings else "no firmware tool was queried"
         ]
         why = (
-            "The intent asks for it (rdma_cluster.firmware), and what the firmware has is not known:"
+            "The intent requires these settings (rdma_cluster.firmware), but their values in the firmware are unknown:"
             f" {'; '.join(reasons[:3])}."
         )
         remedy = (
-            f"Run mstconfig -d {function.address} -e query {' '.join(wish.name for wish in unread)} on the node, as"
-            " root. Advanced settings show where "
+            f"Run mstconfig -d {function.address} -e query {' '.join(wish.name for wish in unread)} as root on the"
+            " node. The firmware shows advanced settings only if "
         )
-        remedy += "ADVANCED_PCI_SETTINGS is on. Leave out of the intent what the firmware does not have."
+        remedy += (
+            "ADVANCED_PCI_SETTINGS is enabled. Remove settings from the intent that the firmware does not have, then"
+            " run stage platform again."
+        )
         yield FirmwareObjection(
-            UNKNOWN, f"{names} unread", ", ".join(f"{wish.name} {wish.value}" for wish in unread), why, remedy
+            UNKNOWN,
+            f"{names} could not be read",
+            ", ".join(f"{wish.name} {wish.value}" for wish in unread),
+            why,
+            remedy,
         )
 
 
@@ -200,17 +217,20 @@ def _describe_remedy(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: D
     """
     if nic is not None and nic.configured:
         return (
-            f"Set {wish.name}={wish.value} in the NicConfigurationTemplate of NicDevice {nic.name}, which decides"
-            " on it."
+            f"Set {wish.name}={wish.value} in the NicConfigurationTemplate of NicDevice {nic.name}, which controls this"
+            " setting."
         )
     if seen.dpu or (nic is not None and nic.dpu):
-        return f"It is a BlueField in DPU mode: set {wish.name}={wish.value} from its Arm cores, never from the host."
+        return f"The NIC is a BlueField in DPU mode: set {wish.name}={wish.value} on its Arm cores, never on the host."
     if nic is not None:
         return (
-            f"Set {wish.name}={wish.value} by a NicConfigurationTemplate: {nic.name} is NVIDIA's operator's own"
-            " (platform_settle: true makes one)."
+            f"Set {wish.name}={wish.value} in a NicConfigurationTemplate, because NVIDIA's operator manages {nic.name}"
+            " (platform_settle: true creates the template)."
         )
-    return f"Set it: mstconfig -d {seen.address} -y set {wish.name}={wish.value} (or platform_settle: true)."
+    return (
+        f"Run mstconfig -d {seen.address} -y set {wish.name}={wish.value} as root on the node (or set platform_settle:"
+        " true)."
+    )
 
 
 def _describe_values(setting: FirmwareSetting) -> str:

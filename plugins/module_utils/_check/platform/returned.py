@@ -16,10 +16,10 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 #: length of the text of a MAC address
 _MAC = 17
-_CHECK, _EXPECTED = "platform.returned", "all HCAs and links that it had before its reset"
+_CHECK, _EXPECTED = "platform.returned", "all HCAs and links from before the reset"
 _REMEDY = (
-    "See on the node: lspci -nn for the HCA, dmesg for why it or its driver did not come, ibstat or ip link for its"
-    " ports. Then run from stage discover on: -e rdma_from=discover."
+    "On the node, run lspci -nn to find the HCA, dmesg to see why the HCA or its driver is missing, and ibstat or ip"
+    " link to check its ports. Correct the cause, then run the stages from discover on: -e rdma_from=discover."
 )
 
 
@@ -36,41 +36,47 @@ def check(
     """
     reset = dict.fromkeys(outcome.node for outcome in outcomes or () if outcome.was_reset)
     for node in (name for name in reset if name not in before):
-        why = "It was reset, and what it had before was not kept, so nobody can say whether all of it came back."
-        yield Finding(_CHECK, node, UNKNOWN, "not known", _EXPECTED, why, _REMEDY)
+        why = (
+            "The node was reset, but the data from before the reset was not stored. It is unknown whether all HCAs and"
+            " links returned."
+        )
+        yield Finding(_CHECK, node, UNKNOWN, "unknown", _EXPECTED, why, _REMEDY)
     for node, had in before.items():
-        seen = now.get(node, ObservedHcas(error="it was not looked at"))
+        seen = now.get(node, ObservedHcas(error="the node was not queried"))
         if seen.value is None or seen.error is not None:
-            why = f"What it has since its reset is not known: {seen.error or 'its answer is empty'}."
+            why = f"The HCAs and links of the node after its reset are unknown: {seen.error or 'its answer is empty'}."
             yield Finding(
                 _CHECK,
                 node,
                 UNKNOWN,
-                "no answer",
+                "no data",
                 _EXPECTED,
                 why,
-                "Bring the node back, and run from stage discover on: -e rdma_from=discover.",
+                "Make the node reachable, then run the stages from discover on: -e rdma_from=discover.",
             )
             continue
         if node in reset and had.boot and had.boot == seen.value.boot:
-            why = f"It shows the boot that it had before its reset ({had.boot}): no reset, or no look since."
-            yield Finding(_CHECK, node, UNKNOWN, "the same boot", _EXPECTED, why, _REMEDY)
+            why = (
+                f"The node reports the same boot as before its reset ({had.boot}). The node was not reset, or its data"
+                " is from before the reset."
+            )
+            yield Finding(_CHECK, node, UNKNOWN, "same boot as before the reset", _EXPECTED, why, _REMEDY)
             continue
         own, shown = _identify(had), _identify(seen.value)
         if own and shown and not own & shown:
             why = (
-                "None of the node GUIDs and MAC addresses that it had before its reset is there: what was kept is of"
-                " another machine, or another machine answers to this name."
+                "The node reports none of the node GUIDs and MAC addresses from before its reset. The stored data is of"
+                " a different machine, or a different machine now responds to this name."
             )
             remedy = (
-                "Compare ansible_host and the address of the BMC of this node with the machine, then run from stage"
-                " discover on: -e rdma_from=discover."
+                "Check that ansible_host and the BMC address of this node lead to the right machine, then run the"
+                " stages from discover on: -e rdma_from=discover."
             )
-            yield Finding(_CHECK, node, UNKNOWN, "another machine", _EXPECTED, why, remedy)
+            yield Finding(_CHECK, node, UNKNOWN, "a different machine", _EXPECTED, why, remedy)
             continue
         if not _list_physical(had):
-            why = "Of what it had before its reset nothing is known, so nobody can say whether all of it came back."
-            yield Finding(_CHECK, node, UNKNOWN, "not known", _EXPECTED, why, _REMEDY)
+            why = "The data from before the reset contains no HCA. It is unknown whether all HCAs and links returned."
+            yield Finding(_CHECK, node, UNKNOWN, "unknown", _EXPECTED, why, _REMEDY)
             continue
         lost = missing(had, seen.value)
         if lost:
@@ -78,13 +84,13 @@ def check(
                 _CHECK,
                 node,
                 FAIL,
-                f"{len(lost)} missing",
+                f"{len(lost)} parts missing",
                 _EXPECTED,
-                f"Since its reset it lacks: {'; '.join(lost[:10])}.",
+                f"After its reset, the node lacks: {'; '.join(lost[:10])}.",
                 _REMEDY,
             )
         else:
-            yield ok(_CHECK, node, f"{len(_list_physical(had))} HCAs and their links are there again", _EXPECTED)
+            yield ok(_CHECK, node, f"{len(_list_physical(had))} HCAs and their links are present again", _EXPECTED)
 
 
 def missing(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:
@@ -144,14 +150,14 @@ def _list_lost_parts(had: Hca, has: Hca) -> typing.Iterator[str]:
             continue
         again = ports.get(port.number, Port(port.number))
         if again.state != "ACTIVE":
-            yield f"{had.name} port {port.number}, which was ACTIVE and is {again.state or 'not there'}"
+            yield f"{had.name} port {port.number}, which was ACTIVE and now is {again.state or 'not there'}"
         elif port.rate_gbps and (again.rate_gbps is None or again.rate_gbps < port.rate_gbps):
             rate = "unknown" if again.rate_gbps is None else f"{again.rate_gbps:g}"
-            yield f"{had.name} port {port.number}, which had {port.rate_gbps:g} Gb/s and has {rate}"
+            yield f"{had.name} port {port.number}, which had {port.rate_gbps:g} Gb/s and now has {rate}"
     # a pod that had some of them is gone by now
     for name in sorted(set(had.names) - set(has.names)):
         yield f"the interface {name} of {_describe_hca(had)}"
     states = {netdev.name: netdev.state for netdev in has.netdevs}
     for netdev in had.netdevs:
         if netdev.state == "up" and states.get(netdev.name, "up") != "up":
-            yield f"{netdev.name}, which was up and is {states[netdev.name] or 'of an unknown state'}"
+            yield f"{netdev.name}, which was up and now is {states[netdev.name] or 'of an unknown state'}"

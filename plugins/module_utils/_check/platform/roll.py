@@ -10,8 +10,10 @@ import typing
 from ..._model.kubernetes.node_roll import NodeOutcome, RollPlan
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
-_CHECK, _EXPECTED = "platform.roll", "nodes as wanted, with one reset at most"
-_AGAIN = "Do what is said there, and run the stage again: it goes on where it ended."
+_CHECK, _EXPECTED = "platform.roll", "nodes with the desired settings, after at most one reset"
+_AGAIN = (
+    "Correct the error under 'why', then run stage platform again. The roll continues at the point where it stopped."
+)
 
 
 def check(
@@ -21,7 +23,7 @@ def check(
     complete result. Yield nothing if no roll was requested.
     """
     if error:
-        yield Finding(_CHECK, "cluster", UNKNOWN, "not ended", _EXPECTED, f"{error.rstrip('.')}.", _AGAIN)
+        yield Finding(_CHECK, "cluster", UNKNOWN, "not finished", _EXPECTED, f"{error.rstrip('.')}.", _AGAIN)
         return
     if planned is None and outcomes is None:
         return
@@ -30,10 +32,10 @@ def check(
             _CHECK,
             "cluster",
             UNKNOWN,
-            "half of an answer",
+            "incomplete result",
             _EXPECTED,
-            "Plan or outcomes of the roll are missing.",
-            "Run the stage again.",
+            "The plan or the outcomes of the roll are missing, so the state of the nodes is unknown.",
+            "Run stage platform again.",
         )
         return
     if planned.refusal:
@@ -43,8 +45,8 @@ def check(
             FAIL,
             "refused",
             _EXPECTED,
-            f"Nothing was touched. {planned.refusal}",
-            "Do what is said there, and run again.",
+            f"The roll changed no node. {planned.refusal}",
+            "Correct the error under 'why', then run stage platform again.",
         )
         return
     told: dict[str, list[NodeOutcome]] = {step.node: [] for step in planned.steps}
@@ -54,7 +56,7 @@ def check(
     for node, of_node in told.items():
         yield _check_one(node, steps[node], of_node)
     if not told:
-        yield ok(_CHECK, "cluster", "no node that something is asked of", _EXPECTED)
+        yield ok(_CHECK, "cluster", "no node needs a change", _EXPECTED)
 
 
 def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) -> Finding:
@@ -66,22 +68,31 @@ def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) ->
     if (steps, len(outcomes)) == (1, 1):
         return _check_node(outcomes[0])
     if not outcomes:
-        return _check_node(NodeOutcome(node, "unknown", "Nobody says what became of it"))
+        return _check_node(NodeOutcome(node, "unknown", "The roll did not report an outcome for the node"))
     failed = next((found for found in map(_check_node, outcomes) if found.status == FAIL), None)
     if failed is not None:
         return failed
     states = ", ".join(outcome.state for outcome in outcomes)
-    why = f"The plan has {steps} steps of it, and the roll tells of {len(outcomes)}: what became of it is not known."
-    return Finding(_CHECK, node, UNKNOWN, states, _EXPECTED, why, "Run the stage again.")
+    why = (
+        f"The plan has {steps} steps for the node, but the roll reported {len(outcomes)} outcomes. The state of the"
+        " node is unknown."
+    )
+    return Finding(_CHECK, node, UNKNOWN, states, _EXPECTED, why, "Run stage platform again.")
 
 
 def _check_node(outcome: NodeOutcome) -> Finding:
     if outcome.state in ("done", "nothing"):
-        return ok(_CHECK, outcome.node, "; ".join(outcome.did) or "nothing to do", _EXPECTED)
+        return ok(_CHECK, outcome.node, "; ".join(outcome.did) or "no change needed", _EXPECTED)
     if outcome.state == "planned":
         # check mode: what is not done yet
         return Finding(
-            _CHECK, outcome.node, UNKNOWN, "planned", _EXPECTED, "It is not done in check mode.", "Run without --check."
+            _CHECK,
+            outcome.node,
+            UNKNOWN,
+            "planned",
+            _EXPECTED,
+            "The roll does not change nodes in check mode.",
+            "Run stage platform again without --check.",
         )
     did = f" ({'; '.join(outcome.did)})" if outcome.did else ""
     status: typing.Literal["fail", "unknown"] = UNKNOWN if outcome.state in ("unknown", "unproven") else FAIL

@@ -84,21 +84,21 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 ok(
                     "reachability.scope",
                     fabric.name,
-                    "Ethernet: ibping does not apply; stage bandwidth measures its path",
+                    "Ethernet: ibping does not apply, and stage bandwidth measures the paths",
                     "InfiniBand only",
                 )
             )
             continue
         membership = number_by_leaf(resolve(fabric, nodes, subnets), facts.topologies)
         if not membership.resolved:
-            why = f"Which ports belong to the fabric is not known: {membership.why}."
+            why = f"The ports of the fabric could not be determined: {membership.why}."
             findings.append(
                 Finding(
                     "reachability.scope",
                     fabric.name,
                     UNKNOWN,
                     "not measured",
-                    "every port as client and as server",
+                    "every port tested as client and as server",
                     why,
                     f"{membership.remedy}.",
                 )
@@ -120,37 +120,45 @@ def compute_chance_to_see(loss: float, packets: int) -> float:
 
 def _check_nodes(facts: Facts) -> list[Finding]:
     if not facts.nodes:
-        why = "No node was asked, so nothing is known."
+        why = "No node was queried, so the state of the nodes is unknown."
         return [
             Finding(
                 "reachability.node",
                 "inventory",
                 UNKNOWN,
-                "no node",
+                "0 nodes",
                 "at least 2 nodes",
                 why,
-                "Put the nodes into the inventory's group rdma_nodes.",
+                "Put the nodes into the group rdma_nodes of the inventory, then run stage reachability again.",
             )
         ]
     findings = []
     for name, hcas in facts.nodes.items():
         given: dict[str, typing.Any] = {
             "node_info": hcas,
-            "subnet_manager_info": facts.subnets.get(name, ObservedSubnets(error="was not asked")),
+            "subnet_manager_info": facts.subnets.get(name, ObservedSubnets(error="was not queried")),
             "ibping servers": facts.servers.get(name, ObservedServers(error="were not started")),
             "ibping clients": facts.pings.get(name, ObservedPings(error="were not started")),
-            "end of the ibping servers": facts.stopped.get(name, ObservedServers(error="was not asked for")),
+            "stop of the ibping servers": facts.stopped.get(name, ObservedServers(error="was not requested")),
         }
         errors = [
             f"{what}: {answer.error or 'empty answer'}"
             for what, answer in given.items()
             if answer.value is None or answer.error is not None
         ]
-        expected = "answers of all observers"
+        expected = "results of all modules"
         if errors:
             remedy = unreachable_nodes.remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
             findings.append(
-                Finding("reachability.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy)
+                Finding(
+                    "reachability.node",
+                    name,
+                    UNKNOWN,
+                    "no data",
+                    expected,
+                    f"Data collection failed on the node: {'; '.join(errors)}.",
+                    remedy,
+                )
             )
         else:
             count = len(facts.pings[name].value or ())
@@ -174,16 +182,17 @@ def _check_fabric(
     """
     ports = _list_ports(membership, facts)
     if not ports:
-        why = f"The fabric has no port on any of the {len(membership.members)} nodes that were read."
+        why = f"None of the {len(membership.members)} nodes that were read has a port on the fabric."
         return [
             Finding(
                 "reachability.scope",
                 fabric.name,
                 UNKNOWN,
-                "no port",
-                "every port as client and as server",
+                "0 ports",
+                "every port tested as client and as server",
                 why,
-                "See the findings of stage fabric.",
+                "Check the findings of stage fabric and correct the cause, then run stages fabric and reachability"
+                " again.",
             )
         ]
     strays: dict[PingPort, list[int]] = {}
@@ -243,14 +252,15 @@ def _judge_scope(
     partners = max(len(asked) for asked in as_client.values())
     most = len({port.node for port in ports}) - 1
     packets = [pair.ping.transmitted for asked in as_client.values() for pair in asked if pair.ping and pair.passed]
-    measured = f"each port with up to {partners} of {most} partners on its rail"
+    measured = f"each port tested with up to {partners} of {most} partners on its rail"
     if packets and min(packets) < LEAST_PACKETS:
         why = (
-            f"Each port sent {min(packets)} packets to a partner. So few packets show no loss of a few percent:"
-            f" {LEAST_PACKETS} show one of 5 % with {compute_chance_to_see(0.05, LEAST_PACKETS):.0%}."
+            f"Each port sent {min(packets)} packets to a partner, which is too few to show a loss of a few percent."
+            f" {LEAST_PACKETS} packets show a loss of 5 % with a probability of"
+            f" {compute_chance_to_see(0.05, LEAST_PACKETS):.0%}."
         )
         remedy = (
-            f"Set reachability_count to {LEAST_PACKETS} at least (default 500), and run: ansible-playbook"
+            f"Set reachability_count to at least {LEAST_PACKETS} (default: 500), then run ansible-playbook"
             " linerate.rdma.site --tags validate,discover,fabric,reachability."
         )
         return Finding(
@@ -258,16 +268,16 @@ def _judge_scope(
             fabric.name,
             UNKNOWN,
             f"{measured}, {min(packets)} packets to each",
-            f"{LEAST_PACKETS} packets at least to each partner",
+            f"at least {LEAST_PACKETS} packets to each partner",
             why,
             remedy,
         )
     if packets:
         measured += (
-            f", {min(packets)} packets to each: a loss of {_SMALL_LOSS:.0%} is seen with"
+            f", {min(packets)} packets to each: the test detects a loss of {_SMALL_LOSS:.0%} with a probability of"
             f" {compute_chance_to_see(_SMALL_LOSS, min(packets)):.1%}"
         )
-    return ok("reachability.scope", fabric.name, measured, "every port as client and as server")
+    return ok("reachability.scope", fabric.name, measured, "every port tested as client and as server")
 
 
 def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membership, facts: Facts) -> list[Finding]:
@@ -285,6 +295,6 @@ def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membe
             fabric,
             ways,
             used,
-            "See reachability.node and reachability.pair for the nodes at these links.",
+            "Check the findings reachability.node and reachability.pair of the nodes at these links.",
         )
     ]

@@ -19,8 +19,8 @@ from .partitions import find_status, remedy_of
 
 #: cause of a loss that each pair has
 _BUSY = (
-    "Each pair loses some messages, and none loses all. No cable explains that: nodes may be too busy to answer in"
-    " time, and a late answer counts as lost."
+    "Each pair loses some messages, but no pair loses all messages. A cable cannot be the cause. The nodes may be too"
+    " busy to answer in time, and a late answer counts as lost."
 )
 
 
@@ -39,11 +39,20 @@ def check_suspects(
     measured = sum(pair.ping is not None for pair in pairs)
     expected = "no pair fails"
     if not measured:
-        why, remedy = "No pair was measured, so nothing can be told.", "See the other findings of this stage."
-        return [Finding("reachability.suspect", fabric.name, UNKNOWN, "no pair", expected, why, remedy)]
+        why, remedy = (
+            ("No pair was measured, so common causes of failures are unknown."),
+            (
+                "Check the other findings of stage reachability and correct their causes, then run stage reachability"
+                " again."
+            ),
+        )
+        return [Finding("reachability.suspect", fabric.name, UNKNOWN, "0 pairs measured", expected, why, remedy)]
     parted = [found for found in (pair.apart for pair in pairs) if found]
     if parted and not found:
-        why = "Partition keys keep these pairs apart, no cable and no HCA: see the cause beside each of them."
+        why = (
+            "Partition keys separate these pairs. Cables and HCAs are not the cause. The finding reachability.pair of"
+            " each pair names the keys."
+        )
         subject = f"{fabric.name} partition keys"
         return [
             Finding(
@@ -81,17 +90,18 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
     """
     if named_before == MOST_SUSPECTS:
         why, remedy = (
-            f"The {MOST_SUSPECTS} strongest suspects do not explain these: {_format_explained_pairs(rest)}.",
-            "Correct those first, then run the stage again.",
+            f"The {MOST_SUSPECTS} strongest suspects do not explain these failing pairs:"
+            f" {_format_explained_pairs(rest)}.",
+            "Correct the causes of the other findings reachability.suspect first, then run stage reachability again.",
         )
     else:
         why = (
-            "Nothing that these pairs share stands out, since too many that share it pass:"
+            "The failing pairs have no common cause, because too many other pairs on the same elements pass:"
             f" {_format_explained_pairs(rest)}."
         )
         remedy = (
-            "See the cause beside each pair; with more packets (reachability_count) or more partners"
-            " (reachability_rounds) a common one may show itself."
+            "Check the cause in the finding reachability.pair of each pair. With more packets (reachability_count) or"
+            " more partners (reachability_rounds), the test may find a common cause."
         )
     return Finding("reachability.suspect", fabric.name, FAIL, f"{rest.failed} pairs fail", "no pair fails", why, remedy)
 
@@ -111,19 +121,19 @@ def _judge_suspect(
     some_each: bool,
 ) -> Finding:
     """:param some_each: each pair loses some messages, and none loses all"""
-    unseen = f" No switch can be suspected: {blind}" if blind else ""
-    why = f"All of these failing pairs depend on it: {_format_explained_pairs(suspect)}."
+    unseen = f" Switches could not be checked as suspects: {blind}" if blind else ""
+    why = f"All of these failing pairs depend on this element: {_format_explained_pairs(suspect)}."
     if len(suspect.elements) > 1:
         why = (
-            "These failing pairs depend on all of them, and no passing pair on one of them alone, so which one it is"
-            f" can't be told: {_format_explained_pairs(suspect)}."
+            "These failing pairs depend on all of these elements, and no passing pair uses only one of them. The test"
+            f" cannot determine which element is faulty: {_format_explained_pairs(suspect)}."
         )
     remedy = " ".join(_next_steps(suspect.elements, where, topology))
     if some_each:
         why = _BUSY
         remedy = (
-            "Set reachability_timeout_ms to 1000, and run the stage again while no job runs. If each pair loses some"
-            f" again: {remedy}"
+            "Set reachability_timeout_ms to 1000, and run stage reachability again while no job runs. If each pair"
+            f" still loses some messages: {remedy}"
         )
     subject = f"{fabric.name} {named(suspect.elements)}"
     return Finding(
@@ -148,7 +158,7 @@ def _next_steps(
     of_links = [element for element in elements if element.kind in ("uplinks", "leaves")]
     if of_links:
         names = ", ".join(dict.fromkeys(links_of(element, topology) or element.name for element in of_links))
-        yield f"See the error counters of these links with ibqueryerrors, and the forwarding with ibtracert: {names}."
+        yield f"Check the error counters of these links with ibqueryerrors, and the forwarding with ibtracert: {names}."
     yield from (_next_step(element, where, topology) for element in elements if element not in of_links)
 
 
@@ -162,20 +172,21 @@ def _next_step(element: Element, where: typing.Mapping[str, Place], topology: ty
         place = where[name]
         cable = f"{name} to port {place.leaf_port} of {place.leaf}" if place.leaf else f"{name} to its leaf"
         return (
-            f"Look at the cable from {cable}: error counters at both ends (ibqueryerrors), then reseat it or swap it,"
-            " then the HCA."
+            f"Check the cable from {cable}: read the error counters at both link ports (ibqueryerrors), then reseat or"
+            " replace the cable, then replace the HCA."
         )
     steps = {
         "node": (
-            f"See what the stages discover and fabric say about {name}: it must be up, and ibping -S must run there."
+            f"Check the findings of stages discover and fabric on {name}: the node must be up, and ibping -S must run"
+            " on it."
         ),
-        "client": f"Ping by hand from {name}; its link is not the cause, since it answers others.",
+        "client": f"Run ibping by hand on {name}. Its link is not the cause, because the port answers other ports.",
         "server": (
-            f"Start ibping -S by hand on {name} and ping it; its link is not the cause, since it gets answers from"
-            " others."
+            f"Start ibping -S by hand on {name}, and ping it from another node. Its link is not the cause, because the"
+            " port gets answers from other ports."
         ),
-        "leaf": f"Look at the switch {name}: its power, its firmware, and its ports with iblinkinfo.",
-        "path": f"Trace the route both ways with ibtracert, since both ends pass with others: {name}.",
-        "fabric": "Look for what all share: subnet manager, partition key, ibping itself.",
+        "leaf": f"Check the switch {name}: its power, its firmware, and its ports with iblinkinfo.",
+        "path": f"Trace the route in both directions with ibtracert, because both ports pass with other ports: {name}.",
+        "fabric": "Check the components that all pairs share: subnet manager, partition key, and ibping itself.",
     }
     return steps[element.kind]

@@ -10,44 +10,57 @@ from ..._model.run.explanation import Explanation
 
 EXPLAINED: dict[str, Explanation] = {
     "reachability.coverage": Explanation(
-        means="Which links the pings went over, there and back. A link that no ping went over is not known to be good.",
+        means="Which links the pings used, in both directions. A link without a ping is not verified.",
         measured=(
-            "The way of each pair by the forwarding tables, against all links that these nodes can use, each in both"
-            " directions. Where the intent does not say `routing: static`, the nodes' cables alone."
+            "The path of each pair according to the forwarding tables, compared with all links that these nodes can"
+            " use, each in both directions. If the intent does not set `routing: static`, only the cables of the nodes."
         ),
         causes=(
-            "A node gave no answer, so its cable stays open.",
-            "The forwarding table of a switch could not be read whole.",
+            "A node did not respond, so its cable was not tested.",
+            "The forwarding table of a switch could not be read completely.",
         ),
         look=("ibqueryerrors", "iblinkinfo"),
         remedy=(
-            "See `reachability.node` and `reachability.pair` for the nodes at these links, then run the stage again."
+            "Check the findings `reachability.node` and `reachability.pair` of the nodes at these links, then run stage"
+            " `reachability` again."
         ),
     ),
     "reachability.node": Explanation(
-        means="A node gave no answer, or has no ibping. Pairs with it were not measured.",
-        measured="Answers of all steps on the node: the servers, the pings, the end of the servers.",
+        means="A node did not respond, or ibping is not installed on it. Pairs with this node were not measured.",
+        measured="The results of all steps on the node: start of the servers, pings, stop of the servers.",
         causes=(
-            "infiniband-diags is not on the node, or not in the observers' image.",
-            "The node was lost during the stage.",
-            "Another program has the user MAD class that ibping uses.",
+            "infiniband-diags is not installed on the node, or is not in the image of the observers.",
+            "The node became unreachable during the stage.",
+            "Another program uses the user MAD class that ibping needs.",
         ),
         look=(
             "ibping -S -C mlx5_0",
             "ansible NODE -m ansible.builtin.ping -b",
         ),
-        remedy="Install infiniband-diags on the node, make it answer as root, and run the stage again.",
+        remedy=(
+            "Install infiniband-diags on the node, and make the node reachable as root. Then run stage `reachability`"
+            " again."
+        ),
     ),
     "reachability.pair": Explanation(
-        means="Messages from one port to another are lost, or could not be measured. RDMA uses the same links.",
-        measured="Management messages by ibping from port to port: how many were sent, and how many came back.",
+        means="Messages from one port to another are lost, or could not be measured. RDMA traffic uses the same links.",
+        measured=(
+            "Management messages that ibping sends from port to port: the number of messages sent and the number of"
+            " answers received."
+        ),
         causes=(
-            "A bad cable or transceiver on the way (some are lost).",
-            "Busy nodes, which answer after `reachability_timeout_ms` (all pairs lose some, no error counter grows).",
-            "No route, a port that went down, or a server that is gone (all are lost).",
+            "A faulty cable or transceiver on the path (some messages are lost).",
+            (
+                "Busy nodes, which answer later than `reachability_timeout_ms` (all pairs lose some messages, and no"
+                " error counter increases)."
+            ),
+            "No route, a port that went down, or a server that stopped (all messages are lost).",
             "Partition keys keep the two ports apart.",
-            "ibping's server did not serve, so nothing was measured (unknown).",
-            "A node was busy for a moment: packets were sent again, and none of ten times as many later (a warning).",
+            "The ibping server did not run, so nothing was measured (unknown).",
+            (
+                "A node was busy for a moment: ibping repeated some packets, but in a later run with ten times as many"
+                " packets it repeated none (warning)."
+            ),
         ),
         look=(
             "ibtracert SOURCE_LID DESTINATION_LID",
@@ -56,20 +69,21 @@ EXPLAINED: dict[str, Explanation] = {
             "smpquery pkeys LID",
         ),
         remedy=(
-            "See `reachability.suspect` first: it says what failing pairs have in common. Then the error counters on"
-            " the way: `ibtracert`, then `ibqueryerrors`."
+            "Check the finding `reachability.suspect` first: it names common causes of the failing pairs. Then check"
+            " the error counters on the path: `ibtracert`, then `ibqueryerrors`. Then run stage `reachability` again."
         ),
     ),
     "reachability.port": Explanation(
         means=(
-            "A port is not proven in both roles, client and server. Which role fails tells the link from the program."
+            "A port was not verified in both roles, client and server. The failing role shows whether the link or the"
+            " program is the cause."
         ),
-        measured="The pairs of the port as a client and as a server.",
+        measured="The results of all pairs of the port, as a client and as a server.",
         causes=(
-            "A pair of it failed: see `reachability.pair`.",
-            "Nothing works either way: port, cable or switch port.",
-            "One way only: the ibping server there, not the link.",
-            "No partner on its rail, or no LID.",
+            "A pair of the port failed: see `reachability.pair`.",
+            "The port fails in both directions: port, cable or switch port.",
+            "The port fails in only one direction: the ibping server is the cause, not the link.",
+            "The port has no partner on its rail, or no LID.",
         ),
         look=(
             "ibstat",
@@ -77,42 +91,44 @@ EXPLAINED: dict[str, Explanation] = {
             "perfquery -x LID PORT",
         ),
         remedy=(
-            "See the findings `reachability.pair` of this port. Without a LID see stage `fabric`; without a partner put"
-            " a second node into `rdma_nodes`."
+            "Check the findings `reachability.pair` of this port. If the port has no LID, check the findings of stage"
+            " `fabric`. If it has no partner, add a second node to `rdma_nodes`. Then run stage `reachability` again."
         ),
     ),
     "reachability.scope": Explanation(
         means=(
-            "The ports of the fabric are not known, so nobody pinged, or each pair sent too few packets to show a loss."
-            " A pass says how many partners and packets each port had."
+            "The ports of the fabric could not be determined, so no pings were sent, or each pair sent too few packets"
+            " to show a loss. A pass reports the number of partners and packets of each port."
         ),
-        measured="The members of the fabric as stage `fabric` makes them out.",
+        measured="The members of the fabric, as stage `fabric` determines them.",
         causes=(
-            "`fabric.membership` did not pass.",
-            "No node that was read has a port on the fabric.",
+            "The finding `fabric.membership` did not pass.",
+            "None of the nodes that were read has a port on the fabric.",
             "`reachability_count` is less than 20.",
         ),
         look=(
             "sminfo",
             "ibstat",
         ),
-        remedy="Correct what the findings of stage `fabric` name, and run both stages again.",
+        remedy=(
+            "Correct the causes of the findings of stage `fabric`, then run stages `fabric` and `reachability` again."
+        ),
     ),
     "reachability.suspect": Explanation(
         means=(
-            "What failing pairs have in common: a node, an HCA with its cable, a leaf, the links between two leaves, or"
-            " the way of one pair."
+            "A common cause of failing pairs: a node, an HCA with its cable, a leaf, the links between two leaves, or"
+            " the path of one pair."
         ),
         measured=(
-            "Who passed and who failed. An element is named where pairs over it fail so much more often that chance"
-            " does not explain it."
+            "The passing and failing pairs. The check names an element if pairs that use it fail significantly more"
+            " often than other pairs."
         ),
         causes=(
-            "The cable from the HCA that is named to its leaf.",
-            "The links between the two leaves that are named.",
-            "The leaf itself: power, firmware, a line card.",
-            "Partition keys, where they are named: then no cable is at fault.",
-            "Several that the pairs can't tell apart, as with two nodes only.",
+            "The cable from the named HCA to its leaf.",
+            "The links between the two named leaves.",
+            "The leaf itself: power, firmware or a line card.",
+            "Partition keys, if the finding names them: then no cable is faulty.",
+            "Several elements that the pairs cannot distinguish, for example with only two nodes.",
         ),
         look=(
             "ibqueryerrors",
@@ -121,8 +137,8 @@ EXPLAINED: dict[str, Explanation] = {
             "mlxlink -d ADDRESS -c -m",
         ),
         remedy=(
-            "Look at what is named first: error counters at both ends (`ibqueryerrors`), then reseat or swap the cable,"
-            " then the HCA. Then run the stage again."
+            "Check the named element first: read the error counters at both link ports (`ibqueryerrors`), then reseat"
+            " or replace the cable, then replace the HCA. Then run stage `reachability` again."
         ),
     ),
 }

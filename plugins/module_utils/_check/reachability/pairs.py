@@ -22,7 +22,8 @@ _MOST_PAIRS = 1000
 
 #: whoever ends servers that are ours, or a node that is so slow, can be seen there
 _AGAIN = (
-    "Run the stage again; if it is so once more, see on the node what ends it: journalctl -k, and what else runs there."
+    "Run stage reachability again. If the server stops again, find out on the node which program stops it: run"
+    " journalctl -k, and check which other programs run there."
 )
 #: answer of ibping, mode serve, of each node
 _Servers = typing.Mapping[str, ObservedServers]
@@ -120,20 +121,21 @@ def find_pairs(
                     continue
                 ping = measured.get((client.node, client.device, client.number, lid))
                 if server.key in claims:
-                    why = f"it is not proven that {server} has LID {lid}, so what answered may be another port"
+                    why = f"it is not verified that {server} has LID {lid}, so a different port may have answered"
                     result.append(
                         Pair(
                             client,
                             server,
                             None,
                             why,
-                            "See the finding fabric.lids of this LID, and the finding reachability.port of the port.",
+                            "Check the finding fabric.lids of this LID and the finding reachability.port of the port,"
+                            " and correct the cause. Then run stages fabric and reachability again.",
                         )
                     )
                 elif ping is None:
                     observed = pings.get(client.node)
                     why = (
-                        "the client's node gave no answer:"
+                        "the node of the client returned no result:"
                         f" {observed.error if observed and observed.error else 'this destination is missing in it'}"
                     )
                     result.append(Pair(client, server, None, why))
@@ -147,7 +149,7 @@ def find_pairs(
                             client,
                             server,
                             None,
-                            f"the server on {server} had ended by itself when the pings were over",
+                            f"the server on {server} had stopped before the pings were finished",
                             _AGAIN,
                         )
                         if ended
@@ -210,16 +212,19 @@ def judge_pairs(
     findings = [_judge_pair(fabric, pair, (pair.client, pair.server) in back, servers, together) for pair in shown]
     if len(bad) > len(shown):
         why = (
-            f"They are too many to list; those that are listed are {_MOST_PAIRS} at most. Each is counted at its two"
-            " ports."
+            f"There are too many failing pairs to list: the list shows at most {_MOST_PAIRS} pairs. The finding"
+            " reachability.port of each of the two ports counts every pair."
         )
-        remedy = "See the findings reachability.suspect first: they say what the failing pairs have in common."
+        remedy = (
+            "Check the findings reachability.suspect first: they name common causes of the failing pairs. Then run"
+            " stage reachability again."
+        )
         findings.append(
             Finding(
                 "reachability.pair",
                 f"{fabric.name} further pairs",
                 FAIL,
-                f"{len(bad) - len(shown)} did not pass",
+                f"{len(bad) - len(shown)} further pairs did not pass",
                 "0 % loss",
                 why,
                 remedy,
@@ -239,14 +244,15 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
     expected = "0 % loss"
     if pair.ping is None:
         why, remedy = (
-            f"ibping measured nothing: {pair.why}.",
-            pair.remedy or f"Run ibping by hand from {pair.client.node}, as root.",
+            f"ibping returned no measurement: {pair.why}.",
+            pair.remedy
+            or f"Run ibping as root on {pair.client.node} to see the error, then run stage reachability again.",
         )
         return Finding("reachability.pair", subject, UNKNOWN, "not measured", expected, why, remedy)
     ping = pair.ping
     measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
     if pair.passed and ping.late:
-        return _judge_late(subject, f"{measured}; in a shorter run before, sent again: {ping.late}", pair)
+        return _judge_late(subject, f"{measured}; in a shorter run before, packets sent again: {ping.late}", pair)
     if pair.passed:
         return ok("reachability.pair", subject, measured, expected)
     if pair.apart and not _why_no_server(pair.server, servers):
@@ -254,36 +260,38 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
     trace = f"ibtracert {pair.client.lid} {pair.server.lid}"
     server = _why_no_server(pair.server, servers)
     if server:
-        why = f"The server on {pair.server} did not serve: {server}."
+        why = f"The ibping server on {pair.server} did not run: {server}."
         remedy = (
-            f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand and see"
-            " what it says."
+            f"Start ibping -S -C {pair.server.device} -P {pair.server.number} as root on {pair.server.node} to see the"
+            " error, then run stage reachability again."
         )
     elif back and ping.received == 0:
         why = (
-            "The other direction passes, over the same links: the server of this one does not answer, or answers late."
+            "The other direction passes over the same links. In this direction, the ibping server does not answer, or"
+            " answers too late."
         )
         remedy = (
-            f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand, and ping"
+            f"Start ibping -S -C {pair.server.device} -P {pair.server.number} as root on {pair.server.node}, and ping"
             " it from another node."
         )
     elif together:
-        why = "Each pair of the fabric loses some messages, and none loses all."
-        remedy = "See reachability.suspect, which has one cause for all pairs."
+        why = "Each pair of the fabric loses some messages, but no pair loses all messages."
+        remedy = "Check the finding reachability.suspect, which names one cause for all pairs."
     elif ping.received == 0:
-        why = (
-            f"Nothing came back from LID {pair.server.lid}: no route, a port or link that is down, or a server that is"
-            " gone."
+        why = f"LID {pair.server.lid} sent no answer: there is no route, a port or link is down, or the server stopped."
+        remedy = (
+            f"Check the finding reachability.suspect, and trace the route with {trace}. Then run stage reachability"
+            " again."
         )
-        remedy = f"See reachability.suspect; trace the route with {trace}."
     else:
         why = (
-            "Messages are lost on the way: a bad cable or transceiver, or a congested or failing link. If most pairs"
-            " lose some, nodes may be too busy to answer in time, and a late answer counts as lost."
+            "Messages are lost on the path: a cable or transceiver is faulty, or a link is congested or failing. If"
+            " most pairs lose some messages, the nodes may be too busy to answer in time, and a late answer counts as"
+            " lost."
         )
         remedy = (
-            f"See reachability.suspect, and the error counters on the path: {trace}, then ibqueryerrors. If no counter"
-            " grows, set reachability_timeout_ms to 1000, and run the stage again."
+            f"Check the finding reachability.suspect and the error counters on the path: {trace}, then ibqueryerrors."
+            " If no counter increases, set reachability_timeout_ms to 1000, then run stage reachability again."
         )
     return Finding("reachability.pair", subject, FAIL, measured, expected, why, remedy)
 
@@ -298,10 +306,11 @@ def _judge_late(subject: str, measured: str, pair: Pair) -> Finding:
         subject,
         WARN,
         measured,
-        "0 % loss, at once",
-        "A node was busy for a moment. A link that loses packets would have lost some of the longer run too.",
-        f"See the error counters on the path: ibtracert {pair.client.lid} {pair.server.lid}, then ibqueryerrors. If"
-        " they do not grow, there is nothing to do.",
+        "0 % loss, without repeated packets",
+        "A node was busy for a moment. The link is not the cause: a faulty link would also have lost packets in the"
+        " longer run.",
+        f"Check the error counters on the path: ibtracert {pair.client.lid} {pair.server.lid}, then ibqueryerrors. If"
+        " the counters do not increase, no action is needed.",
     )
 
 
@@ -312,7 +321,7 @@ def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
     :param found: how the keys separate the ports
     """
     shared = (
-        f" They share {folded(found.shared, 8)}, which ibping does not use, so this way is not proven."
+        f" They share {folded(found.shared, 8)}, which ibping does not use, so this path could not be verified."
         if found.shared
         else ""
     )
@@ -324,7 +333,7 @@ def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
 def _why_no_server(port: PingPort, servers: _Servers) -> str:
     observed = servers.get(port.node, ObservedServers(error="it was not started"))
     if observed.value is None or observed.error is not None:
-        return observed.error or "its node gave an empty answer"
+        return observed.error or "the node returned an empty result"
     for server in observed.value:
         if (server.rdma_device, server.port) == (port.device, port.number):
             return server.error or ""

@@ -11,13 +11,14 @@ from ..._model.run.findings import FAIL, UNKNOWN
 
 #: for opensm; UFM and the managers of switches have the same partition in their own form
 _FULL_MEMBERS = (
-    "Make one of them a full member: 'Default=0x7fff, ipoib : ALL=full;' in /etc/opensm/partitions.conf, then"
-    " 'systemctl restart opensm'."
+    "Make one of the ports a full member, for example: 'Default=0x7fff, ipoib : ALL=full;' in"
+    " /etc/opensm/partitions.conf on the subnet manager host, then 'systemctl restart opensm'. Then run stage"
+    " reachability again."
 )
 #: ibping proves nothing of a partition that it does not use
 _ANOTHER_PARTITION = (
-    "Make the default partition reach all HCAs, or see what stage bandwidth measures, and waive this finding with that"
-    " reason."
+    "Extend the default partition to all HCAs, then run stage reachability again. Alternatively check the results of"
+    " stage bandwidth, and waive this finding with these results as the reason."
 )
 
 

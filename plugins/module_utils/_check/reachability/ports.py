@@ -29,18 +29,29 @@ def judge_port(
     :param strays: planned destination LIDs that no port of its rail has
     :param claim: set if the port is not proven to have the LID that its node reports
     """
-    subject, expected = f"{fabric.name} rail {port.rail} {port}", "proven as client and as server"
+    subject, expected = f"{fabric.name} rail {port.rail} {port}", "tested as client and as server without loss"
     passed = [sum(pair.passed for pair in group) for group in (as_client, as_server)]
-    measured = f"as client {passed[0]} of {len(as_client)}, as server {passed[1]} of {len(as_server)}"
+    measured = f"{passed[0]} of {len(as_client)} pairs pass as client, {passed[1]} of {len(as_server)} as server"
     if port.lid is None:
-        why = "The port has no LID: no subnet manager has set it up, so nobody can ping it."
-        return Finding("reachability.port", subject, FAIL, "no LID", expected, why, "See the findings of stage fabric.")
+        why = "The port has no LID because no subnet manager has configured it. Other ports cannot ping it."
+        return Finding(
+            "reachability.port",
+            subject,
+            FAIL,
+            "no LID",
+            expected,
+            why,
+            "Check the findings of stage fabric and correct the cause, then run stages fabric and reachability again.",
+        )
     if claim is not None:
-        why = f"{claim.words} So it is not proven that whoever pinged LID {claim.lid} has reached this port."
-        remedy = f"See the finding fabric.lids of LID {claim.lid}; then run the stages fabric and reachability again."
-        return Finding("reachability.port", subject, FAIL, f"LID {claim.lid} not proven", expected, why, remedy)
+        why = f"{claim.words} It is therefore not verified that pings to LID {claim.lid} reached this port."
+        remedy = (
+            f"Check the finding fabric.lids of LID {claim.lid} and correct the cause, then run stages fabric and"
+            " reachability again."
+        )
+        return Finding("reachability.port", subject, FAIL, f"LID {claim.lid} not verified", expected, why, remedy)
     if not as_client or not as_server:
-        why = "The port has no partner on its rail that could be asked: it takes two nodes with a port of this rail."
+        why = "The port has no partner on its rail. The test needs two nodes with a port on this rail."
         return Finding(
             "reachability.port",
             subject,
@@ -48,13 +59,14 @@ def judge_port(
             measured,
             expected,
             why,
-            "Put a second node into the group rdma_nodes, or see the findings of stage fabric for the others.",
+            "Add a second node to the group rdma_nodes of the inventory, or check the findings of stage fabric on the"
+            " other nodes. Then run stages fabric and reachability again.",
         )
     if all(pair.passed for pair in (*as_client, *as_server)):
         if strays:
             why = (
-                f"It was to ping LIDs that no port of its rail has: {', '.join(map(str, strays[:8]))}. LIDs or ports"
-                " changed since the pings were planned."
+                "The plan contains pings from this port to LIDs that no port on its rail has:"
+                f" {', '.join(map(str, strays[:8]))}. LIDs or ports changed after the pings were planned."
             )
             return Finding(
                 "reachability.port",
@@ -63,14 +75,17 @@ def judge_port(
                 measured,
                 expected,
                 why,
-                "Run the stages fabric and reachability again.",
+                "Run stages fabric and reachability again.",
             )
         return ok("reachability.port", subject, measured, expected)
     bad = [pair for pair in (*as_client, *as_server) if pair.ping is not None and not pair.passed]
     parted = [found for found in (pair.apart for pair in bad) if found]
     if bad and len(parted) == len(bad):
         partners = {pair.server if pair.client == port else pair.client for pair in bad}
-        why = f"Partition keys keep it from {len(partners)} partners; its own are {folded(port.pkeys, 8)}."
+        why = (
+            f"Partition keys separate this port from {len(partners)} partners. The keys of this port are"
+            f" {folded(port.pkeys, 8)}."
+        )
         return Finding("reachability.port", subject, find_status(parted), measured, expected, why, remedy_of(parted))
     if bad:
         why = f"Packets from or to this port are lost.{_explain_asymmetry(passed, as_client, as_server)}"
@@ -81,7 +96,7 @@ def judge_port(
             measured,
             expected,
             why,
-            "See the findings reachability.pair of this port.",
+            "Check the findings reachability.pair of this port, correct the causes, then run stage reachability again.",
         )
     return Finding(
         "reachability.port",
@@ -89,8 +104,8 @@ def judge_port(
         UNKNOWN,
         measured,
         expected,
-        "Some of its pairs were not measured.",
-        "See the findings reachability.pair of this port.",
+        "Some pairs of this port were not measured.",
+        "Check the findings reachability.pair of this port, correct the causes, then run stage reachability again.",
     )
 
 
@@ -101,11 +116,15 @@ def _explain_asymmetry(
         # where only part is lost, chance decides in which direction it shows
         return ""
     if passed[0] == len(as_client) and passed[1] < len(as_server):
-        return " It reaches others and others do not reach it: its server is the suspect, not its link."
+        return (
+            " The port reaches other ports, but other ports do not reach it: the ibping server of this port is the"
+            " probable cause, not its link."
+        )
     if passed[1] == len(as_server) and passed[0] < len(as_client):
         return (
-            " Others reach it and it does not reach others: the servers of its partners are the suspects, not its link."
+            " Other ports reach this port, but it does not reach them: the ibping servers of its partners are the"
+            " probable cause, not its link."
         )
     if passed[0] == passed[1] == 0:
-        return " Nothing works in either direction: the port, its cable or its switch port is the suspect."
+        return " No ping passes in either direction: the port, its cable or its switch port is the probable cause."
     return ""

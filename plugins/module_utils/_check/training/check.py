@@ -189,16 +189,16 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
 
 def _report_no_log(wanted: typing.Optional[Training]) -> Finding:
     if wanted is None:
-        return ok("training.log", "job", "no log", "no job is asked for")
-    why = "rdma_cluster.training asks for the proof of a job, and no log of one was given."
+        return ok("training.log", "job", "no log", "no verification of a job required")
+    why = "rdma_cluster.training requires the verification of a job, but no log of a job was provided."
     return Finding(
         "training.log",
         "job",
         UNKNOWN,
         "no log",
-        "NCCL's log of every rank",
+        "the NCCL log of every rank",
         why,
-        "Run the job with NCCL_DEBUG=INFO, and name its logs in training_logs.",
+        "Run the job with NCCL_DEBUG=INFO, and set training_logs to its logs. Then run stage training again.",
     )
 
 
@@ -266,10 +266,13 @@ def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool
     seen = sorted({f"{process.oob_interface} {process.oob_address}" for process in processes if process.oob_interface})
     expected = "one interface that reaches the other hosts"
     if not seen:
-        why, remedy = "The line that says it is missing.", "Give the log from its first line on, with NCCL_DEBUG=INFO."
+        why, remedy = (
+            ("The bootstrap line of NCCL that names the interface is missing in the log."),
+            ("Provide the log from its first line on, with NCCL_DEBUG=INFO, then run stage training again."),
+        )
         return Finding("training.oob", host, UNKNOWN, "not in the log", expected, why, remedy)
     if several and any(line.startswith("lo ") for line in seen):
-        why = "NCCL makes its own connections over the loopback interface, which no other host reaches."
+        why = "NCCL makes its own connections over the loopback interface, and other hosts cannot reach this interface."
         return Finding(
             "training.oob",
             host,
@@ -277,32 +280,44 @@ def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool
             folded(seen),
             expected,
             why,
-            "Set NCCL_SOCKET_IFNAME to an interface of the pod network.",
+            "Set NCCL_SOCKET_IFNAME in the job to an interface of the pod network, and run the job again. Then run"
+            " stage training again with the new logs.",
         )
     return ok("training.oob", host, folded(seen), expected)
 
 
 def _report_one_host(host: str) -> Finding:
-    why = "All ranks are on one host, so nothing goes over the network, and nothing is proven of it."
+    why = "All ranks are on one host, so no data passes over the network. The network was not tested."
     return Finding(
-        "training.hcas", host, UNKNOWN, "one host", "at least two hosts", why, "Run the job on two nodes or more."
+        "training.hcas",
+        host,
+        UNKNOWN,
+        "one host",
+        "at least two hosts",
+        why,
+        "Run the job on at least two nodes, then run stage training again with the new logs.",
     )
 
 
 def _report_no_fabric(host: str) -> Finding:
-    why = "None of the fabrics that the job may use has RDMA, so there is no HCA to compare with."
-    remedy = "Name a fabric with RDMA in rdma_cluster.training.fabric."
-    return Finding("training.hcas", host, UNKNOWN, "no fabric with RDMA", "the HCAs that its pod got", why, remedy)
+    why = "None of the fabrics that the job can use has RDMA, so there is no HCA to compare with."
+    remedy = "Set rdma_cluster.training.fabric to a fabric with RDMA, then run stage training again."
+    return Finding("training.hcas", host, UNKNOWN, "no fabric with RDMA", "the HCAs that the pod got", why, remedy)
 
 
 def _report_several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
     """Report several pods with the same host name. NCCL's log contains only the host name, so their lines can't be told
     apart.
     """
-    why = "These pods have this host name and got different functions, so it is not known which of them wrote the log."
-    remedy = "Name the labels of the job in training_selectors, and delete the pods that are not of this run of it."
+    why = (
+        "Several pods have this host name, and they got different functions. It is unknown which of them wrote the log."
+    )
+    remedy = (
+        "Set training_selectors to the labels of the job, and delete the pods that do not belong to this run of the"
+        " job. Then run stage training again."
+    )
     return Finding(
-        "training.hcas", host, UNKNOWN, folded([item.name for item in pods]), "one pod of this host name", why, remedy
+        "training.hcas", host, UNKNOWN, folded([item.name for item in pods]), "one pod with this host name", why, remedy
     )
 
 
@@ -318,39 +333,43 @@ def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
 def _report_other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int]) -> Finding:
     others = [job or "no controller" for job in jobs if job != pod.job]
     why = (
-        f"The pods with the host names of the log are not of one job: others are of {folded(others)}. It is not known"
-        " which of them wrote the log."
+        f"The pods with the host names in the log belong to several jobs, also to {folded(others)}. It is unknown which"
+        " of them wrote the log."
     )
-    remedy = "Name the labels of the job in training_selectors; run the stage before the job's pods are removed."
+    remedy = (
+        "Set training_selectors to the labels of the job, and run stage training before the pods of the job are"
+        " removed."
+    )
     return Finding(
         "training.hcas", host, UNKNOWN, f"{pod.name} of {pod.job or 'no controller'}", "pods of one job", why, remedy
     )
 
 
 def _report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:
-    expected = "the HCAs that its pod got"
+    expected = "the HCAs that the pod got"
     if pod is not None:
         return Finding(
             "training.hcas",
             host,
             UNKNOWN,
-            "not known",
+            "HCAs of the pod unknown",
             expected,
             f"{pod.error}.",
-            "Look at the annotation for its networks: kubectl get pod -o yaml (k8s.v1.cni.cncf.io/networks).",
+            "Run kubectl get pod -o yaml, and check the network annotation of the pod (k8s.v1.cni.cncf.io/networks)."
+            " Then run stage training again.",
         )
     if not asked:
-        why = "The API server was not asked for the pods, so it is not known which HCAs they got."
+        why = "The API server was not queried for the pods, so the HCAs that they got are unknown."
         return Finding(
             "training.hcas",
             host,
             UNKNOWN,
-            "not known",
+            "HCAs of the pod unknown",
             expected,
             why,
-            "Set training_namespace, while the pods of the job are still there.",
+            "Set training_namespace, and run stage training again while the pods of the job still exist.",
         )
-    why = "No pod of the namespace has this host name: it is gone, or of another namespace."
+    why = "No pod in the namespace has this host name: the pod was removed, or it is in a different namespace."
     return Finding(
         "training.hcas",
         host,
@@ -358,7 +377,7 @@ def _report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) ->
         "no pod",
         expected,
         why,
-        "Run the stage before the job's pods are removed; see training_namespace.",
+        "Run stage training before the pods of the job are removed, and check the value of training_namespace.",
     )
 
 
@@ -372,7 +391,7 @@ def _check_hcas(subject: str, got: _PodDevices, used: dict[str, bool], allowed: 
     measured, expected = f"uses {_list_names(used)}", f"uses {_list_names(got.devices)}"
     nameless = sorted(name for name, known in used.items() if not known)
     if got.nameless:
-        why = f"Neither multus nor the node says which RDMA device is behind {folded(got.nameless)}."
+        why = f"Neither multus nor the node reports the RDMA device of {folded(got.nameless)}."
         return Finding(
             "training.hcas",
             subject,
@@ -380,7 +399,8 @@ def _check_hcas(subject: str, got: _PodDevices, used: dict[str, bool], allowed: 
             measured,
             expected,
             why,
-            "See virtual_functions.rdma_device: each function needs its RDMA device (rdma link).",
+            "Check the finding virtual_functions.rdma_device: each function needs its RDMA device (run rdma link on"
+            " the node). Then run stage training again.",
         )
     if not got.devices:
         return Finding(
@@ -389,15 +409,22 @@ def _check_hcas(subject: str, got: _PodDevices, used: dict[str, bool], allowed: 
             FAIL,
             measured,
             "HCAs of this fabric",
-            "The pod got none of this fabric.",
-            "See the annotation of the pod.",
+            "The pod got no HCA of this fabric, so the job cannot use the fabric.",
+            "Check the network annotation of the pod (k8s.v1.cni.cncf.io/networks): it must name the network of this"
+            " fabric.",
         )
     if nameless:
-        why = f"The log does not say which HCA {folded(nameless)} is."
-        remedy = "Run with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET: it names merged devices as well."
+        why = f"The log does not report which HCA {folded(nameless)} is."
+        remedy = (
+            "Run the job with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET, because NCCL then also names merged"
+            " devices. Then run stage training again with the new logs."
+        )
         return Finding("training.hcas", subject, UNKNOWN, measured, expected, why, remedy)
     if not used:
-        why = "No channel of this host goes over the network by RDMA: none is seen, or all go another way."
+        why = (
+            "No channel of this host uses RDMA over the network: the log contains no such channel, or all channels use"
+            " a different transport."
+        )
         return Finding(
             "training.hcas",
             subject,
@@ -405,23 +432,24 @@ def _check_hcas(subject: str, got: _PodDevices, used: dict[str, bool], allowed: 
             "uses none",
             expected,
             why,
-            "See the findings training.transport and training.channels of its ranks.",
+            "Check the findings training.transport and training.channels of the ranks on this host, and correct the"
+            " cause. Then run stage training again.",
         )
     idle, foreign = sorted(got.devices.keys() - used.keys()), sorted(used.keys() - allowed)
     if foreign:
         why = (
-            f"{folded(foreign)} is none of the functions that the pod got: another fabric's, or the physical function,"
-            " which all pods of the node share."
+            f"The pod did not get {folded(foreign)} as a function. The device belongs to a different fabric, or is the"
+            " physical function, which all pods of the node share."
         )
         remedy = (
-            "Name the devices in NCCL_IB_HCA, exactly: with '=' in front, as mlx5_1 stands for mlx5_10 as well. Use"
-            " RDMA mode exclusive."
+            "Name the exact devices in NCCL_IB_HCA, with '=' in front, because mlx5_1 also matches mlx5_10. Use RDMA"
+            " mode exclusive. Then run stage training again with new logs."
         )
         return Finding("training.hcas", subject, FAIL, measured, expected, why, remedy)
     if idle:
         why = (
-            f"No channel uses {folded(idle)}: NCCL_IB_HCA leaves it out, its port is down, or no GPU of the job is"
-            " near it."
+            f"No channel uses {folded(idle)}: NCCL_IB_HCA excludes it, its port is down, or no GPU of the job is near"
+            " it."
         )
         return Finding(
             "training.hcas",
@@ -430,14 +458,15 @@ def _check_hcas(subject: str, got: _PodDevices, used: dict[str, bool], allowed: 
             measured,
             expected,
             why,
-            "Compare NCCL_IB_HCA with ibv_devinfo in the pod; give the job the GPUs beside it.",
+            "Compare NCCL_IB_HCA with the output of ibv_devinfo in the pod, and give the job the GPUs beside each HCA."
+            " Then run stage training again with new logs.",
         )
     return ok("training.hcas", subject, measured, expected)
 
 
 def _check_rails(fabric: Fabric, subject: str, got: _PodDevices, used: dict[str, bool]) -> Finding:
     count = fabric.select.hcas_per_node
-    expected = f"each of {count} rails is used"
+    expected = f"each of {count} rails used"
     rails = {rail for device, rail in got.devices.items() if rail is not None and device in used}
     idle = [rail for rail in range(count) if rail not in rails]
     measured = f"rails {', '.join(map(str, sorted(rails))) or 'none'}"
@@ -445,11 +474,7 @@ def _check_rails(fabric: Fabric, subject: str, got: _PodDevices, used: dict[str,
         return ok("training.rails", subject, measured, expected)
     unknown = sorted(device for device, rail in got.devices.items() if rail is None) or list(got.nameless)
     if unknown or not used or not all(used.values()):
-        why = (
-            f"It is not known of which rail {folded(unknown)} is."
-            if unknown
-            else "It is not known which HCAs the channels use."
-        )
+        why = f"The rail of {folded(unknown)} is unknown." if unknown else "The HCAs that the channels use are unknown."
         return Finding(
             "training.rails",
             subject,
@@ -457,10 +482,14 @@ def _check_rails(fabric: Fabric, subject: str, got: _PodDevices, used: dict[str,
             measured,
             expected,
             why,
-            "See the stage fabric, and the finding training.hcas of this host.",
+            "Check the findings of stage fabric and the finding training.hcas of this host, and correct the cause."
+            " Then run stage training again.",
         )
-    why = f"Nothing goes over rail {', '.join(map(str, idle))}: the pod has no function there, or no channel uses it."
-    remedy = "One attachment for each rail; NCCL_IB_HCA with all of them; as many GPUs as rails, or NCCL_CROSS_NIC."
+    why = f"No data passes over rail {', '.join(map(str, idle))}: the pod has no function on it, or no channel uses it."
+    remedy = (
+        "Give the pod one network attachment for each rail, and name all HCAs in NCCL_IB_HCA. Use as many GPUs as"
+        " rails, or set NCCL_CROSS_NIC. Then run stage training again with new logs."
+    )
     return Finding("training.rails", subject, FAIL, measured, expected, why, remedy)
 
 

@@ -11,29 +11,31 @@ from ..._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "training.channels": Explanation(
         means=(
-            "Not every channel of a rank was seen in the log, or one end of it alone. What was not seen is not proven."
+            "The log does not contain every channel of a rank, or contains only one end of a channel. The missing"
+            " channels are not verified."
         ),
-        measured="NCCL's lines about each channel of each communicator, from both of its ends.",
+        measured="The lines of NCCL about each channel of each communicator, from both ends of the channel.",
         causes=(
-            "The log begins too late, ends too early, or was written by several processes into one file.",
-            "Since NCCL 2.22 a communicator connects at its first collective, and none ran.",
-            "NVLS alone connects no ring.",
+            "The log starts too late, ends too early, or several processes wrote to the same file.",
+            "Since NCCL 2.22, a communicator connects at its first collective, and the job ran no collective.",
+            "With NVLS alone, NCCL connects no ring.",
         ),
         look=("kubectl logs POD -n NAMESPACE",),
         remedy=(
-            "Give the whole log of every pod, one file a pod; run a collective with `NCCL_NVLS_ENABLE=0` for the run"
-            " that is the proof."
+            "Provide the complete log of every pod, one file for each pod. In the run that provides the log, run a"
+            " collective with `NCCL_NVLS_ENABLE=0`. Then run stage `training` again."
         ),
     ),
     "training.gpu_direct": Explanation(
         means=(
-            "Channels over RDMA do not use GPUDirect: data goes through the host's memory, at a fraction of the rate."
+            "Channels over RDMA do not use GPUDirect RDMA. The data passes through host memory, at a fraction of the"
+            " rate."
         ),
-        measured="`GDRDMA` in the line of each channel, and what NCCL says of each pair of GPU and HCA.",
+        measured="`GDRDMA` in the line of each channel, and the lines of NCCL about each pair of GPU and HCA.",
         causes=(
             "Neither nvidia-peermem nor DMA-BUF works on the node (`host.gpudirect`).",
-            "The HCA is too far from the GPU, or ACS is on between them.",
-            "NCCL_NET_GDR_LEVEL forbids it.",
+            "The HCA is too far from the GPU, or ACS is enabled between them.",
+            "NCCL_NET_GDR_LEVEL prevents it.",
         ),
         look=(
             "nvidia-smi topo -m",
@@ -41,97 +43,115 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl logs POD -n NAMESPACE",
         ),
         remedy=(
-            "Load nvidia_peermem or use the open driver; give the job the HCA beside the GPU."
-            " NCCL_DEBUG_SUBSYS=INIT,NET says why for each."
+            "Load nvidia_peermem or use the open GPU driver, and give the job the HCA beside each GPU. With"
+            " NCCL_DEBUG_SUBSYS=INIT,NET, NCCL logs the reason for each pair. Then run stage `training` again with the"
+            " new logs."
         ),
     ),
     "training.hcas": Explanation(
-        means="The job uses HCAs that its pod did not get, or leaves out some that it got.",
-        measured="Devices in NCCL's channels against the functions in the annotation of the pod.",
+        means="The job uses HCAs that its pod did not get, or does not use some HCAs that the pod got.",
+        measured="Devices in the channels of NCCL, compared with the functions in the annotation of the pod.",
         causes=(
-            "NCCL_IB_HCA takes prefixes: mlx5_1 is mlx5_10 as well.",
-            "RDMA mode shared: a pod sees all devices of the node.",
+            "NCCL_IB_HCA matches prefixes: mlx5_1 also matches mlx5_10.",
+            "RDMA mode shared: a pod sees all RDMA devices of the node.",
             "A port is down, or no GPU is near it.",
-            "The pod is gone, so nothing is known of what it got (unknown).",
+            "The pod was removed, so the HCAs that it got could not be determined (unknown).",
             (
-                "Several pods have the host name, or the pods with the host names of the log are of several jobs"
+                "Several pods have the same host name, or the pods with the host names in the log belong to several"
+                " jobs (unknown)."
+            ),
+            (
+                "Several files contain lines of the same host, or the file of one pod contains lines of several hosts"
                 " (unknown)."
             ),
-            "Several files have lines of the host, or the file of a pod has lines of several hosts (unknown).",
         ),
         look=(
             "ibv_devinfo",
             "kubectl get pod POD -n NAMESPACE -o yaml",
         ),
         remedy=(
-            "Name the devices exactly: `NCCL_IB_HCA==mlx5_1,mlx5_2`; RDMA mode exclusive keeps others out. Run the"
-            " stage while the pods are there."
+            "Name the exact devices: `NCCL_IB_HCA==mlx5_1,mlx5_2`. With RDMA mode exclusive, a pod sees only its own"
+            " devices. Run stage `training` again while the pods exist."
         ),
     ),
     "training.log": Explanation(
-        means=(
-            "There is no log of NCCL to judge, or one file or host was left out. NCCL is silent unless it is told"
-            " otherwise."
-        ),
-        measured="Lines of NCCL in the files of `training_logs`.",
+        means="There is no NCCL log to check, or a file or a host was left out. NCCL writes no log by default.",
+        measured="Lines of NCCL in the files that `training_logs` names.",
         causes=(
-            "NCCL_DEBUG is not INFO in the job.",
-            "No log was given though `rdma_cluster.training` asks for the proof.",
-            "A program in one pod makes up lines of NCCL, or the file has the logs of many runs: it names more"
-            " processes and ranks than can be kept. Nothing of this file or host counts, and the others are judged.",
+            "The job does not set NCCL_DEBUG=INFO.",
+            "No log was provided, although `rdma_cluster.training` requires the verification of a job.",
+            "A program in a pod writes false NCCL lines, or the file contains the logs of many runs. The file or host"
+            " then has more processes and ranks than can be stored. Its lines are ignored. The other files and hosts"
+            " are checked.",
         ),
         look=("kubectl logs POD -n NAMESPACE",),
-        remedy="Run the job with `NCCL_DEBUG=INFO` in every rank, and name its logs in `training_logs`.",
+        remedy=(
+            "Run the job with `NCCL_DEBUG=INFO` in every rank, and set `training_logs` to its logs. Then run stage"
+            " `training` again."
+        ),
     ),
     "training.oob": Explanation(
-        means="NCCL makes its first connections over the loopback interface, which no other host reaches.",
-        measured="The interface in NCCL's bootstrap line of each host.",
+        means=(
+            "NCCL makes its first connections over the loopback interface, and other hosts cannot reach this interface."
+        ),
+        measured="The interface in the bootstrap line of NCCL for each host.",
         causes=(
-            "NCCL_SOCKET_IFNAME names lo, or leaves nothing else.",
-            "/etc/hosts leads the host's name to 127.0.0.1.",
+            "NCCL_SOCKET_IFNAME names lo, or excludes all other interfaces.",
+            "/etc/hosts resolves the host name to 127.0.0.1.",
         ),
         look=(
             "ip addr",
             "cat /etc/hosts",
         ),
-        remedy="Set NCCL_SOCKET_IFNAME to an interface of the pod network, such as eth0.",
+        remedy=(
+            "Set NCCL_SOCKET_IFNAME to an interface of the pod network, for example eth0. Run the job again, then run"
+            " stage `training` again with the new logs."
+        ),
     ),
     "training.problem": Explanation(
-        means="NCCL warns of something. What is known to stop or slow down a job fails; the rest warns.",
+        means=(
+            "NCCL logged a warning. The check fails for warnings that are known to stop or slow down a job. All other"
+            " warnings cause a warning."
+        ),
         measured=(
-            "Lines of NCCL WARN and ATTN, and warnings and errors of UCX, libfabric and libibverbs. Alike ones are"
+            "Lines with NCCL WARN and ATTN, and warnings and errors of UCX, libfabric and libibverbs. Similar lines are"
             " counted together, with the first place of each."
         ),
         causes=(
             "Memory could not be pinned or registered (memlock, GPUDirect).",
             "A link went down or lost packets while the job ran.",
-            "Another rank failed first: the first problem in the log counts.",
+            "Another rank failed first: the first problem in the log is the cause.",
             "/dev/shm is too small.",
             (
-                "More than 1,000 different warnings of no known kind: the further ones are counted, and what they say"
-                " is unknown."
+                "The log contains more than 1,000 different warnings of unknown kinds. Further warnings are only"
+                " counted, and their content is unknown."
             ),
-            "NVLink between nodes (GB200, GB300) without a working IMEX: the pods have no claim of a ComputeDomain.",
-            "The pods have different numbers of HCAs, or HCAs of InfiniBand and of Ethernet meet.",
-            "Ranks call different collectives, or have different settings or images.",
+            (
+                "NVLink between nodes (GB200, GB300) is used without a working IMEX: the pods have no claim of a"
+                " ComputeDomain."
+            ),
+            "The pods have different numbers of HCAs, or the job combines HCAs of InfiniBand and of Ethernet.",
+            "Ranks call different collectives, or use different settings or images.",
         ),
         look=(
             "kubectl logs POD -n NAMESPACE",
             "dmesg",
             "ibqueryerrors",
         ),
-        remedy="Do what the finding names for this warning; begin with the first problem of the log.",
+        remedy="Follow the remedy of the finding for this warning. Start with the first problem in the log.",
     ),
     "training.queue_pairs": Explanation(
         means=(
-            "The queue pairs of a job have less than the fabric gives them: a smaller MTU, or on RoCE a version or a"
-            " traffic class by which switches put its packets into another queue."
+            "The queue pairs of a job do not match the fabric: a smaller MTU, or on RoCE a version or a traffic class"
+            " with which switches put the packets into a different queue."
         ),
-        measured="What NCCL writes of MTU and GID index of its queue pairs, and NCCL_IB_TC of its environment.",
+        measured=(
+            "The MTU and the GID index of the queue pairs in the NCCL log, and NCCL_IB_TC in the environment of NCCL."
+        ),
         causes=(
-            "The NetworkAttachmentDefinition names no MTU, so that pods have 1500.",
+            "The NetworkAttachmentDefinition sets no MTU, so the interfaces of the pods have an MTU of 1500.",
             "NCCL_IB_GID_INDEX=0 is set in the job or the image.",
-            "NCCL_IB_TC is that of another cluster.",
+            "NCCL_IB_TC has a value for a different cluster.",
         ),
         look=(
             "ip link",
@@ -140,62 +160,66 @@ EXPLAINED: dict[str, Explanation] = {
             "env",
         ),
         remedy=(
-            "Set mtu of the fabric and run the stage network again; take NCCL_IB_GID_INDEX out of job and image, and"
-            " set NCCL_IB_TC to the traffic class of the fabric."
+            "Set mtu of the fabric, then run stage `network` again. Remove NCCL_IB_GID_INDEX from the job and the"
+            " image, and set NCCL_IB_TC to the traffic class of the fabric. Then run stage `training` again with new"
+            " logs."
         ),
     ),
     "training.rails": Explanation(
-        means="No channel of a host uses one of the fabric's rails. That bandwidth was paid for and lies idle.",
-        measured="Rails of the HCAs in NCCL's channels of the host.",
+        means="No channel of a host uses one of the rails of the fabric. The bandwidth of that rail is unused.",
+        measured="Rails of the HCAs in the channels of NCCL on the host.",
         causes=(
-            "NCCL_IB_HCA leaves it out, or the pod has no function there.",
-            "Fewer GPUs than rails.",
-            "Rails are not known: see `fabric.rails`.",
+            "NCCL_IB_HCA excludes the HCA, or the pod has no function on the rail.",
+            "The job has fewer GPUs than rails.",
+            "The rails are unknown: see `fabric.rails`.",
         ),
         look=(
             "kubectl get pod POD -n NAMESPACE -o yaml",
             "nvidia-smi topo -m",
         ),
         remedy=(
-            "Name an attachment for each rail and all HCAs in NCCL_IB_HCA; use as many GPUs as rails, or"
-            " NCCL_CROSS_NIC=1."
+            "Give the pod one network attachment for each rail, and name all HCAs in NCCL_IB_HCA. Use as many GPUs as"
+            " rails, or set NCCL_CROSS_NIC=1. Then run stage `training` again with new logs."
         ),
     ),
     "training.ranks": Explanation(
-        means="Ranks are missing, did not complete, or their number is not what the intent says.",
+        means="Ranks are missing or did not complete, or the number of ranks differs from the intent.",
         measured="Ranks of each communicator in the log, and `rdma_cluster.training.ranks`.",
         causes=(
             "The log of a pod is missing.",
-            "A rank failed or hangs: its last lines say where.",
+            "A rank failed or hangs: its last lines show the position.",
             "WORLD_SIZE differs between pods.",
             (
-                "Several files have lines of a process, or the file of a pod has lines of several hosts (unknown): a"
-                " pod writes in the name of another one."
+                "Several files contain lines of the same process, or the file of one pod contains lines of several"
+                " hosts (unknown): a pod writes lines in the name of another pod."
             ),
             (
-                "A host or a file has more than 4,096 processes and ranks (unknown): a program makes up lines of NCCL,"
-                " or the log is of many runs."
+                "A host or a file has more than 4,096 processes and ranks (unknown): a program writes false NCCL lines,"
+                " or the log contains many runs."
             ),
         ),
         look=(
             "kubectl get pods -n NAMESPACE -o wide",
             "kubectl logs POD -n NAMESPACE",
         ),
-        remedy="See the last lines of the ranks that are named; give the log of every pod, from its first line on.",
+        remedy=(
+            "Check the last lines of the named ranks. Provide the log of every pod, from its first line on. Then run"
+            " stage `training` again."
+        ),
     ),
     "training.transport": Explanation(
         means=(
-            "A rank sends over TCP (NET/Socket). NCCL fell back in silence, and the job runs at a fraction of its"
-            " speed. Over the network of a plugin, such as UCX or libfabric, it is not known what it sends by"
-            " (unknown)."
+            "A rank sends over TCP (NET/Socket). NCCL fell back to TCP without an error, and the job runs at a fraction"
+            " of its speed. If the rank uses a network plugin, such as UCX or libfabric, the transport could not be"
+            " determined (unknown)."
         ),
-        measured="The transport of each channel of each rank in NCCL's log.",
+        measured="The transport of each channel of each rank in the NCCL log.",
         causes=(
-            "The pod has no RDMA device, or may not open it.",
-            "memlock is too low, so nothing could be registered.",
+            "The pod has no RDMA device, or has no permission to open it.",
+            "The memlock limit is too low, so memory could not be registered.",
             "NCCL_IB_DISABLE or NCCL_NET=Socket is set in the job or the image.",
-            "libibverbs or its provider is not in the image.",
-            "The image brings a network plugin (libnccl-net.so), which NCCL takes before its own (unknown).",
+            "The image lacks libibverbs or its provider library.",
+            "The image contains a network plugin (libnccl-net.so), which NCCL prefers to its own transports (unknown).",
         ),
         look=(
             "ibv_devinfo",
@@ -203,42 +227,57 @@ EXPLAINED: dict[str, Explanation] = {
             "env",
         ),
         remedy=(
-            "In the pod, `ibv_devinfo` must show an active port and `ulimit -l` enough; take NCCL_IB_DISABLE and"
-            " NCCL_NET out of job and image."
+            "In the pod, `ibv_devinfo` must show an active port, and `ulimit -l` must show a sufficient limit. Remove"
+            " NCCL_IB_DISABLE and NCCL_NET from the job and the image. Then run stage `training` again with new logs."
         ),
     ),
     "training.ucx": Explanation(
         means=(
-            "A job whose data go by UCX, such as NIXL's, sends over TCP between hosts, or over HCAs that its pod did"
-            " not get. UCX takes another transport without an error."
+            "A job that sends over UCX, for example with NIXL, sends over TCP between hosts, or over HCAs that its pod"
+            " did not get. UCX selects a different transport without an error."
         ),
         measured=(
-            "The transports of each endpoint in UCX's log (UCX_LOG_LEVEL=info), against the HCAs of the pod. Only with"
-            " `rdma_cluster.training.library: ucx`."
+            "The transports of each endpoint in the UCX log (UCX_LOG_LEVEL=info), compared with the HCAs of the pod."
+            " The check runs only with `rdma_cluster.training.library: ucx`."
         ),
         causes=(
-            "The pod has no RDMA device, or may not open it.",
-            "UCX in the image is built without verbs, or its rdma-core lacks the provider.",
-            "UCX_TLS or UCX_NET_DEVICES leaves RDMA out.",
-            "TCP is beside RDMA in an endpoint (warn).",
-            "NVLink between nodes (cuda_ipc) carries the data of GPUs beside RDMA (warn), or alone (unknown).",
-            "UCX sends by unreliable datagrams, because it can't open RC or DC, or has very many peers (warn).",
-            "The log has no line of an endpoint, or none of one of the pods, or the pods were not looked at (unknown).",
+            "The pod has no RDMA device, or has no permission to open it.",
+            "UCX in the image was built without verbs, or the rdma-core of the image lacks the provider library.",
+            "UCX_TLS or UCX_NET_DEVICES excludes RDMA.",
+            "An endpoint uses TCP in addition to RDMA (warning).",
+            (
+                "NVLink between nodes (cuda_ipc) carries the data of GPUs in addition to RDMA (warning), or alone"
+                " (unknown)."
+            ),
+            (
+                "UCX sends unreliable datagrams, because it cannot open RC or DC, or because a process has very many"
+                " peers (warning)."
+            ),
+            (
+                "The log contains no line about an endpoint, or no such line for one of the pods, or the pods were not"
+                " queried (unknown)."
+            ),
         ),
         look=("ucx_info -d", "ulimit -l", "env"),
-        remedy="See the transports in `ucx_info -d` in the pod; take UCX_TLS and UCX_NET_DEVICES out of the job.",
+        remedy=(
+            "Check the transports in the output of `ucx_info -d` in the pod. Remove UCX_TLS and UCX_NET_DEVICES from"
+            " the job. Then run stage `training` again with new logs."
+        ),
     ),
     "training.version": Explanation(
-        means="Ranks run several versions of NCCL, which need not understand each other; or the log shows none.",
-        measured="The line of NCCL's version of each rank.",
+        means="Ranks use different versions of NCCL, which may be incompatible, or the log contains no version.",
+        measured="The line with the NCCL version of each rank.",
         causes=(
-            "Pods of several images, or a library path that finds another one.",
-            "Logs of several jobs are mixed.",
+            "The pods use different images, or a library path leads to a different NCCL library.",
+            "The logs of several jobs are mixed.",
         ),
         look=(
             "kubectl get pods -n NAMESPACE -o yaml",
             "env",
         ),
-        remedy="Use one image for all pods, see LD_LIBRARY_PATH, and give one job's log.",
+        remedy=(
+            "Use the same image for all pods, check LD_LIBRARY_PATH, and provide the log of only one job. Then run"
+            " stage `training` again."
+        ),
     ),
 }

@@ -62,7 +62,10 @@ class _Judge:
             return NcclTestTransport(
                 False,
                 (),
-                ("the log has runs of more groups of processes than are judged: give the log of each run by itself",),
+                (
+                    "the log contains runs of more process groups than this collection checks: provide a separate log"
+                    " for each run",
+                ),
             )
         self._left -= ranks
         return _judge_transports(own, silent)
@@ -79,11 +82,11 @@ def _judge_transports(own: NcclLog, silent: typing.Sequence[tuple[str, int]]) ->
         for finding in judge_log(own, None, False)
         if finding.check in _CHECKS and finding.status in (FAIL, UNKNOWN)
     )
-    lost = [f"{host} process {pid}: no communicator of it is in the log" for host, pid in silent]
+    lost = [f"{host} process {pid}: the log contains no communicator of this process" for host, pid in silent]
     transports = sorted(
         {describe_route(route) for item in own.communicators for rank in item.ranks for route in rank.routes}
     )
     if not transports and not reasons and not lost:
-        lost = ["no rank has a channel: each is alone in its communicator"]
+        lost = ["no rank has a channel, because each rank is alone in its communicator"]
     found = (*lost, *reasons)
     return NcclTestTransport(not found, tuple(transports), found[:_REASONS])

@@ -41,35 +41,49 @@ def check(
     said += [f"NCCL_IB_TC {folded(classes)}"] if classes else []
     if not said:
         return []
-    measured, expected = ", ".join(said), f"MTU {least or 'of the fabric'}, in the traffic class of the fabric"
+    measured, expected = ", ".join(said), f"MTU {least or 'of the fabric'}, traffic class of the fabric"
     roce = [fabric.roce for fabric in fabrics if fabric.roce is not None]
     ethernet = all(not is_infiniband(fabric) for fabric in fabrics)
     found = []
     if least is not None and mtus and mtus[0] < least:
         why = (
-            f"Queue pairs send packets of {mtus[0]} bytes, and the MTU of the fabric has room for {least}: the pod, the"
-            " VF, the partition or the other end has a smaller one. Headers take more of the link."
+            f"Queue pairs send packets of {mtus[0]} bytes, but the MTU of the fabric allows {least} bytes. The pod, the"
+            " VF, the partition or the remote port has a smaller MTU. Headers then use a larger share of the bandwidth."
         )
         remedy = (
-            "Compare the MTU of the interface in the pods (ip link) and active_mtu (ibv_devinfo) at both ends with mtu"
-            " of the fabric; the NetworkAttachmentDefinition must name it."
+            "Compare the MTU of the interface in the pods (ip link) and active_mtu (ibv_devinfo) at both ports with mtu"
+            " of the fabric. The NetworkAttachmentDefinition must set this MTU. Then run the job again, and run stage"
+            " training again with the new logs."
         )
         found.append(Finding(_CHECK, host, WARN, measured, expected, why, remedy))
     if ethernet and roce and ROCE_V1_INDEX in indexes and not (vendors and vendors.isdisjoint(ROCE_V1_VENDORS)):
         why = (
-            "GID index 0 is RoCE v1, whose packets have no IP header and so no DSCP: switches put them into another"
-            " queue than that of roce.dscp, and route none of them."
+            "GID index 0 is RoCE v1. Its packets have no IP header and therefore no DSCP. Switches put them into a"
+            " different queue than that of roce.dscp, and do not route them."
         )
-        remedy = "Take NCCL_IB_GID_INDEX out of job and image, or set the index of RoCE v2 (show_gids in the pod)."
+        remedy = (
+            "Remove NCCL_IB_GID_INDEX from the job and the image, or set the index of RoCE v2 (run show_gids in the"
+            " pod). Then run the job again, and run stage training again with the new logs."
+        )
         found.append(Finding(_CHECK, host, WARN, measured, expected, why, remedy))
     strange = [text for text in classes if _is_strange(text, {item.dscp for item in roce})]
     if ethernet and roce and strange:
         why = (
-            f"NCCL_IB_TC={folded(strange)} is of another DSCP than roce.dscp of the fabric: switches put these packets"
-            " into a queue without PFC and ECN, which loses packets."
+            f"NCCL_IB_TC={folded(strange)} corresponds to a different DSCP than roce.dscp of the fabric. Switches put"
+            " these packets into a queue without PFC and ECN, which loses packets."
         )
         wanted = folded([f"NCCL_IB_TC={item.traffic_class}" for item in roce])
-        found.append(Finding(_CHECK, host, WARN, measured, expected, why, f"Set {wanted} in the job."))
+        found.append(
+            Finding(
+                _CHECK,
+                host,
+                WARN,
+                measured,
+                expected,
+                why,
+                f"Set {wanted} in the job, and run the job again. Then run stage training again with the new logs.",
+            )
+        )
     return found or [ok(_CHECK, host, measured, expected)]
 
 

@@ -76,12 +76,8 @@ def check(
             yield _make_differing_finding(odd, remedy)
         if not group.odd:
             members = group.nodes
-            alone = (
-                "1 node: there is none to compare it with"
-                if len(members) == 1
-                else f"{len(members)} nodes show the same"
-            )
-            yield ok(CHECK, names(members), alone, f"nodes of one kind are alike: {group.kind}")
+            alone = "1 node: no comparable node" if len(members) == 1 else f"{len(members)} nodes with the same values"
+            yield ok(CHECK, names(members), alone, f"same values on comparable nodes: {group.kind}")
 
 
 def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> tuple[NodeGroup, ...]:
@@ -110,10 +106,13 @@ def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]])
 def _make_differing_finding(odd: DifferingRow, remedy: str) -> Finding:
     row, subject = odd.row, f"{odd.row.name} of {names(odd.nodes)}"
     if odd.usual is None:
-        why = f"As many of {odd.known} nodes of one kind show the one as the other, so neither is usual. {row.harm}"
-        return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: the same on nodes of one kind", why, remedy)
-    why = f"{odd.most} of {odd.known} nodes of its kind show {odd.usual}. {row.harm}"
-    return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: {odd.usual}, as its like", why, remedy)
+        why = (
+            f"The most frequent values are on equally many of {odd.known} comparable nodes, so none of them is the"
+            f" usual value. {row.harm}"
+        )
+        return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: the same on comparable nodes", why, remedy)
+    why = f"{odd.most} of {odd.known} comparable nodes have {odd.usual}. {row.harm}"
+    return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: {odd.usual}, as on comparable nodes", why, remedy)
 
 
 def _list_differing_rows(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[DifferingRow]:

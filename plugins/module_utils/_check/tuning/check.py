@@ -50,16 +50,16 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     findings: list[Finding] = []
     if not facts.tunings:
-        why = "No node was asked, so nothing is known."
+        why = "No node was queried, so the state of the nodes is unknown."
         return (
             Finding(
                 "tuning.node",
                 "inventory",
                 UNKNOWN,
-                "no node",
+                "0 nodes",
                 "at least 1 node",
                 why,
-                "Put the nodes into the inventory's group rdma_nodes.",
+                "Put the nodes into the group rdma_nodes of the inventory, then run stage tuning again.",
             ),
         )
     if intent.cluster.tuning.set:
@@ -70,18 +70,18 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     for name, observed in facts.tunings.items():
         if observed.value is None or observed.error is not None:
             why, remedy = (
-                f"node_info: {observed.error or 'empty answer'}.",
+                f"Data collection (module node_info) failed on the node: {observed.error or 'empty answer'}.",
                 unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later"),
             )
-            findings.append(Finding("tuning.node", name, UNKNOWN, "no answer", "an answer of node_info", why, remedy))
+            findings.append(Finding("tuning.node", name, UNKNOWN, "no data", "data from module node_info", why, remedy))
         else:
             seen[name] = observed.value
             findings.append(
                 ok(
                     "tuning.node",
                     name,
-                    f"{len(observed.value.rows)} rows, {len(observed.value.unread)} unread",
-                    "an answer of node_info",
+                    f"{len(observed.value.rows)} rows, {len(observed.value.unread)} rows could not be read",
+                    "data from module node_info",
                 )
             )
     hcas = {

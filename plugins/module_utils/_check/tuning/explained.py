@@ -9,14 +9,14 @@ from ..._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "tuning.alike": Explanation(
         means=(
-            "A node shows another value than its like: the same models of CPU, GPU and HCA. In a collective the odd one"
-            " slows down all."
+            "A node has a different value than comparable nodes, which have the same models of CPU, GPU and HCA. In a"
+            " collective, this node can slow down all nodes."
         ),
-        measured="Each row of `tuning` over nodes of one kind; what most of them show is usual.",
+        measured="Each row of `tuning` on comparable nodes. The usual value is the value of most of them.",
         causes=(
-            "Somebody set it by hand, or the node was installed at another time.",
-            "Another release of the kernel, the driver or the BIOS.",
-            "A tuning daemon runs there, or does not.",
+            "A user changed the setting by hand, or the node was installed at a different time.",
+            "The node has a different release of the kernel, the driver or the BIOS.",
+            "A tuning daemon runs only on this node, or on all nodes except this node.",
         ),
         look=(
             "tuned-adm active",
@@ -24,22 +24,23 @@ EXPLAINED: dict[str, Explanation] = {
             "uname -r",
         ),
         remedy=(
-            "Bring the node to what its like show, or the others to it. It warns only; a rule in"
-            " `rdma_cluster.tuning.expected` makes it fail."
+            "Set the value of the comparable nodes on this node, or the value of this node on the comparable nodes."
+            " Then run stage `tuning` again. This finding is only a warning. To make a difference fail, add a rule to"
+            " `rdma_cluster.tuning.expected`."
         ),
     ),
     "tuning.cpu": Explanation(
         means=(
-            "CPUs are not as they should be for RDMA: a clock that saves power, or idle states that take long to leave,"
-            " add latency to each message."
+            "CPU settings are unsuitable for RDMA: power-saving clock rates or idle states with a long exit time"
+            " increase the latency of each message."
         ),
         measured=(
-            "Governor, driver of the clocks, idle states, SMT, isolated CPUs, NUMA: rows of group cpu, read from sysfs"
-            " and the kernel's command line."
+            "Governor, clock driver, idle states, SMT, isolated CPUs and NUMA: rows of group cpu, read from sysfs and"
+            " the kernel command line."
         ),
         causes=(
             "The governor is powersave or schedutil, the default of most distributions.",
-            "The BIOS has a power profile that saves, or decides on clocks by itself.",
+            "The BIOS has a power-saving profile, or controls the clock rates itself.",
             "No TuneD profile is active.",
         ),
         look=(
@@ -49,23 +50,23 @@ EXPLAINED: dict[str, Explanation] = {
             "lscpu -e",
         ),
         remedy=(
-            "`tuned-adm profile latency-performance` (or throughput-performance), or what"
-            " `rdma_cluster.tuning.expected` names with `set: true`."
+            "Run `tuned-adm profile latency-performance` (or throughput-performance), or set the values in"
+            " `rdma_cluster.tuning.expected` with `set: true`. Then run stage `tuning` again."
         ),
     ),
     "tuning.gpu": Explanation(
         means=(
-            "GPUs are not as they should be: no persistence mode, ECC off, MIG on, clocks that are held down, or no"
-            " NVLink fabric. A GPU that slows itself down slows down all ranks."
+            "GPU settings or states are unsuitable: persistence mode or ECC off, MIG on, limited clock rates, or no"
+            " NVLink fabric. A GPU that reduces its clock rate slows down all ranks."
         ),
-        measured="Rows of group gpu, read by nvidia-smi and from the kernel's configuration.",
+        measured="Rows of group gpu, read from nvidia-smi and from the kernel configuration.",
         causes=(
-            "The GPU throttles: heat, power cap, a hardware brake (`gpu_slowed`).",
-            "Persistence mode is off, so the driver is loaded anew for each job.",
-            "The driver is too old for the CUDA that the intent names.",
-            "The kernel has neither P2PDMA nor nvidia_peermem.",
-            "Fabric Manager does not run, so the GPUs are not registered with the NVLink fabric (`gpu_fabric`).",
-            "A link or a route of NVLink has failed (`gpu_fabric_health`).",
+            "The GPU throttles because of heat, the power cap or a hardware brake (`gpu_slowed`).",
+            "Persistence mode is off, so the driver is loaded again for each job.",
+            "The driver is too old for the CUDA version in the intent.",
+            "The kernel supports neither P2PDMA nor nvidia_peermem.",
+            "Fabric Manager does not run, so the GPUs are not registered in the NVLink fabric (`gpu_fabric`).",
+            "An NVLink link or route failed (`gpu_fabric_health`).",
         ),
         look=(
             "nvidia-smi -q -d PERFORMANCE,CLOCK,ECC",
@@ -73,23 +74,23 @@ EXPLAINED: dict[str, Explanation] = {
             "lsmod",
         ),
         remedy=(
-            "Throttled: see cooling and power supply. `nvidia-smi -pm 1` for persistence, `nvidia-smi -e 1` for ECC"
-            " (then reset the GPU)."
+            "If a GPU throttles, check its cooling and power supply. Run `nvidia-smi -pm 1` for persistence mode and"
+            " `nvidia-smi -e 1` for ECC (then reset the GPU). Then run stage `tuning` again."
         ),
     ),
     "tuning.kernel": Explanation(
         means=(
-            "The kernel is not as RDMA needs it: the IOMMU translates where it should pass through, ib_umad is missing,"
-            " or the kernel log tells of faults."
+            "The kernel settings are unsuitable for RDMA: the IOMMU translates instead of passing through, ib_umad is"
+            " missing, or the kernel log reports faults."
         ),
         measured=(
-            "Rows of group kernel: kernel arguments, modules, RDMA mode, profile of TuneD, and faults of GPUs, HCAs and"
+            "Rows of group kernel: kernel arguments, modules, RDMA mode, TuneD profile, and faults of GPUs, HCAs and"
             " PCIe in the kernel log."
         ),
         causes=(
             "`iommu=pt` is missing in the kernel arguments.",
             "ib_umad is not loaded at boot.",
-            "A card, a GPU or a PCIe link told of errors (Xid, AER, mlx5 health).",
+            "A card, a GPU or a PCIe link reported errors (Xid, AER, mlx5 health).",
         ),
         look=(
             "cat /proc/cmdline",
@@ -98,19 +99,20 @@ EXPLAINED: dict[str, Explanation] = {
             "rdma system",
         ),
         remedy=(
-            "Add `iommu=pt` by `rdma_cluster.host.kernel_arguments`; `modprobe ib_umad` and /etc/modules-load.d. For"
-            " faults in the log: find the card at the address that is named."
+            "Add `iommu=pt` to `rdma_cluster.host.kernel_arguments`. For ib_umad, run `modprobe ib_umad`, and add it to"
+            " /etc/modules-load.d. For faults in the kernel log, check the card at the named address. Then run stage"
+            " `tuning` again."
         ),
     ),
     "tuning.kubelet": Explanation(
         means=(
-            "The kubelet does not place pods as a training job needs it: CPUs, memory, GPU and NIC of one pod may be of"
-            " several NUMA nodes."
+            "The kubelet does not place pods as a training job needs: the CPUs, memory, GPUs and NICs of a pod can be"
+            " on different NUMA nodes."
         ),
-        measured="Rows of group kubelet, from the kubelet's configuration on the node.",
+        measured="Rows of group kubelet, from the kubelet configuration on the node.",
         causes=(
-            "The CPU manager is at its default (none).",
-            "The topology manager has no policy, or best-effort.",
+            "The CPU manager has its default policy (none).",
+            "The topology manager has no policy, or the policy best-effort.",
             "A KubeletConfig does not select the pool of the node.",
         ),
         look=(
@@ -118,20 +120,20 @@ EXPLAINED: dict[str, Explanation] = {
             "oc get kubeletconfig",
         ),
         remedy=(
-            "Set `rdma_cluster.host.kubelet` (OpenShift), or cpuManagerPolicy and topologyManagerPolicy in the"
-            " kubelet's configuration, and restart it."
+            "Set `rdma_cluster.host.kubelet` (OpenShift), or set cpuManagerPolicy and topologyManagerPolicy in the"
+            " kubelet configuration and restart the kubelet. Then run stage `tuning` again."
         ),
     ),
     "tuning.memory": Explanation(
         means=(
-            "Memory is not as RDMA needs it: swap, NUMA balancing, or a limit of locked memory. Memory that moves costs"
-            " latency, and what can't be locked can't be registered."
+            "Memory settings are unsuitable for RDMA: swap, NUMA balancing, or a limit of locked memory. Moving memory"
+            " pages increases the latency, and memory that cannot be locked cannot be registered."
         ),
         measured="Rows of group memory: sysctl values, swap, hugepages, transparent hugepages, memlock.",
         causes=(
             "Swap is on.",
             "kernel.numa_balancing is on, the default of most distributions.",
-            "vm.min_free_kbytes is too low, so the kernel reclaims in the path of packets.",
+            "vm.min_free_kbytes is too low, so the kernel reclaims memory while it processes packets.",
             "The container runtime has the default limit of locked memory.",
         ),
         look=(
@@ -140,20 +142,20 @@ EXPLAINED: dict[str, Explanation] = {
             "cat /sys/kernel/mm/transparent_hugepage/enabled",
         ),
         remedy=(
-            "`sysctl -w kernel.numa_balancing=0`, `swapoff -a`, `sysctl -w vm.min_free_kbytes=135168`; to keep it:"
-            " `rdma_cluster.tuning` with `set: true`."
+            "Run `sysctl -w kernel.numa_balancing=0`, `swapoff -a` and `sysctl -w vm.min_free_kbytes=135168`. To make"
+            " the values persistent, use `rdma_cluster.tuning` with `set: true`. Then run stage `tuning` again."
         ),
     ),
     "tuning.network": Explanation(
         means=(
-            "Interfaces and kernel settings of the network are not as expected: ring sizes, MTU, ARP cache, buffers of"
-            " sockets."
+            "Network interfaces and network settings of the kernel differ from the expected values: ring sizes, MTU,"
+            " ARP cache, socket buffers."
         ),
-        measured="Rows of group network, by sysctl, ethtool and sysfs.",
+        measured="Rows of group network, read from sysctl, ethtool and sysfs.",
         causes=(
-            "Defaults of the distribution, too small for a large fleet (ARP cache, `gc_thresh3`).",
-            "An interface with an MTU of its own.",
-            "Settings of a NIC that differ from the profile's.",
+            "Default values of the distribution, which are too small for a large fleet (ARP cache, `gc_thresh3`).",
+            "An interface with a different MTU.",
+            "NIC settings that differ from the profile.",
         ),
         look=(
             "sysctl net.ipv4.neigh.default.gc_thresh3",
@@ -162,19 +164,19 @@ EXPLAINED: dict[str, Explanation] = {
             "ip -d link show DEVICE",
         ),
         remedy=(
-            "Set the value that the finding expects, or write your own into `rdma_cluster.tuning.expected`; `set: true`"
-            " has it set."
+            "Set the value that the finding expects, or add your own value to `rdma_cluster.tuning.expected`. With"
+            " `set: true`, this collection sets the values. Then run stage `tuning` again."
         ),
     ),
     "tuning.node": Explanation(
-        means="A node did not say how it is tuned.",
-        measured="Whether `node_info` answered, and how many rows it could not read.",
+        means="The data collection failed on a node, so its tuning is unknown.",
+        measured="Whether the module `node_info` returned data, and how many rows it could not read.",
         causes=(
-            "ssh, sudo or the observer does not work.",
+            "The connection by ssh, sudo or the observer does not work.",
             "The node is down.",
         ),
         look=("ansible NODE -m ansible.builtin.ping -b",),
-        remedy="Make the node answer, or take it out of the group `rdma_nodes`.",
+        remedy="Make the node reachable, or remove it from the group `rdma_nodes`. Then run stage `tuning` again.",
     ),
     "tuning.nvlink_domain": Explanation(
         means=(
@@ -187,33 +189,34 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         causes=(
             "The rack is divided into NVLink partitions.",
-            "A partition was changed, and the GPUs of a node were not reset afterwards.",
-            "Fabric Manager of a switch has not configured all GPUs.",
-            "The driver of the node does not report the fields, or nvidia-smi failed there.",
+            "A partition was changed, and the GPUs of a node were not reset after the change.",
+            "The Fabric Manager of a switch has not configured all GPUs.",
+            "The driver of the node does not report the fields, or nvidia-smi failed on the node.",
         ),
         look=(
             "nvidia-smi --query-gpu=fabric.clusterUuid,fabric.cliqueId --format=csv",
             "kubectl get nodes -L nvidia.com/gpu.clique",
         ),
         remedy=(
-            "Set the NVLink partitions of the rack with NMX-C. If the partitions are intended, waive the finding, and"
-            " select the nodes of a job by the label `nvidia.com/gpu.clique`."
+            "Set the NVLink partitions of the rack with NMX-C, then run stage `tuning` again. If the partitions are"
+            " intended, waive the finding, and select the nodes of a job by the label `nvidia.com/gpu.clique`."
         ),
     ),
     "tuning.pci": Explanation(
         means=(
-            "PCI is not as GPUs and HCAs need it: ACS sends peer traffic over the root complex, reads are small, or a"
-            " GPU's link has fewer lanes."
+            "PCI settings are unsuitable for GPUs and HCAs: ACS redirects peer-to-peer traffic over the root complex,"
+            " read requests are small, or the link of a GPU has fewer lanes."
         ),
-        measured=(
-            "Rows of group pci: lspci's capabilities from sysfs, NUMA nodes, ways between GPU and HCA, interrupts."
-        ),
+        measured=("Rows of group pci: PCI capabilities from sysfs, NUMA nodes, paths between GPU and HCA, interrupts."),
         causes=(
-            "ACS is on in bridges between a GPU and its HCA: GPUDirect RDMA then takes the long way.",
-            "MaxReadReq is at the BIOS's default of 512.",
-            "Relaxed ordering is off.",
-            "The BIOS does not say of which NUMA node a card is.",
-            "A GPU's link trained down.",
+            (
+                "ACS is enabled in bridges between a GPU and its HCA: GPUDirect RDMA then uses the longer path over the"
+                " root complex."
+            ),
+            "MaxReadReq has the BIOS default of 512.",
+            "Relaxed ordering is disabled.",
+            "The BIOS does not report the NUMA node of a card.",
+            "The link of a GPU trained to a lower speed or width.",
         ),
         look=(
             "lspci -vvv -s ADDRESS",
@@ -222,23 +225,24 @@ EXPLAINED: dict[str, Explanation] = {
             "setpci -s ADDRESS CAP_EXP+8.w",
         ),
         remedy=(
-            "Switch ACS off on bare metal (BIOS, or `setpci` at boot), raise MaxReadReq to 4096 by the firmware or the"
-            " NIC operator, and reseat a card whose link trained down."
+            "On bare metal, disable ACS (in the BIOS, or with `setpci` at boot). Raise MaxReadReq to 4096 with the"
+            " firmware or the NIC operator. Reseat a card whose link trained to a lower speed or width. Then run stage"
+            " `tuning` again."
         ),
     ),
     "tuning.roce": Explanation(
         means=(
-            "NICs of an Ethernet fabric do not treat RoCE alike, or not as the fabric says. PFC on one side only loses"
-            " packets under load."
+            "The NICs of an Ethernet fabric have different RoCE settings, or settings that differ from the fabric. If"
+            " PFC is enabled on only one side of a link, the link loses packets under load."
         ),
         measured=(
-            "Trust, PFC, ECN, DSCP to priority, and traffic class of each NIC (dcb, sysfs), against `roce` of the"
-            " fabric or NVIDIA's defaults."
+            "Trust, PFC, ECN, mapping of DSCP to priority, and traffic class of each NIC (dcb, sysfs), compared with"
+            " `roce` of the fabric or NVIDIA's default values."
         ),
         causes=(
-            "The setting is lost at each boot and nothing sets it again.",
-            "One node was set by another tool or operator.",
-            "PFC is on for another priority, or on the switch only.",
+            "The setting is lost at each boot, and no tool sets it again.",
+            "A different tool or operator configured one of the nodes.",
+            "PFC is enabled for a different priority, or only on the switch.",
         ),
         look=(
             "dcb pfc show dev DEVICE",
@@ -247,20 +251,26 @@ EXPLAINED: dict[str, Explanation] = {
             "lldptool -t -i DEVICE -V PFC",
         ),
         remedy=(
-            "`mlnx_qos -i DEVICE --trust dscp --pfc 0,0,0,1,0,0,0,0` on each NIC, and the same priority on the"
-            " switches; `cma_roce_tos -d mlx5_0 -t 106` for DSCP 26. NVIDIA's NIC configuration operator keeps it over"
-            " boots."
+            "Run `mlnx_qos -i DEVICE --trust dscp --pfc 0,0,0,1,0,0,0,0` for each NIC, and enable the same priority on"
+            " the switches. For DSCP 26, run `cma_roce_tos -d mlx5_0 -t 106`. NVIDIA's NIC configuration operator makes"
+            " the settings persistent. Then run stage `tuning` again."
         ),
     ),
     "tuning.set": Explanation(
-        means="What `rdma_cluster.tuning` asks to be set was not set on a node.",
-        measured="What TuneD (OpenShift's Node Tuning Operator) or the module kernel_settings reported of each node.",
+        means="Settings that `rdma_cluster.tuning` requires were not applied on a node.",
+        measured=(
+            "The results that TuneD (OpenShift's Node Tuning Operator) or the module kernel_settings reported for each"
+            " node."
+        ),
         causes=(
-            "A PerformanceProfile tunes the same lines.",
-            "Another Tuned has a lower priority number and matches the node.",
-            "TuneD is degraded on the node: a line that it can't set.",
-            "The node is reached by an observer, and the cluster has no Node Tuning Operator.",
-            "The kernel of the node does not take a value, or something else on the node sets it at once.",
+            "A PerformanceProfile sets the same values.",
+            "A different Tuned object has a lower priority number and matches the node.",
+            "TuneD is degraded on the node because it cannot apply one of the values.",
+            "This collection reads the node through an observer, and the cluster has no Node Tuning Operator.",
+            (
+                "The kernel of the node rejects a value, or a different program on the node overwrites the value"
+                " immediately."
+            ),
         ),
         look=(
             "oc -n openshift-cluster-node-tuning-operator get profiles.tuned.openshift.io",
@@ -268,8 +278,8 @@ EXPLAINED: dict[str, Explanation] = {
             "tuned-adm active",
         ),
         remedy=(
-            "Give one of the two the line; correct the line that TuneD names; or set it by hand and write"
-            " `rdma_cluster.tuning.set: false`."
+            "Remove the value from one of the two objects, or correct the value that TuneD reports. Alternatively set"
+            " the value by hand and set `rdma_cluster.tuning.set: false`. Then run stage `tuning` again."
         ),
     ),
 }

@@ -17,8 +17,8 @@ CHECK = "tuning.nvlink_domain"
 _MODEL, _REGISTRATION, _CLIQUE = "gpu_model", "gpu_fabric", "gpu_clique"
 _SHOWN = 5
 _REMEDY = (
-    "nvidia-smi --query-gpu=fabric.clusterUuid,fabric.cliqueId --format=csv on each node. Set the NVLink partitions of"
-    " the rack with NMX-C, or waive this finding if the partitions are intended."
+    "Run nvidia-smi --query-gpu=fabric.clusterUuid,fabric.cliqueId --format=csv on each node. Set the NVLink partitions"
+    " of the rack with NMX-C, then run stage tuning again. If the partitions are intended, waive this finding."
 )
 
 
@@ -55,7 +55,7 @@ def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
     if silent:
         (first, reason), *_others = silent.items()
         why = f"GPUs of the same model report it elsewhere. {first}: {reason}."
-        expected = "the state of the NVLink fabric for each GPU"
+        expected = "the NVLink fabric state of each GPU"
         yield Finding(CHECK, f"{row} of {names(silent)}", UNKNOWN, "not reported", expected, why, _REMEDY)
 
 

@@ -58,9 +58,15 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
             (name, member.hca.name) for name, of_node in members.items() for member in of_node if member.hca.rdma_device
         ]
         if not places:
-            why = "No HCA with an RDMA device is on the fabric, or none could be read; stage discover says which."
-            remedy = f"Correct select of the fabric '{fabric.name}', or make its nodes answer."
-            yield Finding(CHECK, fabric.name, UNKNOWN, "no HCA", "the HCAs of the fabric", why, remedy)
+            why = (
+                "The fabric has no HCA with an RDMA device, or its HCAs could not be read. The findings of stage"
+                " discover name the cause."
+            )
+            remedy = (
+                f"Correct select of the fabric '{fabric.name}', or make its nodes reachable. Then run stages discover"
+                " and tuning again."
+            )
+            yield Finding(CHECK, fabric.name, UNKNOWN, "0 HCAs", "the HCAs of the fabric", why, remedy)
             continue
         vendors = {
             find_vendor(member.hca) for of_node in members.values() for member in of_node if member.hca.rdma_device
@@ -76,17 +82,21 @@ def _report_no_fabric(intent: Intent) -> typing.Iterator[Finding]:
     """
     for row in _ROWS:
         if intent.cluster.tuning.expected.get(row.name) is not None:
-            why = "The row is judged on the HCAs of fabrics of Ethernet with RDMA, and the intent has none."
-            remedy = f"Take {row.name} out of rdma_cluster.tuning.expected."
+            why = "This row applies only to HCAs of Ethernet fabrics with RDMA, and the intent contains no such fabric."
+            remedy = f"Remove {row.name} from rdma_cluster.tuning.expected, then run stage tuning again."
             expected = f"{row.what}: {rule_of(intent.cluster.tuning.expected[row.name])} (the intent)"
-            yield Finding(CHECK, f"rdma_cluster.tuning.expected.{row.name}", FAIL, "no fabric", expected, why, remedy)
+            yield Finding(
+                CHECK, f"rdma_cluster.tuning.expected.{row.name}", FAIL, "no fabric with RoCE", expected, why, remedy
+            )
 
 
 def _report_others(finding: Finding) -> Finding:
     """Replace, in the remedy of a finding, the tools of NVIDIA's operator and packages by commands that also work on
     NICs of other vendors.
     """
-    remedy = finding.remedy.replace(BY_OPERATOR, "In a unit that runs at each boot: ").replace(BY_NVIDIA, _BY_IPROUTE)
+    remedy = finding.remedy.replace(BY_OPERATOR, ("In a systemd unit that runs at each boot: ")).replace(
+        BY_NVIDIA, _BY_IPROUTE
+    )
     return dataclasses.replace(finding, remedy=remedy)
 
 
@@ -146,7 +156,7 @@ def _check_row(
             or row.name not in _SHOWN_BY_SOME
             or intent.cluster.tuning.expected.get(row.name) is not None
         ):
-            unread[place] = why or "the answer of node_info does not show it of this HCA"
+            unread[place] = why or "the data from module node_info does not contain this row for this HCA"
     off = {
         value: group for value, group in by_value.items() if want.rule and not _is_fitting_value(row, want.rule, value)
     }
@@ -156,7 +166,7 @@ def _check_row(
     if found:
         yield from found
         return
-    measured = folded([f"{value} on {len(group)}" for value, group in by_value.items()], 8) or "no HCA shows it"
+    measured = folded([f"{value} on {len(group)}" for value, group in by_value.items()], 8) or "no HCA reports it"
     expected = f"{row.what}: {want.text}" if want.rule else row.what
     yield ok(CHECK, f"{fabric.name} {row.name}", f"{measured} of {len(places)} HCAs", expected)
 
@@ -176,7 +186,7 @@ def _report_off(
                     CHECK, f"{fabric.name} {node} {hca} {row.name}", FAIL, value, expected, row.harm, row.remedy
                 )
         else:
-            why = f"{len(group)} of {count} HCAs. {row.harm}"
+            why = f"This applies to {len(group)} of {count} HCAs. {row.harm}"
             yield Finding(
                 CHECK, f"{fabric.name} {row.name} of {_list_names(group)}", WARN, value, expected, why, row.remedy
             )
@@ -191,13 +201,13 @@ def _report_unread(
         groups.setdefault(place[0] if status == UNKNOWN else "", []).append(place)
     for node, group in groups.items():
         subject = f"{fabric.name} {node} {row.name}" if node else f"{fabric.name} {row.name} of {_list_names(group)}"
-        why = f"It could not be read of {len(group)} of {count} HCAs, so it is not known: {unread[group[0]]}."
+        why = f"The value could not be read on {len(group)} of {count} HCAs, so it is unknown: {unread[group[0]]}."
         remedy = (
-            f"Install what is missing on {group[0][0]}, or in the image of its observer; or read it by hand: dcb pfc"
-            " show dev INTERFACE."
+            f"Install the missing tool on {group[0][0]}, or in the image of its observer, then run stage tuning again."
+            " Or read the value by hand on the node: dcb pfc show dev INTERFACE."
         )
         yield Finding(
-            CHECK, subject, status, "not known", f"{row.what}: {want.text}" if want.rule else row.what, why, remedy
+            CHECK, subject, status, "unknown", f"{row.what}: {want.text}" if want.rule else row.what, why, remedy
         )
 
 
@@ -212,15 +222,15 @@ def _check_sides(fabric: Fabric, row: TuningRow, by_value: _ByValue, off: _ByVal
     if len(by_value) < 2:
         return
     usual = max(by_value, key=lambda value: (len(by_value[value]), value not in off))
-    expected = f"{row.what}: the same on all HCAs of the fabric, and on their switches"
+    expected = f"{row.what}: the same on all HCAs of the fabric and on their switches"
     for value, group in by_value.items():
         if value == usual or (row.name != "roce_pfc" and value in off):
             continue
         status: Status = FAIL if row.name == "roce_pfc" else WARN
         how = "as many as" if len(group) == len(by_value[usual]) else "unlike"
         why = (
-            f"{len(group)} HCAs, {how} the {len(by_value[usual])} that have {usual}. A link whose ends differ loses"
-            " packets under load, or stalls."
+            f"{len(group)} HCAs have this value, {how} the {len(by_value[usual])} HCAs that have {usual}. A link with"
+            " different settings on its two sides loses packets under load, or stalls."
         )
         yield Finding(
             CHECK,

@@ -106,7 +106,7 @@ def choose_remedy(row: TuningRow, nodes: typing.Mapping[str, typing.Iterable[Row
     }
     if not row.elsewhere or True not in kinds:
         return row.remedy
-    return f"NICs of NVIDIA: {row.remedy} Others: {row.elsewhere}" if False in kinds else row.elsewhere
+    return f"NICs of NVIDIA: {row.remedy} Other NICs: {row.elsewhere}" if False in kinds else row.elsewhere
 
 
 def judge(
@@ -146,9 +146,9 @@ def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
     if row in node.unread:
         return node.unread[row]
     if row not in node.rows:
-        return "the answer of node_info has no such row"
+        return "the data from module node_info has no such row"
     silent = _collect_row_devices(node, "gpu_model") - _collect_row_devices(node, row) if row in _OF_EACH_GPU else ()
-    return f"nvidia-smi says nothing of {names(sorted(silent))}" if silent else None
+    return f"nvidia-smi does not report {names(sorted(silent))}" if silent else None
 
 
 def _collect_row_devices(node: NodeTuning, row: str) -> set[str]:
@@ -168,12 +168,12 @@ def _explain_what_is_missing(node: NodeTuning, row: str, devices: typing.Abstrac
     for listed, what in _DEVICES:
         theirs = _collect_row_devices(node, listed) | (devices if listed == "hca_model" else frozenset())
         if mine & theirs and theirs - mine:
-            return f"no reading of {what} {names(sorted(theirs - mine))}"
+            return f"no value for {what} {names(sorted(theirs - mine))}"
     online = _read_cpus(reading.value for reading in node.rows.get("cpus_online", ()))
     shown_by = _read_cpus(mine)
     if not online or not shown_by or shown_by >= online:
         return None
-    return f"no reading of {len(online - shown_by)} of {len(online)} CPUs"
+    return f"no value for {len(online - shown_by)} of {len(online)} CPUs"
 
 
 def _read_cpus(texts: typing.Iterable[str]) -> frozenset[int]:
@@ -224,7 +224,7 @@ def _report_off(
             f"{shown(off[together[0]])} on"
             f" {together[0]}{f', and on {len(together) - 1} more' if len(together) > 1 else ''}"
         )
-        why = f"{len(together)} of {count} nodes. {row.harm}"
+        why = f"This applies to {len(together)} of {count} nodes. {row.harm}"
         remedy = choose_remedy(row, {name: off[name] for name in together}, strangers)
         yield Finding(CHECKS[row.check], f"{row.name} of {names(together)}", WARN, measured, expected, why, remedy)
 
@@ -247,15 +247,18 @@ def _report_unread(
     )
     for together in groups:
         subject = f"{together[0]} {row.name}" if status == UNKNOWN else f"{row.name} of {names(together)}"
-        why = f"It could not be read on {len(together)} of {count} nodes, so it is not known: {unread[together[0]]}."
+        why = (
+            f"The value could not be read on {len(together)} of {count} nodes, so it is unknown: {unread[together[0]]}."
+        )
         yield Finding(
             CHECKS[row.check],
             subject,
             status,
-            "not known",
+            "unknown",
             expected,
             why,
-            f"Read it by hand on {together[0]}, as root; or give it what it lacks.",
+            f"Read the value as root on {together[0]} to see the error, and install the missing tool if there is one."
+            " Then run stage tuning again.",
         )
 
 
@@ -268,11 +271,11 @@ def _as_expected(row: TuningRow, want: ExpectedValue, nodes: Nodes) -> Finding:
     measured = ", ".join(f"{value} on {counts[value]}" for value in most[:_MOST]) + (
         f" and {len(most) - _MOST} more" if len(most) > _MOST else ""
     )
-    told = f"{row.what}: not judged; {row.source}" if row.source and not want.rule else row.what
+    told = f"{row.what}: not checked; {row.source}" if row.source and not want.rule else row.what
     return ok(
         CHECKS[row.check],
         row.name,
-        f"{measured} of {len(nodes)} nodes" if counts else "no node has it",
+        f"{measured} of {len(nodes)} nodes" if counts else "not present on any node",
         f"{row.what}: {want.text}" if want.rule else told,
     )
 

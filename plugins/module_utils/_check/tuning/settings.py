@@ -16,9 +16,9 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .rows import names, wanted
 
 CHECK = "tuning.set"
-_EXPECTED = "what rdma_cluster.tuning expects and needs no reboot is set"
-_SAYS = {"set": "TuneD has applied it", "planned": "a dry run: it would be set"}
-_AGAIN = "Run the stage again."
+_EXPECTED = "all settings of rdma_cluster.tuning that need no reboot applied"
+_SAYS = {"set": "applied by TuneD", "planned": "dry run: would be applied"}
+_AGAIN = "Run stage tuning again."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,31 +44,31 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
     found = seen.found
     asked = [row.name for row in ROWS if row.setting is not None and wanted(intent, row).rule]
     if found is None:
-        why = "node_tuning gave no answer, so it is not known what is set."
+        why = "The module node_tuning returned no result, so it is unknown which settings were applied."
         yield Finding(
             CHECK,
             "cluster",
             UNKNOWN,
-            "no answer",
+            "no result",
             _EXPECTED,
             why,
-            "Look above for what failed, and run the stage again.",
+            "Find the failed task in the output of the playbook and correct its cause, then run stage tuning again.",
         )
     elif found.refusal:
         yield Finding(
             CHECK,
             "cluster",
             FAIL,
-            "nothing was set",
+            "no setting applied",
             _EXPECTED,
             f"{found.refusal.rstrip('.')}.",
-            found.remedy or "Correct it, and run the stage again.",
+            found.remedy or "Correct the error under 'why', then run stage tuning again.",
         )
     elif found.way == "nothing" and asked:
-        why = f"There are rules for {names(asked)}, and node_tuning has found nothing to set."
-        yield Finding(CHECK, "cluster", UNKNOWN, "nothing was set", _EXPECTED, why, _AGAIN)
+        why = f"The intent has rules for {names(asked)}, but the module node_tuning found no setting to apply."
+        yield Finding(CHECK, "cluster", UNKNOWN, "no setting applied", _EXPECTED, why, _AGAIN)
     elif found.way == "nothing":
-        yield ok(CHECK, "cluster", "no row has a rule that can be set", _EXPECTED)
+        yield ok(CHECK, "cluster", "no row has a rule that this collection can apply", _EXPECTED)
     elif found.way == "tuned":
         yield from (_check_tuned(name, found.nodes.get(name), seen.check_mode) for name in nodes)
     else:
@@ -77,10 +77,22 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
 
 def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool) -> Finding:
     if seen is None or (seen.state == "planned" and not check_mode):
-        return Finding(CHECK, name, UNKNOWN, "not looked at", _EXPECTED, "node_tuning says nothing of it.", _AGAIN)
+        return Finding(
+            CHECK,
+            name,
+            UNKNOWN,
+            "not checked",
+            _EXPECTED,
+            "The module node_tuning did not report the state of the node.",
+            _AGAIN,
+        )
     if seen.state in _SAYS:
         return ok(CHECK, name, _SAYS[seen.state], _EXPECTED)
-    measured = "not yet, when the time was over" if seen.state == "coming" else "it does not come by itself"
+    measured = (
+        "not applied before the timeout"
+        if seen.state == "coming"
+        else ("not applied, and further waiting does not help")
+    )
     return Finding(
         CHECK, name, FAIL, measured, _EXPECTED, f"{seen.why or 'node_tuning names no cause'}.", seen.remedy or _AGAIN
     )
@@ -88,17 +100,26 @@ def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool
 
 def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bool) -> Finding:
     if by_pod:
-        why = "It is reached by an observer, which changes nothing, and the cluster has no Node Tuning Operator."
-        remedy = (
-            "Let Ansible reach it by ssh, or set it by hand as the findings about rows say, and"
-            " rdma_cluster.tuning.set: false."
+        why = (
+            "This collection reads the node through an observer, which changes no settings, and the cluster has no Node"
+            " Tuning Operator."
         )
-        return Finding(CHECK, name, FAIL, "nothing was set", _EXPECTED, why, remedy)
+        remedy = (
+            "Let Ansible reach the node by ssh. Or apply the settings by hand, as the findings on the rows describe,"
+            " and set rdma_cluster.tuning.set: false. Then run stage tuning again."
+        )
+        return Finding(CHECK, name, FAIL, "no setting applied", _EXPECTED, why, remedy)
     if seen is None:
         return Finding(
-            CHECK, name, UNKNOWN, "no answer", _EXPECTED, "The module kernel_settings did not run there.", _AGAIN
+            CHECK,
+            name,
+            UNKNOWN,
+            "no result",
+            _EXPECTED,
+            "The module kernel_settings did not run on the node, so the settings were not applied.",
+            _AGAIN,
         )
     if seen.error is not None or seen.value is None:
-        remedy = "Correct what the text names, and run the stage again."
-        return Finding(CHECK, name, UNKNOWN, "not set", _EXPECTED, f"{seen.error or 'empty answer'}.", remedy)
-    return ok(CHECK, name, "the module kernel_settings has set it", _EXPECTED)
+        remedy = "Correct the error under 'why', then run stage tuning again."
+        return Finding(CHECK, name, UNKNOWN, "not applied", _EXPECTED, f"{seen.error or 'empty answer'}.", remedy)
+    return ok(CHECK, name, "applied by the module kernel_settings", _EXPECTED)

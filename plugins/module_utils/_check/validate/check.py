@@ -143,8 +143,8 @@ def _add_origin(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
     if not path:
         return finding
-    what = "It" if path == finding.subject else path
-    return dataclasses.replace(finding, remedy=f"{finding.remedy} {what} is in {origins[path]}.")
+    what = "The value" if path == finding.subject else path
+    return dataclasses.replace(finding, remedy=f"{finding.remedy} {what} is defined in {origins[path]}.")
 
 
 def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
@@ -189,21 +189,25 @@ def _check_nodes(facts: Facts) -> list[Finding]:
     if facts.nodes:
         return [ok("validate.nodes", "inventory", f"{len(facts.nodes)} hosts", expected)]
     if blamed := controller.find_cause(facts.controller, facts.inventory_kind, facts.inventory_where):
-        why = f"The inventory takes the nodes from the API server, and {blamed} has the cause why it could not."
-        remedy = f"Correct what {blamed} names, and run it again."
+        why = (
+            f"The inventory reads the nodes from the API server, and could not do so. The finding {blamed} reports the"
+            " cause."
+        )
+        remedy = f"Correct the cause that the finding {blamed} reports, then run stage validate again."
         return [Finding("validate.nodes", "inventory", SKIPPED, "no host", expected, why, remedy)]
     why = (
-        "The group rdma_nodes is empty or not there, so nothing would be looked at, and a run that looks at nothing"
-        " must not pass."
+        "The group rdma_nodes is empty or does not exist, so no node would be checked. A run that checks no node must"
+        " not pass."
     )
     remedy = (
-        "Put the nodes into the inventory's group rdma_nodes, by their Kubernetes node names. Or take them from the"
-        " cluster, with -i linerate.rdma.yml: echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml"
+        "Add the nodes to the group rdma_nodes of the inventory, under their Kubernetes node names. To read the nodes"
+        " from the cluster instead, use the inventory file linerate.rdma.yml (-i linerate.rdma.yml), which you can"
+        " create with: echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml"
     )
     if facts.inventory_error:
         # with what to do, as the plugin says it
-        why = f"The inventory gave no nodes: {facts.inventory_error.rstrip('. ')}."
-        remedy = "Correct what is named, and run it again."
+        why = f"The inventory contains no nodes: {facts.inventory_error.rstrip('. ')}."
+        remedy = "Correct the cause under 'why', then run stage validate again."
     return [refuse_value("nodes", "inventory", "no host", expected, why, remedy)]
 
 
@@ -220,16 +224,21 @@ def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, s
     """
     findings = [_report_misnamed(name) for name in sorted(set(variables) - set(VARIABLES) - set(ROLE_VARIABLES))]
     for name, value in sorted(mistyped.items()):
-        why = "Its type is another one, so the role that reads it would refuse it, or take it for something else."
+        why = (
+            "The value has the wrong type. The role that reads the variable would reject the value or interpret it"
+            " differently."
+        )
         findings.append(
-            refuse_value("variables", name, f"'{value}'", expected_of(name) or "another value", why, f"Correct {name}.")
+            refuse_value(
+                "variables", name, f"'{value}'", expected_of(name) or "a different value", why, f"Correct {name}."
+            )
         )
     return findings or [
         ok(
             "validate.variables",
             "inventory",
             "no unknown variable",
-            "no variable that looks like a misspelt one of the collection",
+            "no variable that resembles a misspelled variable of the collection",
         )
     ]
 
@@ -237,20 +246,24 @@ def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, s
 def _report_misnamed(name: str) -> Finding:
     known = meant(name)
     if known:
-        why = "No part of the collection reads this variable, and it looks like a misspelt one."
-        remedy = f"Rename it to {known}."
+        why = (
+            "This collection does not read this variable. The name resembles a variable of this collection and is"
+            " probably misspelled."
+        )
+        remedy = f"Rename the variable to {known}."
         if name in OF_ENVIRONMENT:
-            why = "No part of the collection reads this variable. The environment chooses the context."
-            remedy = f"Remove it, and give the context to the run with: export {known}=NAME"
+            why = "This collection does not read this variable. An environment variable selects the context."
+            remedy = f"Remove the variable. Before you run the playbook, set the context with: export {known}=NAME"
         return refuse_value(
             "variables", name, "unknown variable", f"{known} ({suggest_variable_name(name)})", why, remedy
         )
-    why = "No part of the collection reads this variable."
+    why = "This collection does not read this variable, so the variable has no effect."
     remedy = (
-        "Rename it, or remove it; names that start with rdma_ belong to this collection, and docs/intent.md lists them."
+        "Rename or remove the variable. Names that start with rdma_ are reserved for this collection; docs/intent.md"
+        " lists them."
     )
     return Finding(
-        "validate.variables", name, WARN, "unknown variable", "a variable that the collection reads", why, remedy
+        "validate.variables", name, WARN, "unknown variable", "a variable that this collection reads", why, remedy
     )
 
 
@@ -260,12 +273,12 @@ def _check_archive(seen: typing.Optional[ArchiveFacts]) -> list[Finding]:
     """
     if seen is None:
         return []
-    expected = "a folder that can be written, or an address that answers"
+    expected = "a writable folder, or an address that responds"
     if not seen.error:
         return [ok("validate.archive", VARIABLE, seen.place, expected)]
     why = (
-        "The archive of the report could not go there when the run ends, and what only the job's container has is gone"
-        " with it."
+        "The run could not store the archive of the report there when it ends. If Ansible runs in a container, a report"
+        " that exists only in the container is lost when the container is removed."
     )
     return [refuse_value("archive", VARIABLE, seen.error, expected, why, f"{seen.remedy}.")]
 
@@ -286,13 +299,13 @@ def _check_measures(intent: Intent) -> list[Finding]:
             "validate.measures",
             "rdma_cluster.measures",
             f"{len(intent.cluster.measures)} measures",
-            "figures that can be compared",
+            "comparable figures",
         )
     ]
 
 
 def _check_compared_measures(intent: Intent) -> typing.Iterator[Finding]:
-    why = "Stage compare would compare what is not alike, or divide by nothing."
+    why = "Stage compare would compare figures that are not comparable, or divide by zero."
     for path, seen, expected in compare.report_mistakes(intent):
         yield refuse_value("measures", path, seen, expected, why, "Correct the figure.")
 
@@ -313,6 +326,6 @@ def _check_collectives(intent: Intent, nodes: typing.Sequence[str]) -> list[Find
             "validate.collectives",
             "rdma_cluster.collectives",
             f"{len(wanted.tests)} tests",
-            "wishes that can be meant together",
+            "settings that do not contradict each other",
         )
     ]

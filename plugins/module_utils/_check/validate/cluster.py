@@ -54,17 +54,22 @@ def check_cluster(intent: Intent) -> list[Finding]:
 def _check_node_selector(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if not cluster.node_selector:
         why = (
-            "An empty selector takes every node of the cluster, control plane included, and the operator drains and"
-            " reboots what it takes."
+            "An empty selector selects every node of the cluster, including the control plane. The operator drains and"
+            " reboots the nodes that the selector selects."
         )
-        remedy = "Name a label that only RDMA nodes have, or remove the key for the default."
-        yield refuse_value("cluster", "rdma_cluster.node_selector", "no label", "one label at least", why, remedy)
+        remedy = (
+            "Set rdma_cluster.node_selector to a label that only RDMA nodes have, or remove the key to use the default."
+        )
+        yield refuse_value("cluster", "rdma_cluster.node_selector", "no label", "at least 1 label", why, remedy)
 
 
 def _check_nodes_expected(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.nodes_expected is not None and cluster.nodes_expected < 1:
-        why = "Any number of nodes would be enough, so that a node that is missing has no finding."
-        expected, remedy = "1 node at least", "Count the nodes that take part, or remove the key."
+        why = "Any number of nodes would satisfy this value, so the run would not report a missing node."
+        expected, remedy = (
+            "at least 1 node",
+            "Set rdma_cluster.nodes_expected to the number of nodes in use, or remove the key.",
+        )
         yield refuse_value("cluster", "rdma_cluster.nodes_expected", str(cluster.nodes_expected), expected, why, remedy)
 
 
@@ -74,23 +79,23 @@ def _check_wait_seconds(cluster: ClusterIntent) -> typing.Iterator[Finding]:
             "cluster",
             "rdma_cluster.wait_seconds",
             f"{cluster.wait_seconds} s",
-            "1 s at least",
-            "Nothing is ready at once.",
-            "Correct it.",
+            "at least 1 s",
+            "With this limit, the run would not wait at all, but no object in the cluster is ready immediately.",
+            "Correct the value.",
         )
 
 
 def _check_node_pool(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.node_pool is not None and cluster.node_pool.max_unavailable < 1:
-        why = "No node would ever get its turn, and the wait would end with its time."
-        expected = "1 node at least"
+        why = "The operator would never configure a node, and the run would wait until its time limit."
+        expected = "at least 1 node"
         yield refuse_value(
             "cluster",
             "rdma_cluster.node_pool.max_unavailable",
             str(cluster.node_pool.max_unavailable),
             expected,
             why,
-            "Correct it.",
+            "Correct the value.",
         )
 
 
@@ -100,22 +105,24 @@ def _look_at_firmware(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         ("max_acc_out_read", cluster.firmware.max_acc_out_read, 0),
     ):
         if value is not None and value < least:
-            why = "No firmware takes such a number."
+            why = "The firmware does not accept this number."
             yield refuse_value(
                 "cluster",
                 f"rdma_cluster.firmware.{key}",
                 str(value),
-                f"{least} at least",
+                f"at least {least}",
                 why,
-                "Correct it, or remove the key.",
+                "Correct the number, or remove the key.",
             )
 
 
 def _check_operator_release(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if not _RELEASE.fullmatch(cluster.network_operator.version):
-        why = "Images of NVIDIA's network operator are named after its releases, and there would be none of this name."
+        why = (
+            "The image tags of NVIDIA's network operator are its release names, and no release has a name of this form."
+        )
         seen = f"'{cluster.network_operator.version}'"
-        remedy = "Copy it out of the operator's release notes."
+        remedy = "Copy the release from the release notes of the operator."
         yield refuse_value(
             "cluster", "rdma_cluster.network_operator.version", seen, "a release, such as v26.4.1", why, remedy
         )
@@ -124,9 +131,13 @@ def _check_operator_release(cluster: ClusterIntent) -> typing.Iterator[Finding]:
 def _check_driver(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.network_operator.ofed_driver is not None and cluster.disruption == "none":
         why = (
-            "A driver that is loaded anew takes the RDMA devices from all pods of the node, so the operator drains it."
+            "To load the driver, the operator removes the RDMA devices from all pods of the node. Therefore the"
+            " operator drains the node, which disruption: none forbids."
         )
-        remedy = "Allow drains in rdma_cluster.disruption, or leave the driver to the nodes."
+        remedy = (
+            "Allow drains in rdma_cluster.disruption, or remove rdma_cluster.network_operator.ofed_driver and install"
+            " the driver on the nodes yourself."
+        )
         expected = "no driver with disruption: none"
         yield refuse_value(
             "cluster",
@@ -140,7 +151,7 @@ def _check_driver(cluster: ClusterIntent) -> typing.Iterator[Finding]:
 
 def _check_operator_namespace(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     if cluster.operator_namespace is not None and not _LABEL.fullmatch(cluster.operator_namespace):
-        why = "It is the name of a namespace, and the API server knows no such one."
+        why = "This is not a valid name of a namespace, and the API server would reject it."
         expected = "lower-case letters, digits and hyphens"
         yield refuse_value(
             "cluster",
@@ -161,16 +172,15 @@ def _check_mirror(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     ]
     wrong += [place for place in cluster.mirror.values() if place == EVERYTHING]
     if wrong:
-        why = "A name of an image is made of it, and no registry has one of this form."
+        why = "This collection builds image names from this value, and no registry has a name of this form."
         remedy = (
-            "Write the registry's host, its port, and a path in lower case, without https:// and without a slash at the"
-            " end."
+            "Specify the host of the registry, its port, and a path in lower case. Omit https:// and a trailing slash."
         )
         yield refuse_value(
             "cluster",
             "rdma_cluster.mirror",
             ", ".join(f"'{place}'" for place in wrong[:5]),
-            "such as registry.example:5000/mirror",
+            "a registry, such as registry.example:5000/mirror",
             why,
             remedy,
         )
@@ -183,26 +193,26 @@ def _check_training_fabric(intent: Intent) -> typing.Iterator[Finding]:
     names = [fabric.name for fabric in intent.fabrics]
     if training.fabric not in names:
         expected = f"one of: {', '.join(names)}{nearest(training.fabric, names)}"
-        why = "The HCAs of this fabric are those that the job must use."
+        why = "The job must use the HCAs of this fabric, and no fabric of the intent has this name."
         yield refuse_value(
             "cluster",
             "rdma_cluster.training.fabric",
             f"'{training.fabric}'",
             expected,
             why,
-            "Name a fabric of rdma_fabrics.",
+            "Set rdma_cluster.training.fabric to the name of a fabric in rdma_fabrics.",
         )
 
 
 def _check_training_ranks(intent: Intent) -> typing.Iterator[Finding]:
     training = intent.cluster.training
     if training is not None and training.ranks is not None and training.ranks < 2:
-        why = "A job of one rank uses no network, so its log proves nothing."
+        why = "A job with one rank uses no network, so its log cannot verify the network."
         yield refuse_value(
             "cluster",
             "rdma_cluster.training.ranks",
             str(training.ranks),
-            "2 ranks at least",
+            "at least 2 ranks",
             why,
             "Correct the number.",
         )
@@ -212,6 +222,9 @@ def _check_training_ranks(intent: Intent) -> typing.Iterator[Finding]:
             "rdma_cluster.training.ranks",
             f"{training.ranks} with library: ucx",
             "no number of ranks with library: ucx",
-            "UCX writes no ranks, so nothing in its log can be held against the number.",
-            "Take ranks out. Each pod of the job that is on the network must have a line of an endpoint.",
+            "The UCX log does not contain ranks, so the number cannot be compared with the log.",
+            (
+                "Remove rdma_cluster.training.ranks. With UCX, the log of each pod of the job on the network must"
+                " contain an endpoint line."
+            ),
         )

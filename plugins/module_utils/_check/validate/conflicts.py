@@ -29,7 +29,7 @@ from ..._model.intent.profiles import (
 from ..._model.run.findings import FAIL, WARN, Finding, ok
 
 #: a vendor here and an address there may be one HCA, which the nodes alone show
-_UNCLAIMED = "no HCA that two of them name alike; stage fabric compares those of the nodes"
+_UNCLAIMED = "no HCA that two fabrics select in the same form; stage fabric compares the HCAs of the nodes"
 
 
 def check(intent: Intent) -> list[Finding]:
@@ -57,16 +57,24 @@ def _report_bad(check_id: str, subject: str, measured: str, expected: str, why: 
 def _check_unique_names(intent: Intent) -> list[Finding]:
     findings: list[Finding] = []
     for what, name_of, why in (
-        ("name", operator.attrgetter("name"), "Findings and objects are told apart by the fabric's name."),
+        ("name", operator.attrgetter("name"), "Findings and objects are identified by the name of the fabric."),
         (
             "resource_name",
             operator.attrgetter("resource_name"),
-            "The device plugin would put the devices of two fabrics into one pool.",
+            "The device plugin would combine the devices of two fabrics in one pool.",
         ),
         # the attachment objects of most profiles live in the operator's namespace or in none, whatever namespace their
         # pods are in
-        ("network.name", operator.attrgetter("network.name"), "Both would be the same object."),
-        ("ipam.pool", _name_pool, "Each would make another pool of it."),
+        (
+            "network.name",
+            operator.attrgetter("network.name"),
+            "Both fabrics would use the same attachment object, and one fabric would overwrite the other.",
+        ),
+        (
+            "ipam.pool",
+            _name_pool,
+            "Each fabric would configure the pool differently, and one fabric would overwrite the other.",
+        ),
     ):
         places = collections.defaultdict(list)
         for index, fabric in enumerate(intent.fabrics):
@@ -110,12 +118,12 @@ def _check_claims(intent: Intent) -> list[Finding]:
 def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) -> typing.Iterator[Finding]:
     claim = _shared_claim(fabric, other)
     if claim:
-        remedy = "Say in one of the two which HCAs it leaves to the other."
+        remedy = "Limit one of the two fabrics to its own HCAs with select.pci or select.netdev."
         yield _report_bad(
             "claims",
             place,
             claim,
-            f"nothing that {other_place} takes as well",
+            f"no HCA that {other_place} also selects",
             why_apart(fabric, other),
             remedy,
         )
@@ -132,11 +140,12 @@ def _report_unread_words(intent: Intent) -> list[Finding]:
         "nic_feature_discovery": wanted.nic_feature_discovery,
     }
     why = (
-        "No fabric of the intent has a profile for which the collection writes a NicClusterPolicy, so nobody reads it."
+        "This key has no effect: no fabric of the intent has a profile that requires a NicClusterPolicy, so this"
+        " collection does not create one."
     )
     remedy = (
-        "Leave it out, and ask for it in your own NicClusterPolicy; or give a fabric a profile that needs NVIDIA's"
-        " network operator."
+        "Remove the key and configure this in your own NicClusterPolicy, or give a fabric a profile that requires"
+        " NVIDIA's network operator."
     )
     return [
         _report_bad("cluster", f"rdma_cluster.network_operator.{key}", str(value), "unset", why, remedy)
@@ -151,8 +160,8 @@ def _report_words_of_sriov(intent: Intent) -> list[Finding]:
     if not intent.fabrics or any(find_traits(fabric).functions for fabric in intent.fabrics):
         return []
     cluster, usual = intent.cluster, ClusterIntent()
-    why = "No fabric of the intent has a profile with virtual functions, so nobody reads it."
-    remedy = "Remove it, or give a fabric a profile with virtual functions (sriov_infiniband, sriov_ethernet)."
+    why = "This key has no effect: no fabric of the intent has a profile with virtual functions."
+    remedy = "Remove the key, or give a fabric a profile with virtual functions (sriov_infiniband, sriov_ethernet)."
     return [
         Finding("validate.cluster", f"rdma_cluster.{key}", WARN, str(value), "unset", why, remedy)
         for key in ("operator_namespace", "resource_prefix")
@@ -165,10 +174,14 @@ def _report_without_functions(intent: Intent) -> list[Finding]:
     """Report BIOS settings that the intent switches off although a fabric needs them for VFs."""
     makers = [fabric.name for fabric in intent.fabrics if find_traits(fabric).functions]
     off = [key for key in ("sriov", "above_4g", "ari") if getattr(intent.cluster.bios, key) is False] if makers else []
-    why = f"Fabric {makers[0]} has virtual functions, which need it." if makers else ""
+    why = (
+        (f"Fabric {makers[0]} has virtual functions, and virtual functions require this BIOS setting.")
+        if makers
+        else ""
+    )
     return [
         _report_bad(
-            "cluster", f"rdma_cluster.bios.{key}", "false", "true, or unset", why, "Leave it out, or set it to true."
+            "cluster", f"rdma_cluster.bios.{key}", "false", "true, or unset", why, "Remove the key, or set it to true."
         )
         for key in off
     ]
@@ -220,16 +233,16 @@ def _check_modes(intent: Intent) -> list[Finding]:
             ok(
                 "validate.rdma_mode",
                 "rdma_fabrics",
-                "exclusive" if exclusive else "shared, or left as it is",
+                "exclusive" if exclusive else "shared, or unchanged",
                 "one RDMA mode for all fabrics",
             )
         ]
     why = (
-        "The plugin that shares RDMA devices does not start on a node whose RDMA mode is exclusive, and pods of the"
-        " other fabric get theirs in no other mode."
+        "The plugin that shares RDMA devices does not start on a node in RDMA mode exclusive. Pods of the other fabric"
+        " get their RDMA devices only in mode exclusive."
     )
-    remedy = "Use one of the two on these nodes, or split the nodes between two inventories."
+    remedy = "Use one of the two modes on these nodes, or split the nodes into two inventories."
     return [
-        _report_bad("rdma_mode", place, "shared", f"exclusive, as {', '.join(exclusive)} asks for", why, remedy)
+        _report_bad("rdma_mode", place, "shared", f"exclusive, as required by {', '.join(exclusive)}", why, remedy)
         for place in shared
     ]

@@ -78,8 +78,8 @@ def _report_left_out(finding: Finding) -> Finding:
     if finding.status in (PASS, WARN, SKIPPED):
         return finding
     why = (
-        f"{finding.why} No stage of this invocation needs it, so it is left out here. The stages {', '.join(ASKING)}"
-        " need it."
+        f"{finding.why} No stage of this invocation requires this, so the finding is only a warning. The stages"
+        f" {', '.join(ASKING)} require it."
     )
     return dataclasses.replace(finding, status=WARN, why=why)
 
@@ -91,13 +91,16 @@ def _check_library(seen: ControllerFacts) -> Finding:
     measured = f"kubernetes {seen.library}" if seen.library else "no Python library kubernetes"
     why = f"Modules on localhost run with {seen.python}, "
     why += (
-        "which has a release that lacks what they call."
+        "and the library of this Python is too old for these modules."
         if seen.library
-        else "which lacks it: neither the API server nor the user's rights were asked."
+        else (
+            "and this Python does not have the library. Therefore the API server was not queried, and the"
+            " rights of the user were not checked."
+        )
     )
     remedy = (
-        f"{seen.python} -m pip install 'kubernetes>={LIBRARY[0]}.{LIBRARY[1]}', or set ansible_python_interpreter of"
-        " localhost to a Python that has it."
+        f"Run on the controller: {seen.python} -m pip install 'kubernetes>={LIBRARY[0]}.{LIBRARY[1]}'. Or set"
+        " ansible_python_interpreter of localhost to a Python that has this library. Then run stage validate again."
     )
     return Finding("validate.library", "controller", FAIL, measured, expected, why, remedy)
 
@@ -115,9 +118,12 @@ def _is_unnamed(seen: ControllerFacts, where: str) -> bool:
 
 def _report_unnamed() -> Finding:
     """Report that the inventory, which gives its kubeconfig to the playbooks, could not be read."""
-    why = "The inventory names the kubeconfig, and validate.nodes has the cause why it gave none to the playbooks."
-    remedy = "Correct what validate.nodes names, and run it again."
-    return Finding("validate.api_server", "API server", SKIPPED, "not asked", _VERSION, why, remedy)
+    why = (
+        "Only the inventory specifies a kubeconfig, and the playbooks did not get it because the inventory failed. The"
+        " finding validate.nodes reports the cause."
+    )
+    remedy = "Correct the cause that the finding validate.nodes reports, then run stage validate again."
+    return Finding("validate.api_server", "API server", SKIPPED, "not queried", _VERSION, why, remedy)
 
 
 def _check_server(seen: ControllerFacts) -> Finding:
@@ -126,16 +132,16 @@ def _check_server(seen: ControllerFacts) -> Finding:
         return ok("validate.api_server", "API server", f"{seen.server}, by {seen.where}", expected)
     if not seen.named:
         why = (
-            "Nothing names an API server: no variable K8S_AUTH_* of the environment, no rdma_kubeconfig, and no"
-            f" {seen.where}."
+            "No API server is configured: the environment has no variable K8S_AUTH_*, rdma_kubeconfig is not set, and"
+            f" {seen.where} does not exist."
         )
-        why += " The user's rights were not asked."
+        why += " Therefore the rights of the user were not checked."
         remedy = (
-            "Name a kubeconfig with export KUBECONFIG=FILE or -e rdma_kubeconfig=FILE; or set K8S_AUTH_HOST and"
-            " K8S_AUTH_API_KEY."
+            "Specify a kubeconfig with export KUBECONFIG=FILE or -e rdma_kubeconfig=FILE, or set K8S_AUTH_HOST and"
+            " K8S_AUTH_API_KEY. Then run stage validate again."
         )
-        return Finding("validate.api_server", "API server", FAIL, "not asked", expected, why, remedy)
-    why = f"{seen.error}. The user's rights were not asked."
+        return Finding("validate.api_server", "API server", FAIL, "not queried", expected, why, remedy)
+    why = f"{seen.error}. Therefore the rights of the user were not checked."
     return Finding(
         "validate.api_server",
         "API server",
@@ -144,19 +150,22 @@ def _check_server(seen: ControllerFacts) -> Finding:
         "no version",
         expected,
         why,
-        seen.remedy or "Correct what the text names, and run again.",
+        seen.remedy or "Correct the error under 'why', then run stage validate again.",
     )
 
 
 def _check_rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Finding]:
     if seen.rights is None:
-        why = f"The API server was not asked what the user may do: {seen.rights_error}."
-        remedy = f"kubectl auth can-i --list shows whether the user ({seen.where}) may ask."
+        why = f"The rights of the user could not be checked: {seen.rights_error}."
+        remedy = (
+            f"Run kubectl auth can-i --list to check whether the user ({seen.where}) may create"
+            " SelfSubjectAccessReviews."
+        )
         yield Finding(
             "validate.rights",
             "credentials",
             UNKNOWN,
-            "not asked",
+            "not queried",
             f"all rights of {FOLDER} that the intent needs",
             why,
             remedy,
@@ -174,7 +183,7 @@ def _check_rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Find
             renamed = dataclasses.replace(
                 renamed,
                 status=WARN,
-                why=f"{finding.why} The waiver on {waiver.check} covers it, because: {waiver.reason}.",
+                why=f"{finding.why} The waiver for {waiver.check} covers this finding, because: {waiver.reason}.",
             )
         yield renamed
 
@@ -183,10 +192,10 @@ def _check_helm(helm: HelmFacts) -> Finding:
     expected = f"Helm {HELM[0]}.{HELM[1]} or newer"
     if _parse_version(helm.version) >= HELM:
         return ok("validate.helm", helm.binary, f"Helm {helm.version}", expected)
-    why = "operators_install is set, and stage operators installs by Helm."
+    why = "operators_install is set, so stage operators uses Helm to install the operators."
     measured = f"Helm {helm.version}" if helm.version else helm.error or "no version"
     remedy = (
-        "Install Helm on the controller, name it in operators_helm_binary, or set operators_install to false and"
-        " install the operator yourself."
+        "Install Helm on the controller, or set operators_helm_binary to its path, or set operators_install to false"
+        " and install the operators yourself. Then run stage validate again."
     )
     return Finding("validate.helm", helm.binary, FAIL, measured, expected, why, remedy)

@@ -11,400 +11,449 @@ from ..._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "validate.addresses": Explanation(
         means=(
-            "A range does not have enough addresses for the pods that can run at the same time. The last ones would"
-            " wait for ever."
+            "A range does not have enough addresses for the pods that can run at the same time. The last pods would"
+            " wait forever."
         ),
         measured=(
-            "Arithmetic: nodes x HCAs x virtual functions (or x `pods_per_node`) against the range, or against each"
-            " node's share of a pool."
+            "The required number of addresses (nodes x HCAs x virtual functions, or x `pods_per_node`), compared with"
+            " the range or with the share of each node in a pool."
         ),
         causes=(
-            "The range was made for fewer nodes.",
+            "The range was planned for fewer nodes.",
             "`virtual_functions` was raised.",
-            "whereabouts: nothing is left for the pods of a node that dies (warn).",
+            "whereabouts: no addresses are left to replace the pods of a node that fails (warn).",
         ),
         look=("ansible-inventory --graph rdma_nodes",),
-        remedy="Widen `ipam.range`, or lower `virtual_functions`.",
+        remedy="Enlarge `ipam.range`, or lower `virtual_functions`.",
     ),
     "validate.api_server": Explanation(
-        means="Nothing names an API server, or it does not answer. No later stage could do its work.",
-        measured="The kubeconfig or the in-cluster account that would be used, and one request within 30 s.",
+        means="No API server is configured, or the API server does not respond. Later stages cannot work without it.",
+        measured="The kubeconfig or the in-cluster account that the run uses, and one request with a limit of 30 s.",
         causes=(
-            "KUBECONFIG is not set on the controller, or in the execution environment.",
-            "K8S_AUTH_HOST with credentials is set, and leads elsewhere: it has precedence over each kubeconfig.",
-            "The address is another cluster's, or needs a proxy or a VPN.",
-            "A certificate or token is over.",
+            "KUBECONFIG is not set on the controller or in the execution environment.",
+            (
+                "K8S_AUTH_HOST with credentials is set and points to a different API server. It has precedence over"
+                " every kubeconfig."
+            ),
+            "The address belongs to a different cluster, or requires a proxy or a VPN.",
+            "A certificate or token has expired.",
         ),
         look=(
             "kubectl cluster-info",
             "kubectl config view --minify",
         ),
         remedy=(
-            "See the first line of the run: it names the source of the credentials, and each that is not used. Give a"
-            " kubeconfig that works from where Ansible runs, with `export KUBECONFIG=FILE` or `rdma_kubeconfig`. In"
-            " AWX, give the job template a credential of the type OpenShift or Kubernetes API Bearer Token."
+            "Read the first line of the run: it lists the source of the credentials and the sources that are not used."
+            " Specify a kubeconfig that works on the machine where Ansible runs, with `export KUBECONFIG=FILE` or"
+            " `rdma_kubeconfig`. In AWX, add a credential of type OpenShift or Kubernetes API Bearer Token to the job"
+            " template. Then run stage `validate` again."
         ),
     ),
     "validate.archive": Explanation(
         means=(
-            "The archive of the report can't go where `rdma_report_archive` says. The report would be gone with the"
-            " job's container."
+            "The archive of the report cannot be stored at the place in `rdma_report_archive`. If the job runs in a"
+            " container, the report would be lost with the container."
         ),
         measured=(
-            "A folder: a file is written there and removed. An address: its form, the credentials beside it, until when"
-            " its signature holds, and any answer to `HEAD`, without the query and the credentials."
+            "For a folder, whether a file can be written there and removed. For an address, its form, its credentials,"
+            " the expiry of its signature, and whether it responds to `HEAD` without the query and the credentials."
         ),
         causes=(
-            "The folder is not mounted in this job, or belongs to another user.",
+            "The folder is not mounted in the job, or belongs to a different user.",
             (
-                "The host is not reached from where Ansible runs: DNS, a firewall, a proxy that the environment does"
-                " not name."
+                "The host cannot be reached from the machine where Ansible runs, because of DNS, a firewall, or a proxy"
+                " that is missing in the environment."
             ),
-            "The certificate is of an authority of your own, and `rdma_report_archive_ca` does not name it.",
-            "A signed address is over.",
-            "A token or a password would go over plain http.",
+            (
+                "The certificate was issued by your own certificate authority, and `rdma_report_archive_ca` is not set"
+                " to this authority."
+            ),
+            "A signed address has expired.",
+            "A token or a password would be sent over unencrypted http.",
         ),
         look=(
             "ls -ld /srv/reports; df -h /srv/reports",
             "curl --head https://dav.example.com/reports/",
         ),
         remedy=(
-            "Do what the finding says. To run without it: `-e rdma_report_archive=`. What is allowed: [the"
-            " report](../report.md#where-it-survives)."
+            "Follow the remedy of the finding. To run without an archive, set `-e rdma_report_archive=`. For the valid"
+            " values, see [the report](../report.md#where-it-survives)."
         ),
     ),
     "validate.claims": Explanation(
-        means="Two fabrics select the same HCAs, and their profiles can't share them.",
-        measured="`select` of each pair of fabrics: lists that meet, or a selector that takes all of the other's.",
+        means="Two fabrics select the same HCAs, and their profiles cannot share HCAs.",
+        measured=(
+            "`select` of each pair of fabrics: whether lists overlap, or whether one selector includes all HCAs of the"
+            " other."
+        ),
         causes=(
             "An address or a name is in both lists.",
-            "One fabric selects by vendor and device, and so takes the other's as well.",
+            "One fabric selects by vendor and device, and therefore also selects the HCAs of the other fabric.",
         ),
         look=("lspci -D -nn -d 15b3:",),
-        remedy="Say in one of the two which HCAs it leaves to the other: `select.pci` or `select.netdev`.",
+        remedy="Limit one of the two fabrics to its own HCAs with `select.pci` or `select.netdev`.",
     ),
     "validate.cluster": Explanation(
-        means="A value of `rdma_cluster` can't be meant, or would harm the cluster.",
-        measured="The keys of `rdma_cluster` against each other.",
+        means="A value of `rdma_cluster` is invalid, or would harm the cluster.",
+        measured="The keys of `rdma_cluster`, compared with each other and with the fabrics.",
         causes=(
-            "An empty `node_selector`, which takes the control plane as well.",
-            "A driver of NVIDIA's operator together with `disruption: none`.",
-            "A name or release of another form.",
+            "`node_selector` is empty, so it also selects the control plane.",
+            "A driver of NVIDIA's operator is set together with `disruption: none`.",
+            "A name or a release does not have the required form.",
         ),
         look=("ansible-doc -t role linerate.rdma.validate",),
-        remedy="Correct the key that is named; docs/intent.md has all keys.",
+        remedy="Correct the key in the subject of the finding. docs/intent.md lists all keys.",
     ),
     "validate.collectives": Explanation(
-        means="A key of `rdma_cluster.collectives` can't be meant, or contradicts another one. Nothing runs with it.",
-        measured="The keys of `rdma_cluster.collectives` against each other and against the fabrics.",
+        means=(
+            "A key of `rdma_cluster.collectives` is invalid, or contradicts another key. The stage cannot run with it."
+        ),
+        measured="The keys of `rdma_cluster.collectives`, compared with each other and with the fabrics.",
         causes=(
-            "Several fabrics have RDMA, and none is named.",
+            "Several fabrics have RDMA, and `rdma_cluster.collectives` does not specify which fabric to use.",
             "`gpus_per_node` is not a multiple of the rails (`hcas_per_node`).",
-            "A floor of `expected_busbw` is of a test that `tests` leaves out, has no reason, or is there twice.",
-            "`share` is below 0.5, with which a broken cluster would pass, or above 1.",
+            "A floor in `expected_busbw` belongs to a test that is not in `tests`, has no reason, or occurs twice.",
+            "`share` is above 1, or below 0.5. With a value below 0.5, a broken cluster would pass.",
         ),
         look=("ansible-doc -t role linerate.rdma.validate",),
-        remedy="Correct the key that is named: docs/intent.md lists those of `rdma_cluster.collectives`.",
+        remedy=(
+            "Correct the key in the subject of the finding. docs/intent.md lists the keys of"
+            " `rdma_cluster.collectives`."
+        ),
     ),
     "validate.disjoint_ranges": Explanation(
         means=(
-            "Networks of two fabrics overlap. A pod on both would have two ways to one address, and send on the wrong"
-            " one."
+            "Networks of two fabrics overlap. A pod on both fabrics would have two paths to one address, and could send"
+            " over the wrong path."
         ),
-        measured="The ranges of all fabrics, compared.",
+        measured="The ranges of all fabrics, compared with each other.",
         causes=(
-            "One range was copied.",
-            "A prefix is shorter than was meant.",
+            "A range was copied from one fabric to another.",
+            "A prefix is shorter than intended.",
         ),
         look=("ipcalc 10.0.0.0/16",),
-        remedy="Give each fabric a network of its own in `ipam.range`.",
+        remedy="Give each fabric its own network in `ipam.range`.",
     ),
     "validate.gateway": Explanation(
-        means="A gateway is outside of its network. No pod could reach it.",
-        measured="`ipam.gateway` against `ipam.range`.",
+        means="A gateway is outside its network, so no pod can reach it.",
+        measured="`ipam.gateway`, compared with `ipam.range`.",
         causes=(
-            "It was copied from another network.",
-            "The range is narrower than the network that the gateway is in.",
+            "The gateway was copied from a different network.",
+            "The range is smaller than the network of the gateway.",
         ),
         look=("ip route",),
-        remedy="Correct the gateway, or remove it: RDMA traffic of one subnet needs none.",
+        remedy="Correct the gateway, or remove it: RDMA traffic within one subnet needs no gateway.",
     ),
     "validate.helm": Explanation(
-        means="`operators_install` is set, and Helm is not on the controller or too old.",
-        measured="Version of the program `helm` where Ansible runs.",
+        means="`operators_install` is set, but Helm is missing on the controller or too old.",
+        measured="The version of `helm` on the machine where Ansible runs.",
         causes=(
-            "The execution environment lacks it.",
-            "It is older than charts from OCI registries need.",
+            "The execution environment does not contain Helm.",
+            "Helm is too old for charts from OCI registries.",
         ),
         look=("helm version",),
         remedy=(
-            "Install Helm 3.8 or newer where Ansible runs, or install the operators otherwise and leave"
-            " `operators_install` out."
+            "Install Helm 3.8 or newer on the machine where Ansible runs. Or install the operators yourself and do not"
+            " set `operators_install`."
         ),
     ),
     "validate.host": Explanation(
-        means="A value of `rdma_cluster.host` can't be meant: no job, kernel or kubelet could work with it.",
-        measured="The keys of `rdma_cluster.host` against each other and against what OpenShift takes.",
+        means="A value of `rdma_cluster.host` is invalid: jobs, the kernel or the kubelet could not work with it.",
+        measured=(
+            "The keys of `rdma_cluster.host`, compared with each other and with the values that OpenShift accepts."
+        ),
         causes=(
-            "`memlock` has no size.",
-            "A kernel argument with spaces.",
-            "CPUs that the kubelet would not start with.",
+            "`memlock` has neither a size nor `unlimited: true`.",
+            "A kernel argument contains spaces.",
+            "The kubelet cannot start with the reserved CPUs.",
         ),
         look=("lscpu -e",),
-        remedy="Correct the key that is named: a size in GiB, one argument an item, CPUs as `lscpu -e` numbers them.",
+        remedy=(
+            "Correct the key in the subject of the finding: a size in GiB, one kernel argument per list item, CPU"
+            " numbers as `lscpu -e` prints them."
+        ),
     ),
     "validate.images": Explanation(
         means=(
-            "An image is named by a tag, so which image runs is the registry's to say, and `rdma_strict_images: true`"
-            " asks for digests."
+            "An image is specified by a tag, so the registry determines which image runs. `rdma_strict_images: true`"
+            " requires digests."
         ),
-        measured="`pods.image` of each fabric, and `rdma_observers_image`.",
+        measured=(
+            "`pods.image` of each fabric, `rdma_cluster.collectives.image`, and the images in variables such as"
+            " `rdma_observers_image`."
+        ),
         causes=(
-            "The default of `pods.image`, which is a tag.",
+            "`pods.image` has its default, which is a tag.",
             "The name was copied without its digest.",
         ),
         look=("skopeo inspect --format '{{.Name}}@{{.Digest}}' docker://IMAGE",),
-        remedy="Write the name with the digest that the command shows (`registry.example/rdma-tools@sha256:...`).",
+        remedy=(
+            "Set the key to the name with the digest that the command prints"
+            " (`registry.example/rdma-tools@sha256:...`)."
+        ),
     ),
     "validate.intent": Explanation(
-        means="A key is not known, is missing or has the wrong type. Nothing was touched.",
-        measured="The variables against the schema (docs/intent.schema.json).",
+        means="A key is unknown, is missing, or has the wrong type. The run changed nothing.",
+        measured="The variables, compared with the schema (docs/intent.schema.json).",
         causes=(
-            "A typing mistake: the nearest known key is named.",
-            "A text that looks like a number, without quotes.",
-            "A key of a newer release of the collection.",
+            "A typing error: the finding suggests the most similar key.",
+            "A text that looks like a number is not in quotes.",
+            "The key belongs to a newer release of this collection.",
         ),
         look=("ansible-inventory --host localhost",),
-        remedy="Correct the key at the path that is named. An editor knows all keys by docs/intent.schema.json.",
+        remedy=(
+            "Correct the key in the subject of the finding. An editor can complete all keys with"
+            " docs/intent.schema.json."
+        ),
     ),
     "validate.ipam": Explanation(
-        means="`ipam` of a fabric can't be read, or a part of it would be ignored in silence.",
-        measured="`ipam` by the rules of whereabouts and nv-ipam.",
+        means="`ipam` of a fabric is invalid, or a part of it would be ignored without a message.",
+        measured="`ipam`, checked against the rules of whereabouts and nv-ipam.",
         causes=(
-            "A range with host bits set, or of another form.",
-            "range_start or range_end outside of the range.",
-            "Keys of both types of IPAM are mixed.",
+            "A range has host bits set, or does not have the required form.",
+            "range_start or range_end is outside the range.",
+            "`ipam` contains keys of both IPAM types.",
         ),
         look=("ipcalc 10.0.0.0/24",),
-        remedy="Correct the key that is named; docs/intent.md shows both types.",
+        remedy="Correct the key in the subject of the finding. docs/intent.md shows both IPAM types.",
     ),
     "validate.library": Explanation(
-        means="The Python of modules on localhost lacks the library `kubernetes`, or has one that is too old.",
-        measured="The version of the library in the Python that modules on localhost run with.",
+        means=(
+            "The Python that runs modules on localhost does not have the library `kubernetes`, or the library is too"
+            " old."
+        ),
+        measured="The version of the library in the Python that runs modules on localhost.",
         causes=(
-            "Ansible was installed in one environment, and the library in another.",
-            "The execution environment was built without the collection's requirements.",
+            "Ansible and the library were installed in different Python environments.",
+            "The execution environment was built without the requirements of this collection.",
         ),
         look=(
             "python3 -m pip show kubernetes",
             "ansible localhost -m ansible.builtin.setup -a filter=ansible_python",
         ),
         remedy=(
-            "Install it into that Python: `python3 -m pip install -r requirements.txt` of the collection, or set"
-            " `ansible_python_interpreter` for localhost."
+            "Install the library into that Python with `python3 -m pip install -r requirements.txt` (file of this"
+            " collection). Or set `ansible_python_interpreter` for localhost to a Python that has the library. Then run"
+            " stage `validate` again."
         ),
     ),
     "validate.line_rate": Explanation(
-        means="The floor of a fabric proves nothing, or is absolute or low without a reason.",
+        means="The floor of a fabric verifies nothing, or is absolute or low without a reason.",
         measured="`line_rate` of the fabric.",
         causes=(
-            "A fraction above 1 or below 0.05, or `expected_gbps` below 1.",
-            "`floor_gbps`, a fraction below 0.8, or `expected_gbps` below 10 without `reason`.",
+            "A fraction is above 1 or below 0.05, or `expected_gbps` is below 1.",
+            "`floor_gbps`, a fraction below 0.8, or `expected_gbps` below 10 is set without `reason`.",
         ),
         look=("ansible-doc -t role linerate.rdma.bandwidth",),
-        remedy="Use the fraction, or add `line_rate.reason`, which the report prints.",
+        remedy="Use the fraction, or add `line_rate.reason`. The report prints the reason.",
     ),
     "validate.measures": Explanation(
-        means="Figures in `rdma_cluster.measures` can't be compared.",
-        measured="Each measure: its figures, their networks, their numbers of nodes.",
+        means="Figures in `rdma_cluster.measures` cannot be compared.",
+        measured="The figures, networks and numbers of nodes of each measure.",
         causes=(
-            "A figure twice for one network and number of nodes.",
-            "A network that is no fabric, without its kind.",
-            "A value of 0 or below.",
+            "Two figures exist for the same network and number of nodes.",
+            "A network that is not a fabric has no kind.",
+            "A value is 0 or negative.",
         ),
         look=("ansible-doc -t role linerate.rdma.compare",),
-        remedy="Correct the figure that is named.",
+        remedy="Correct the figure in the subject of the finding.",
     ),
     "validate.names": Explanation(
-        means="The API server or the operator's webhook would refuse a name.",
-        measured="Names of fabrics, resources, networks and namespaces by the rules of Kubernetes and the operator.",
+        means="The API server or the webhook of the operator would reject a name.",
+        measured=(
+            "The names of fabrics, resources, networks and namespaces, checked against the rules of Kubernetes and of"
+            " the operator."
+        ),
         causes=(
-            "A hyphen in `resource_name`.",
-            "Upper-case letters or underscores in the name of an object.",
+            "`resource_name` contains a hyphen.",
+            "The name of an object contains upper-case letters or underscores.",
         ),
         look=("kubectl explain network-attachment-definitions.metadata",),
-        remedy="Write `mlx_compute` in `resource_name`, and lower-case letters, digits and hyphens in `network.name`.",
+        remedy=(
+            "Use underscores in `resource_name`, such as `mlx_compute`. In `network.name`, use lower-case letters,"
+            " digits and hyphens."
+        ),
     ),
     "validate.nodes": Explanation(
-        means="No host is in the group rdma_nodes. A run that looks at nothing must not pass.",
-        measured="Hosts of the inventory's group `rdma_nodes`.",
+        means="The group rdma_nodes has no host. A run that checks no node must not pass.",
+        measured="The hosts in the group `rdma_nodes` of the inventory.",
         causes=(
-            "Another inventory was given, or none.",
-            "The group has another name.",
+            "The run used a different inventory, or no inventory.",
+            "The group has a different name.",
             "The inventory plugin found no node with the label.",
         ),
         look=("ansible-inventory --graph rdma_nodes",),
         remedy=(
-            "Put the nodes into the group `rdma_nodes`, by their Kubernetes names; or use the inventory plugin"
+            "Add the nodes to the group `rdma_nodes`, under their Kubernetes node names. Or use the inventory plugin"
             " `linerate.rdma.nodes`."
         ),
     ),
     "validate.numbers": Explanation(
-        means="A number is out of what any HCA and its driver can do.",
-        measured="HCAs a node, virtual functions and MTU of each fabric.",
+        means="No HCA and driver support this number.",
+        measured="The number of HCAs per node, the number of virtual functions, and the MTU of each fabric.",
         causes=(
-            "A typing mistake.",
-            "The number of virtual functions of all HCAs together instead of each.",
+            "A typing error.",
+            "The value is the number of virtual functions of all HCAs together, instead of the number per HCA.",
         ),
         look=("cat /sys/class/infiniband/mlx5_0/device/sriov_totalvfs",),
-        remedy="Correct the number that is named.",
+        remedy="Correct the number in the subject of the finding.",
     ),
     "validate.operators": Explanation(
         means=(
-            "Says by what an operator is needed, and which chart and package have it. It always passes; whether it is"
-            " there, stage `operators` finds out."
+            "The finding lists why an operator is required, and which chart and package contain it. It always passes."
+            " Stage `operators` checks whether the operator is installed."
         ),
         measured="The profiles of the fabrics and `rdma_cluster`.",
-        causes=("The intent needs it.",),
+        causes=("The intent requires the operator.",),
         look=("helm list -A",),
-        remedy="Nothing. To have it installed: `operators_install: true`.",
+        remedy="No action is needed. To install the operator with this collection, set `operators_install: true`.",
     ),
     "validate.pods": Explanation(
-        means="A measurement can't come to its end within its own limit.",
-        measured="`pods` of the fabric: seconds, limit_seconds, iterations, message_bytes, queue_pairs.",
-        causes=("`limit_seconds` is not above `seconds`.",),
+        means="A measurement cannot finish within its time limit.",
+        measured=(
+            "`pods` of the fabric (seconds, limit_seconds, iterations, message_bytes, queue_pairs), and `bandwidth`."
+        ),
+        causes=("`limit_seconds` is not greater than `seconds`.",),
         look=("ansible-doc -t role linerate.rdma.bandwidth",),
-        remedy="Leave room for connecting: `limit_seconds` should be twice `seconds` at least.",
+        remedy="Set `limit_seconds` to at least twice `seconds`, to leave time for the connection setup.",
     ),
     "validate.powers": Explanation(
         means=(
-            "Which files of docs/rbac this intent needs, so that an admin of the cluster grants these and no others. It"
-            " is always a pass."
+            "The finding lists the files of docs/rbac that the intent requires, so that a cluster admin grants only"
+            " these rights. It always passes."
         ),
-        measured="The intent, by the table from which the files are made.",
-        causes=("Each profile, and each key of `rdma_cluster` that changes something, needs rights of its own.",),
+        measured="The intent, compared with the table from which the files are generated.",
+        causes=("Each profile, and each key of `rdma_cluster` that changes something, requires its own rights.",),
         look=("kubectl auth can-i --list",),
         remedy=(
-            "Have an admin of the cluster apply the files that it names, with the namespaces of this intent put in."
-            " `validate.rights` says what is missing."
+            "Ask a cluster admin to apply the files in the findings, with the namespaces of your intent. The finding"
+            " `validate.rights` lists the missing rights."
         ),
     ),
     "validate.profile": Explanation(
         means=(
-            "A key does not go with the fabric's profile, or the profile needs one that is missing. Nothing would"
-            " set it."
+            "The profile of the fabric does not support a key, or requires a key that is missing. An unsupported key"
+            " would have no effect."
         ),
-        measured="The keys of the fabric against its profile.",
+        measured="The keys of the fabric, compared with the keys of its profile.",
         causes=(
             "The profile was changed, and the keys were not.",
-            "VLAN or rates that the CNI plugin refuses.",
+            "The CNI plugin rejects the VLAN or the rates.",
         ),
         look=("ansible-doc -t role linerate.rdma.validate",),
-        remedy="Remove or add the key that is named; docs/intent.md says which profile takes what.",
+        remedy="Remove or add the key in the subject of the finding. docs/intent.md lists the keys of each profile.",
     ),
     "validate.rdma_mode": Explanation(
-        means="One fabric shares RDMA devices, and another needs them for itself on the same nodes.",
-        measured="Profiles, `network.meta_plugins` and `rdma_cluster.node_pool.rdma_mode`.",
-        causes=("`{type: rdma}` in meta_plugins beside a fabric of profile `rdma_shared`.",),
+        means="One fabric shares RDMA devices, but another fabric requires exclusive RDMA devices on the same nodes.",
+        measured="The profiles, `network.meta_plugins` and `rdma_cluster.node_pool.rdma_mode`.",
+        causes=("`{type: rdma}` is in meta_plugins, and another fabric has profile `rdma_shared`.",),
         look=("rdma system",),
-        remedy="Use one mode on a node: remove the plugin, or the fabric that shares.",
+        remedy="Use one RDMA mode on all nodes: remove the plugin, or remove the fabric that shares RDMA devices.",
     ),
     "validate.rights": Explanation(
-        means="The credentials lack a right that a stage needs. Told before the first node is looked at.",
-        measured="SelfSubjectAccessReviews for each right of docs/rbac that the intent needs.",
+        means=(
+            "The credentials do not have a right that a stage requires. The run reports this before it reads the first"
+            " node."
+        ),
+        measured="A SelfSubjectAccessReview for each right of docs/rbac that the intent requires.",
         causes=(
             (
-                "A file of docs/rbac that the intent needs is not applied, or is of an older release, or has other"
+                "A required file of docs/rbac was not applied, belongs to an older release, or contains different"
                 " namespaces."
             ),
         ),
         look=("kubectl auth can-i --list",),
         remedy=(
-            "Have an admin of the cluster apply the files that the finding names. A waiver on `operators.rights` makes"
-            " it a warning."
+            "Ask a cluster admin to apply the files in the finding. A waiver for `operators.rights` turns the finding"
+            " into a warning."
         ),
     ),
     "validate.routes": Explanation(
-        means="A route of the pods can't work, or takes all traffic of the pods over the secondary network.",
-        measured="`ipam.routes` against the range, its gateway and its IP version.",
+        means="A route of the pods cannot work, or sends all traffic of the pods over the secondary network.",
+        measured="`ipam.routes`, compared with the range, its gateway and its IP version.",
         causes=(
-            "A default route: API server, DNS and the rest would go over the fabric (warn).",
-            "No gateway in the pod's own network.",
+            "A default route sends the traffic to the API server, DNS and other destinations over the fabric (warn).",
+            "The network of the pod has no gateway.",
         ),
         look=("ip route",),
-        remedy="Name the networks of the fabric, such as 100.101.0.0/16, and a gateway in the range.",
+        remedy="Set the routes to networks of the fabric, such as 100.101.0.0/16, with a gateway in the range.",
     ),
     "validate.pod_security": Explanation(
         means=(
-            "The intent sets the level of Pod Security of a namespace of jobs, and everybody who may make pods there"
-            " gets what the level allows."
+            "The intent sets the Pod Security level of a namespace of jobs. Every user who may create pods there gets"
+            " the rights of this level."
         ),
-        measured="`pod_security` of the networks of each namespace, against what their jobs need.",
+        measured="`pod_security` of the networks of each namespace, compared with the level that their jobs require.",
         causes=(
-            "The level is `privileged`: who may make pods in the namespace is root on the nodes (warn).",
-            "The level is lower than jobs with IPC_LOCK need (warn).",
-            "Two fabrics of one namespace say different levels, or a level has no reason.",
+            (
+                "The level is `privileged`: a user who may create pods in the namespace can become root on the nodes"
+                " (warn)."
+            ),
+            "The level is lower than jobs with IPC_LOCK require (warn).",
+            "Two fabrics set different levels for one namespace, or a level has no reason.",
         ),
         look=("kubectl get namespace NAMESPACE --show-labels",),
         remedy=(
-            "Remove `pod_security` where the namespace has its level already. Otherwise write one level, and the reason"
-            " for it."
+            "Remove `pod_security` if the namespace already has the required level. Otherwise set one level, and its"
+            " reason."
         ),
     ),
     "validate.select": Explanation(
-        means="The selection of HCAs selects nothing, or can't be what sysfs shows.",
-        measured="`select` of the fabric by its profile.",
+        means="The selector selects no HCA, or contains a value that sysfs never shows.",
+        measured="`select` of the fabric, compared with the requirements of its profile.",
         causes=(
-            "No selector at all.",
-            "A PCI address or id in another form than sysfs has.",
-            "Fewer items in a list than `hcas_per_node`.",
+            "The fabric has no selector.",
+            "A PCI address or a PCI ID does not have the form that sysfs uses.",
+            "A list has fewer items than `hcas_per_node`.",
         ),
         look=(
             "lspci -D -nn",
             "sminfo",
         ),
-        remedy="Correct `select`; on InfiniBand `subnet_manager: any` with `hcas_per_node` is the simplest.",
+        remedy="Correct `select`. On InfiniBand, `subnet_manager: any` with `hcas_per_node` is the simplest selector.",
     ),
     "validate.tuning": Explanation(
-        means="A row or value in `rdma_cluster.tuning` can't be meant, or `roce` stands at a fabric without Ethernet.",
-        measured="`rdma_cluster.tuning` against the rows that there are.",
+        means=(
+            "A row or a value in `rdma_cluster.tuning` is invalid, or a fabric without RDMA over Ethernet has `roce`."
+        ),
+        measured="`rdma_cluster.tuning`, compared with the known rows, and `roce` of each fabric.",
         causes=(
-            "A typing mistake in the name of a row.",
-            "A bare on or off, which YAML reads as a truth value.",
+            "The name of a row contains a typing error.",
+            "on or off is not in quotes, so YAML reads it as a boolean.",
         ),
         look=("ansible-doc -t role linerate.rdma.tuning",),
-        remedy="Copy the row's name out of the README of role tuning, and put its value in quotes.",
+        remedy="Copy the name of the row from the README of role tuning, and put its value in quotes.",
     ),
     "validate.unique_names": Explanation(
-        means="Two fabrics have one name, resource, network or pool. One would overwrite the other.",
-        measured="Names of all fabrics.",
+        means="Two fabrics have the same name, resource, network or pool. One fabric would overwrite the other.",
+        measured="The names of all fabrics, compared with each other.",
         causes=("A fabric was copied.",),
         look=("ansible-inventory --host localhost",),
         remedy="Give each fabric its own `name`, `resource_name`, `network.name` and pool.",
     ),
     "validate.variables": Explanation(
-        means="A variable is misspelt, or has a value that it can't have. A wish would be dropped in silence.",
+        means="A variable is misspelled or has an invalid value. The setting would be ignored without a message.",
         measured=(
-            "Names of the variables of localhost: those that start with `rdma_`, and those that look like an option of"
-            " a role. Truth values and numbers."
+            "The names of the variables of localhost that start with `rdma_` or resemble an option of a role, and the"
+            " values of booleans and numbers."
         ),
         causes=(
-            "A typing mistake in the name: then it fails, with the nearest name.",
-            "A typing mistake in the value: `ture`.",
-            "A variable of somebody else whose name starts with `rdma_` (warn).",
+            "The name contains a typing error: the finding fails and suggests the most similar name.",
+            "The value contains a typing error, such as `ture`.",
+            "A variable that does not belong to this collection has a name that starts with `rdma_` (warn).",
         ),
         look=("ansible-inventory --host localhost", "ansible-doc -t role linerate.rdma.validate"),
-        remedy="Correct the name or the value; names that start with `rdma_` belong to this collection.",
+        remedy="Correct the name or the value. Names that start with `rdma_` are reserved for this collection.",
     ),
     "validate.waivers": Explanation(
-        means="A waiver would cover nothing, or has no reason, or covers what can't be waived.",
-        measured="Each waiver of `rdma_waivers` against the known check ids.",
+        means="A waiver covers no finding, has no reason, or covers a check that cannot be waived.",
+        measured="Each waiver in `rdma_waivers`, compared with the known check IDs.",
         causes=(
-            "A typing mistake in the id.",
-            "It is of several stages at once (`*`).",
-            "It is of `validate.*`, `*.error` or `*.run`.",
+            "The check ID contains a typing error.",
+            "The waiver covers several stages (`*`).",
+            "The waiver covers `validate.*`, `*.error` or `*.run`.",
         ),
         look=("ansible-doc -t role linerate.rdma.validate",),
-        remedy="Copy the id from the report, and write a reason for those who have to trust the run.",
+        remedy="Copy the check ID from the report, and write a reason for the readers who rely on the run.",
     ),
 }

@@ -47,15 +47,15 @@ def _check_names(fabric: Fabric, path: str) -> list[Finding]:
     for what in ("name", "network.namespace", "network.name", "pool.name", "pool.namespace"):
         findings += run_rule(_check_object_name, fabric, path, what)
     return findings or [
-        ok("validate.names", path, "all valid", "names that the API server and the operator's webhook take")
+        ok("validate.names", path, "all valid", "names that the API server and the operator's webhook accept")
     ]
 
 
 def _check_resource(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     if fabric.resource_name and (not _RESOURCE.fullmatch(fabric.resource_name) or len(fabric.resource_name) > 63):
         why = (
-            "The webhook of the SR-IOV operator and the device plugins refuse it: releases up to 1.6 and OpenShift's"
-            " reject a hyphen."
+            "The webhook of the SR-IOV operator and the device plugins reject this name. Operator releases up to 1.6"
+            " and the operator of OpenShift reject a hyphen."
         )
         expected = "up to 63 letters, digits and underscores, with a letter or digit at both ends"
         yield refuse_value(
@@ -64,7 +64,7 @@ def _check_resource(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
             f"'{fabric.resource_name}'",
             expected,
             why,
-            "Write mlx_compute instead of mlx-compute.",
+            "Use a valid name, for example mlx_compute instead of mlx-compute.",
         )
 
 
@@ -77,15 +77,23 @@ def _check_object_name(fabric: Fabric, path: str, what: str) -> typing.Iterator[
         # whether the profile does without is validate.profile's to say
         return
     if what == "network.namespace" and name == MEASURING:
-        why = "Pods measure in it: a run deletes it with all that is in it, and tenants must have no rights in it."
+        why = (
+            "This namespace is reserved for the measuring pods. A run deletes the namespace with all objects in it, and"
+            " tenants must have no rights in it."
+        )
         yield refuse_value(
-            "names", f"{path}.{what}", f"'{name}'", "the namespace of the jobs", why, "Name another namespace."
+            "names", f"{path}.{what}", f"'{name}'", "a namespace for jobs", why, "Use a different namespace."
         )
     if not _LABEL.fullmatch(name) or len(name) > 63:
         expected = "up to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"
-        why = "It becomes the name of a Kubernetes object, and the API server refuses this one."
+        why = "This value becomes the name of a Kubernetes object, and the API server would reject this name."
         yield refuse_value(
-            "names", f"{path}.ipam.{what}" if of_pool else f"{path}.{what}", f"'{name}'", expected, why, "Rename it."
+            "names",
+            f"{path}.ipam.{what}" if of_pool else f"{path}.{what}",
+            f"'{name}'",
+            expected,
+            why,
+            "Correct the name.",
         )
 
 
@@ -107,22 +115,22 @@ def _check_select(fabric: Fabric, path: str) -> list[Finding]:
         path,
     )
     return findings or [
-        ok("validate.select", path, "usable", f"names HCAs in a way that profile {fabric.profile} can follow")
+        ok("validate.select", path, "usable", f"a selection of HCAs that profile {fabric.profile} supports")
     ]
 
 
 def _check_subnet_manager(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     managers = fabric.select.subnet_manager
     if managers and find_traits(fabric).link == "Ethernet":
-        why = f"The profile {fabric.profile} is Ethernet, and Ethernet has no subnet manager."
-        remedy = "Remove subnet_manager and name the NICs by pci, netdev, or vendor and device."
+        why = f"The profile {fabric.profile} uses Ethernet, and Ethernet has no subnet manager."
+        remedy = "Remove subnet_manager, and select the NICs by pci, by netdev, or by vendor and device."
         yield refuse_value("select", f"{path}.subnet_manager", ", ".join(managers), "no subnet_manager", why, remedy)
     elif managers != ("any",):
         for index, guid in enumerate(managers):
             if not _GUID.fullmatch(guid):
-                why = "A subnet manager is known by the GUID of its port, as sminfo prints it."
-                expected = "'any' alone, or 0x and 16 lower-case hex digits"
-                remedy = "Copy the sm guid out of sminfo, with its leading zeros."
+                why = "A subnet manager is identified by the GUID of its port, in the form that sminfo prints."
+                expected = "only 'any', or 0x and 16 lower-case hex digits"
+                remedy = "Run sminfo on a node, and copy the value of 'sm guid' with its leading zeros."
                 place = f"{path}.subnet_manager" + (f"[{index}]" if len(managers) > 1 else "")
                 yield refuse_value("select", place, f"'{guid}'", expected, why, remedy)
 
@@ -130,7 +138,7 @@ def _check_subnet_manager(fabric: Fabric, path: str) -> typing.Iterator[Finding]
 def _check_selector(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     select = fabric.select
     if not (select.subnet_manager or select.pci or select.netdev or select.vendor or select.device):
-        why = "Nothing says which HCAs of a node belong to this fabric."
+        why = "The intent does not specify which HCAs of a node belong to this fabric."
         ethernet = find_traits(fabric).link == "Ethernet"
         expected = (
             "pci, netdev, or vendor and device" if ethernet else "subnet_manager, pci, netdev, or vendor and device"
@@ -141,15 +149,18 @@ def _check_selector(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
             "only hcas_per_node",
             expected,
             why,
-            "Add one of them; for InfiniBand 'subnet_manager: any' is the simplest.",
+            (
+                "Add one of the selectors under 'expected'. For InfiniBand, 'subnet_manager: any' is the simplest"
+                " selector."
+            ),
         )
 
 
 def _check_pci_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     for index, address in enumerate(fabric.select.pci):
         if not _PCI.fullmatch(address):
-            why = "sysfs and the operator compare PCI addresses as text, in the kernel's form."
-            remedy = "Copy the address out of 'lspci -D', in lower case."
+            why = "The operator and this collection compare PCI addresses as text, in the form of the kernel."
+            remedy = "Copy the address from the output of 'lspci -D' on the node, in lower case."
             yield refuse_value(
                 "select", f"{path}.pci[{index}]", f"'{address}'", "dddd:bb:dd.f, such as 0000:3c:00.0", why, remedy
             )
@@ -167,7 +178,12 @@ def _check_pci_id(place: str, value: typing.Optional[str]) -> typing.Iterator[Fi
     if value is not None and not _PCI_ID.fullmatch(value):
         expected = "four lower-case hex digits in quotes, such as '15b3'"
         yield refuse_value(
-            "select", place, f"'{value}'", expected, "PCI ids are compared as text.", "Copy it out of 'lspci -nn'."
+            "select",
+            place,
+            f"'{value}'",
+            expected,
+            "PCI IDs are compared as text, so a different form matches no device.",
+            "Copy the ID from the output of 'lspci -nn' on the node.",
         )
 
 
@@ -183,10 +199,10 @@ def _check_enough(fabric: Fabric, place: str, items: tuple[str, ...]) -> typing.
     # a list of PCI addresses may be longer than one node's share, since nodes may differ; a shorter one can never be
     # enough
     if items and len(set(items)) < fabric.select.hcas_per_node:
-        why = "A node can't have more HCAs on this fabric than the list names."
-        remedy = "List all of them, or lower hcas_per_node."
+        why = "A node cannot have more HCAs on this fabric than the list contains."
+        remedy = "Add the missing HCAs to the list, or lower hcas_per_node."
         yield refuse_value(
-            "select", place, f"{len(set(items))} named", f"{fabric.select.hcas_per_node} (hcas_per_node)", why, remedy
+            "select", place, f"{len(set(items))} listed", f"{fabric.select.hcas_per_node} (hcas_per_node)", why, remedy
         )
 
 
@@ -196,8 +212,8 @@ def _check_numbers(fabric: Fabric, path: str) -> list[Finding]:
         ok(
             "validate.numbers",
             path,
-            f"{fabric.select.hcas_per_node} HCAs, {count_pods_on_a_node(fabric)} pods a node",
-            "numbers that an HCA can do",
+            f"{fabric.select.hcas_per_node} HCAs, {count_pods_on_a_node(fabric)} pods per node",
+            "numbers that an HCA supports",
         )
     ]
 
@@ -211,7 +227,11 @@ def _check_functions(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     # that there must be some is validate.profile's to say
     if find_traits(fabric).functions and fabric.virtual_functions:
         yield from check_range(
-            f"{path}.virtual_functions", fabric.virtual_functions, 1, _MOST_VIRTUAL_FUNCTIONS, "VFs a physical function"
+            f"{path}.virtual_functions",
+            fabric.virtual_functions,
+            1,
+            _MOST_VIRTUAL_FUNCTIONS,
+            "VFs per physical function",
         )
 
 
@@ -222,8 +242,11 @@ def _check_mtu(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
 
 def _check_uplinks(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     if fabric.uplinks is not None and not 1 <= fabric.uplinks <= _MOST_UPLINKS:
-        why = "No switch has so many ports for it, and a leaf without any leads nowhere."
-        remedy = "Correct the number, or leave it out where one switch has all nodes."
+        why = (
+            "No switch has this many ports for uplinks, and a leaf switch without uplinks is connected to no other"
+            " switch."
+        )
+        remedy = "Correct the number, or remove the key if one switch connects all nodes."
         yield refuse_value(
             "numbers", f"{path}.uplinks", f"{fabric.uplinks} links", f"1 to {_MOST_UPLINKS} links", why, remedy
         )

@@ -40,14 +40,14 @@ def _check_memlock(host: HostNeeds, path: str) -> list[Finding]:
 def _check_memlock_size(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
     if (memlock.limit_gib is None) != memlock.unlimited:
         measured = f"limit_gib {memlock.limit_gib}, unlimited {memlock.unlimited}"
-        why = "Without a size nobody knows what was meant, and none at all has to be asked for."
+        why = "The intent must contain either a limit or unlimited: true. A missing limit does not mean unlimited."
         yield refuse_value(
             "host",
             path,
             measured,
             "limit_gib, or unlimited: true",
             why,
-            "Give the size that the jobs register, in GiB.",
+            "Set limit_gib to the size that the jobs register, in GiB.",
         )
 
 
@@ -58,16 +58,16 @@ def _check_limit_gib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
             f"{path}.limit_gib",
             str(memlock.limit_gib),
             "1 to 1048576 GiB",
-            "No job can work with it.",
-            "Correct it.",
+            "Jobs cannot work with this limit.",
+            "Correct the value.",
         )
 
 
 def _check_proof_mib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
     if not 1 <= memlock.proof_mib <= min(2047, (memlock.limit_gib or 2) << 10):
         why = (
-            "The proof registers one buffer, which ibv_rc_pingpong makes at most 2 GiB large, and no larger than the"
-            " limit."
+            "The memlock test registers one buffer. ibv_rc_pingpong supports at most 2 GiB for it, and the buffer must"
+            " not exceed the limit."
         )
         yield refuse_value(
             "host",
@@ -75,34 +75,34 @@ def _check_proof_mib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
             f"{memlock.proof_mib} MiB",
             "1 to 2047 MiB, and within limit_gib",
             why,
-            "Lower it.",
+            "Set proof_mib to a value in the range under 'expected'.",
         )
 
 
 def _check_machine_role(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
     if not _LABEL.fullmatch(host.machine_role):
-        why = "It becomes a label, and a part of the name of a MachineConfig."
+        why = "This value becomes a label and a part of the name of a MachineConfig."
         yield refuse_value(
             "host",
             f"{path}.machine_role",
             f"'{host.machine_role}'",
-            "worker, or the name of a pool",
+            "worker, or the name of a MachineConfigPool",
             why,
-            "Correct it.",
+            "Correct the value.",
         )
 
 
 def _check_kernel_arguments(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
     for index, argument in enumerate(host.kernel_arguments):
         if not argument.strip() or argument.split() != [argument]:
-            why = "The MachineConfig would be degraded, and its pool with it."
+            why = "The MachineConfig would be invalid, and its MachineConfigPool would become degraded."
             yield refuse_value(
                 "host",
                 f"{path}.kernel_arguments[{index}]",
                 f"'{argument}'",
                 "one argument without spaces",
                 why,
-                "List each one by itself.",
+                "Make each argument a separate list item.",
             )
 
 
@@ -116,38 +116,41 @@ def _check_kubelet(host: HostNeeds, path: str) -> list[Finding]:
 
 def _check_settings(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
     if kubelet == Kubelet(pool_labels=kubelet.pool_labels):
-        why = "A KubeletConfig without a setting reboots the nodes for nothing."
+        why = "A KubeletConfig without a setting reboots the nodes without any effect."
         yield refuse_value(
-            "host", path, "no setting", "one setting at least", why, "Say topology_manager_policy, or remove the key."
+            "host", path, "no setting", "at least 1 setting", why, "Set topology_manager_policy, or remove the key."
         )
 
 
 def _check_scope(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
     if kubelet.topology_manager_scope and kubelet.topology_manager_policy in (None, "none"):
-        why = "The scope says of what the policy holds, so without a policy it says nothing."
-        expected = "topology_manager_policy beside it"
+        why = "The scope defines where the policy applies, so the scope has no effect without a policy."
+        expected = "topology_manager_policy together with the scope"
         yield refuse_value(
             "host",
             f"{path}.topology_manager_scope",
             kubelet.topology_manager_scope,
             expected,
             why,
-            "Name a policy: single-numa-node.",
+            "Set topology_manager_policy, for example to single-numa-node.",
         )
 
 
 def _check_reserved_cpus(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
     cpus = kubelet.reserved_system_cpus
     if cpus is not None and not _is_cpu_list(cpus):
-        why = "The kubelet would not start with it, and OpenShift hands it on unread: the nodes would not come back."
-        expected = "numbers and rising ranges without spaces, such as 0-1,32"
+        why = (
+            "The kubelet would not start with this value. OpenShift does not validate the value, so the nodes would not"
+            " return after the reboot."
+        )
+        expected = "numbers and ascending ranges without spaces, such as 0-1,32"
         yield refuse_value(
             "host",
             f"{path}.reserved_system_cpus",
             f"'{cpus}'",
             expected,
             why,
-            "Copy CPUs of each NUMA node out of 'lscpu -e'.",
+            "Copy the CPU numbers of each NUMA node from the output of 'lscpu -e' on the node.",
         )
 
 

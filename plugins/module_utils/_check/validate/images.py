@@ -36,15 +36,15 @@ def _check_image(place: str, image: str, strict: bool) -> Finding:
         return ok(
             "validate.images",
             place,
-            f"{image}, by a tag: the registry says which image that is",
-            "any name, since rdma_strict_images is not set",
+            f"{image}, by tag: the registry determines the image",
+            "any name, because rdma_strict_images is not set",
         )
     why = (
-        "What a tag names may be another image on another node or on another day, and it runs as root on the nodes or"
-        " in pods. rdma_strict_images refuses it."
+        "A tag can refer to different images on different nodes or at different times, and the image runs as root on"
+        " the nodes or in pods. rdma_strict_images: true therefore requires a digest."
     )
     remedy = (
-        f"skopeo inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{image} shows the name with its digest."
-        f" Write it to {place}."
+        f"Run skopeo inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{image} to print the name with its"
+        f" digest. Set {place} to this name."
     )
     return Finding("validate.images", place, FAIL, image, _EXPECTED, why, remedy)

@@ -36,17 +36,17 @@ def check_line_rate(fabric: Fabric, path: str) -> list[Finding]:
                 "validate.line_rate",
                 path,
                 f"{rate.floor_gbps:g} Gb/s, because: {rate.reason}",
-                "an absolute floor has a reason",
+                "an absolute floor with a reason",
             )
         ]
-    of = f"{rate.expected_gbps:g} Gb/s or PCIe" if rate.expected_gbps is not None else "what link and PCIe can do"
+    of = f"{rate.expected_gbps:g} Gb/s and PCIe rate" if rate.expected_gbps is not None else "link rate and PCIe rate"
     because = f", because: {rate.reason}" if rate.reason else ""
     return [
         ok(
             "validate.line_rate",
             path,
             f"{rate.fraction:.0%} of the slower of {of}{because}",
-            "a floor that means something",
+            "a floor that can detect a slow link",
         )
     ]
 
@@ -56,14 +56,14 @@ def _check_fraction(
 ) -> typing.Iterator[Finding]:
     fraction = read(rate)
     if not _LEAST_FRACTION <= fraction <= 1:
-        why = "No link carries more than its rate, and a floor of next to nothing proves nothing."
+        why = "No link is faster than its rate, and a floor near zero verifies nothing."
         yield refuse_value(
             "line_rate",
             place,
             f"{fraction}",
             f"{_LEAST_FRACTION:g} to 1",
             why,
-            f"Use {usual}, or a figure that you can defend.",
+            f"Use {usual}, or a different fraction for which you have a reason.",
         )
 
 
@@ -71,7 +71,8 @@ def _check_expected_rate(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     if rate.expected_gbps is not None and not _LEAST_RATE <= rate.expected_gbps <= GBPS.most:
         why = "No link of an HCA has this rate."
         remedy = (
-            "Write the rate of the links, such as 400; or leave it out, and what both ends of each link can do counts."
+            "Set the rate of the links, such as 400. Or remove expected_gbps: the expected rate is then the highest"
+            " rate that both ends of each link support."
         )
         yield refuse_value(
             "line_rate",
@@ -85,25 +86,28 @@ def _check_expected_rate(rate: LineRate, path: str) -> typing.Iterator[Finding]:
 
 def _check_floor(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     if rate.floor_gbps is not None and not 0 < rate.floor_gbps < float("inf"):
-        why = "A floor that any figure reaches, or none can, proves nothing."
+        why = "A floor that every measurement reaches, or that no measurement can reach, verifies nothing."
         yield refuse_value(
             "line_rate",
             f"{path}.floor_gbps",
             f"{rate.floor_gbps} Gb/s",
             "more than 0 Gb/s",
             why,
-            "Correct it, or use the fraction.",
+            "Correct the floor, or remove floor_gbps and use the fraction.",
         )
 
 
 def _check_reason(rate: LineRate, path: str) -> typing.Iterator[Finding]:
     if rate.floor_gbps is not None and not (rate.reason or "").strip():
-        why = "An absolute floor hides how fast the link could be, so the report must say why it was chosen."
+        why = (
+            "An absolute floor does not show how fast the link could be, so the report must contain the reason for the"
+            " floor."
+        )
         yield refuse_value(
             "line_rate",
             f"{path}.reason",
             "no reason",
-            "a reason beside floor_gbps",
+            "a reason together with floor_gbps",
             why,
             "Add reason, or remove floor_gbps and use the fraction.",
         )
@@ -126,14 +130,14 @@ def _check_reason_of_low(rate: LineRate, path: str) -> typing.Iterator[Finding]:
         value = getattr(rate, name)
         if value is not None and least <= value < low:
             why = (
-                f"{name} is {value:g}. A floor this low hides how fast the link could be, so the report must say why it"
-                " was chosen."
+                f"{name} is {value:g}. A floor this low does not show how fast the link could be, so the report must"
+                " contain the reason for it."
             )
             yield refuse_value(
                 "line_rate",
                 f"{path}.reason",
                 "no reason",
-                f"a reason beside {name} below {low:g}",
+                f"a reason together with {name} below {low:g}",
                 why,
                 f"Add reason, or remove {name}.",
             )

@@ -32,7 +32,7 @@ def check_pods(fabric: Fabric, path: str) -> list[Finding]:
             "validate.pods",
             f"{path}.pods",
             f"{fabric.pods.seconds} s, at most {fabric.pods.limit_seconds} s",
-            "a measurement that fits its limit",
+            "a measurement that is shorter than its time limit",
         )
     ]
 
@@ -44,8 +44,8 @@ def _check_at_least_one(fabric: Fabric, path: str, what: str) -> typing.Iterator
             "pods",
             f"{path}.{what}",
             str(value),
-            "1 at least",
-            "ib_write_bw would refuse it or measure nothing.",
+            "at least 1",
+            "ib_write_bw would reject this value or measure nothing.",
             "Correct the number.",
         )
 
@@ -53,8 +53,8 @@ def _check_at_least_one(fabric: Fabric, path: str, what: str) -> typing.Iterator
 def _check_time_limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     pods = fabric.pods
     if pods.limit_seconds <= pods.seconds:
-        why = "Each command would be stopped before its measurement ends."
-        remedy = "Leave room for connecting: limit_seconds should be twice seconds at least."
+        why = "The run would stop each command before its measurement ends."
+        remedy = "Raise limit_seconds to at least twice the value of seconds, to leave time for the connection setup."
         yield refuse_value(
             "pods",
             f"{path}.pods.limit_seconds",
@@ -68,10 +68,10 @@ def _check_time_limit(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
 def _check_rounds(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     if fabric.bandwidth.rounds == "auto" and fabric.bandwidth.directions == "at_once":
         why = (
-            "Rounds that use each link tell its two directions apart, and a figure of both at once tells nothing of one"
-            " of them."
+            "With rounds: auto, the rounds distinguish the two directions of each link. A measurement of both"
+            " directions at once gives no figure for one direction."
         )
-        remedy = "Leave directions out, or write a number or all into rounds."
+        remedy = "Remove directions, or set rounds to a number or to all."
         yield refuse_value(
             "pods",
             f"{path}.bandwidth.rounds",
@@ -86,12 +86,24 @@ def _check_latency(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     wanted = fabric.bandwidth
     # not a number compares with nothing
     if not 1 < wanted.latency_ratio <= _MOST_RATIO:
-        why = "At 1 every second pair would be named, and a pair that is so late is a broken one."
-        expected = f"more than 1, {_MOST_RATIO} at most"
+        why = (
+            "With a ratio of 1, half of the pairs would be reported. With a ratio above the maximum, only a broken pair"
+            " would be reported."
+        )
+        expected = f"more than 1, at most {_MOST_RATIO}"
         name = f"{path}.bandwidth.latency_ratio"
-        yield refuse_value("pods", name, f"{wanted.latency_ratio:g}", expected, why, "Leave it out: 1.5.")
+        yield refuse_value(
+            "pods", name, f"{wanted.latency_ratio:g}", expected, why, "Remove the key to use the default of 1.5."
+        )
     if wanted.most_latency_us is not None and not (wanted.latency and 0 < wanted.most_latency_us < 1e6):
-        why = "No pair could be held against it."
+        why = "No latency can be compared with this limit."
         name = f"{path}.bandwidth.most_latency_us"
-        expected = "us above 0, with latency: true"
-        yield refuse_value("pods", name, f"{wanted.most_latency_us:g}", expected, why, "Set latency, or leave it out.")
+        expected = "more than 0 us and below 1000000 us, with latency: true"
+        yield refuse_value(
+            "pods",
+            name,
+            f"{wanted.most_latency_us:g}",
+            expected,
+            why,
+            "Set latency: true and correct the limit, or remove most_latency_us.",
+        )

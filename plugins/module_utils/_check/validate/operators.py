@@ -17,7 +17,10 @@ def check(intent: Intent) -> typing.Iterator[Finding]:
     """
     for row in needed(intent):
         yield ok(
-            "validate.operators", row.operator.name, f"needed by {', '.join(row.why)}", _describe_sources(row.operator)
+            "validate.operators",
+            row.operator.name,
+            f"required by {', '.join(row.why)}",
+            _describe_sources(row.operator),
         )
 
 

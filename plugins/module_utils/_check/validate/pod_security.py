@@ -44,7 +44,7 @@ def _check_namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) ->
     path, first = given[0]
     for other, level in given[1:]:
         if level.enforce != first.enforce:
-            why = f"Both fabrics are in the namespace {name}, which has one level; {path} says {first.enforce}."
+            why = f"Both fabrics use the namespace {name}. A namespace has one level, and {path} sets {first.enforce}."
             yield Finding(
                 _CHECK,
                 other,
@@ -52,31 +52,34 @@ def _check_namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) ->
                 level.enforce,
                 first.enforce,
                 why,
-                "Write the same level into both, or leave it out of one.",
+                "Set the same level for both fabrics, or remove pod_security from one of them.",
             )
     for place, level in given:
         if not level.reason.strip():
-            why = "The level decides what everybody who may make pods in the namespace can do to the nodes."
+            why = "The level determines what every user who may create pods in the namespace can do to the nodes."
             yield Finding(
                 _CHECK,
                 f"{place}.reason",
                 FAIL,
-                "no reason in words",
+                "no reason",
                 "a reason",
                 why,
-                "Write why the jobs need it, or remove pod_security.",
+                "Set reason to the reason why the jobs require this level, or remove pod_security.",
             )
     if first.enforce == "privileged":
-        why = f"Everybody who may make pods in {name} is root on the nodes. The reason is: {first.reason.strip()}."
+        why = (
+            f"Every user who may create pods in {name} can become root on the nodes. The reason in the intent is:"
+            f" {first.reason.strip()}."
+        )
         remedy = (
-            "Give rights in the namespace to those only who may be root on the nodes. Otherwise remove pod_security,"
+            "Grant rights in the namespace only to users who may be root on the nodes. Otherwise remove pod_security,"
             " and run jobs without IPC_LOCK."
         )
         yield Finding(_CHECK, path, WARN, "privileged", _OTHERWISE[3:], why, remedy)
     elif rdma:
         why = (
-            "At this level the API server refuses pods with IPC_LOCK, which render_job adds. The reason is:"
-            f" {first.reason.strip()}."
+            "At this level the API server rejects pods with IPC_LOCK, and render_job adds IPC_LOCK to jobs. The reason"
+            f" in the intent is: {first.reason.strip()}."
         )
         yield Finding(
             _CHECK,
@@ -85,7 +88,7 @@ def _check_namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) ->
             first.enforce,
             expected,
             why,
-            "Run jobs without IPC_LOCK, and raise rdma_cluster.host.memlock.",
+            "Run jobs without IPC_LOCK, and raise the limit in rdma_cluster.host.memlock.",
         )
     else:
         yield ok(_CHECK, path, f"{first.enforce}: {first.reason.strip()}", _BASELINE)

@@ -30,7 +30,7 @@ def check(intent: Intent) -> typing.Iterator[Finding]:
     that the intent needs come first, then those that only variables, the inventory or the cluster may require.
     """
     for power in needed_powers(intent):
-        yield _make_power_finding(power, "needed by this intent")
+        yield _make_power_finding(power, "required by the current intent")
     for power in powers.named(_ELSEWHERE):
         yield _make_power_finding(power, f"only for: {power.when}")
 

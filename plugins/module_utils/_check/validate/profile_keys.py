@@ -17,17 +17,17 @@ from ..._model.run.findings import FAIL, WARN, Finding, ok
 
 #: keys of a fabric and of its network that only some profiles take, with what the reader should know of them
 _KEYS = {
-    "mtu": "Nothing would set it on the interface of the pods.",
-    "pods_per_node": "Only networks whose pods share one interface of the node count pods.",
-    "link_state": "Only virtual functions have a link state of their own.",
-    "meta_plugins": "Nothing chains CNI plugins behind this attachment.",
+    "mtu": "With this profile, no component sets the MTU on the interface of the pods.",
+    "pods_per_node": "Only profiles whose pods share one interface of the node use this key.",
+    "link_state": "Only virtual functions have their own link state.",
+    "meta_plugins": "This attachment does not support chained CNI plugins.",
     "mode": "Only macvlan has modes.",
-    "vlan": "Only a virtual function on Ethernet is put into a VLAN by its physical one.",
-    "vlan_qos": "Only a virtual function on Ethernet is put into a VLAN by its physical one.",
-    "trust": "Only virtual functions on Ethernet are trusted or not.",
-    "spoof_check": "Only virtual functions on Ethernet are checked.",
-    "min_tx_rate": "Only virtual functions on Ethernet have a rate of their own.",
-    "max_tx_rate": "Only virtual functions on Ethernet have a rate of their own.",
+    "vlan": "Only virtual functions on Ethernet get a VLAN from their physical function.",
+    "vlan_qos": "Only virtual functions on Ethernet get a VLAN from their physical function.",
+    "trust": "Only virtual functions on Ethernet have a trust setting.",
+    "spoof_check": "Only virtual functions on Ethernet have a spoof check.",
+    "min_tx_rate": "Only virtual functions on Ethernet have their own rate.",
+    "max_tx_rate": "Only virtual functions on Ethernet have their own rate.",
 }
 
 #: key, what was seen, what is expected, why
@@ -59,14 +59,14 @@ def check(fabric: Fabric, path: str) -> list[Finding]:
     ]
     findings += _warn_of_unread_pods(fabric, path)
     return findings or [
-        ok("validate.profile", path, fabric.profile, f"the keys that one of these takes: {', '.join(PROFILES)}")
+        ok("validate.profile", path, fabric.profile, f"the keys of one of these profiles: {', '.join(PROFILES)}")
     ]
 
 
 def _report_profile_mistakes(
     rule: typing.Callable[[Fabric], typing.Iterable[Mistake]], fabric: Fabric, path: str
 ) -> typing.Iterator[Finding]:
-    remedy = "Correct the key, or take another profile; docs/intent.md lists what each of them takes."
+    remedy = "Correct the key, or use a different profile. docs/intent.md lists the keys of each profile."
     for key, seen, expected, why in rule(fabric):
         yield Finding("validate.profile", f"{path}.{key}", FAIL, seen, expected, why, remedy)
 
@@ -85,7 +85,7 @@ def _check_foreign_keys(fabric: Fabric) -> typing.Iterator[Mistake]:
                 path,
                 str(value),
                 f"no {key} on InfiniBand",
-                "An IPoIBNetwork has none; its MTU is that of the partition.",
+                "An IPoIBNetwork does not have this key. Its MTU is the MTU of the partition.",
             )
 
 
@@ -95,12 +95,12 @@ def _check_functions(fabric: Fabric) -> typing.Iterator[Mistake]:
         why = (
             "Pods of this profile get virtual functions."
             if its.functions
-            else "This profile makes no virtual functions."
+            else "This profile creates no virtual functions."
         )
         yield (
             "virtual_functions",
             str(fabric.virtual_functions),
-            "1 at least" if its.functions else f"none with {profile}",
+            "at least 1" if its.functions else f"none with {profile}",
             why,
         )
 
@@ -108,13 +108,13 @@ def _check_functions(fabric: Fabric) -> typing.Iterator[Mistake]:
 def _check_resource_name(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = find_traits(fabric), fabric.profile
     if its.resource == "needed" and not fabric.resource_name:
-        yield "resource_name", "none", "a name", "Pods ask for the interface by the name of a resource."
+        yield "resource_name", "none", "a name", "Pods request the interface by the name of a resource."
     if its.resource == "none" and fabric.resource_name:
         yield (
             "resource_name",
             fabric.resource_name,
             f"none with {profile}",
-            "No device plugin has a part in this profile.",
+            "This profile uses no device plugin.",
         )
 
 
@@ -124,7 +124,7 @@ def _check_ipam(fabric: Fabric) -> typing.Iterator[Mistake]:
         why = (
             "Pods need addresses on the fabric."
             if its.members
-            else "Pods have their addresses of the cluster's own network already."
+            else "Pods already have addresses of the cluster network."
         )
         yield (
             "ipam",
@@ -137,19 +137,23 @@ def _check_ipam(fabric: Fabric) -> typing.Iterator[Mistake]:
 def _check_network_name(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = find_traits(fabric), fabric.profile
     if its.members != bool(fabric.network.name):
-        why = "Pods name the attachment in their annotation." if its.members else "Pods need no attachment."
+        why = (
+            "Pods refer to the attachment by name in their annotation."
+            if its.members
+            else "Pods of this profile need no attachment."
+        )
         yield "network.name", f"'{fabric.network.name}'", "a name" if its.members else f"none with {profile}", why
 
 
 def _check_hca_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = find_traits(fabric), fabric.profile
     if not its.members and fabric.select != Select(0):
-        yield "select", "a mapping", f"none with {profile}", "No HCA belongs to it alone."
+        yield "select", "a mapping", f"none with {profile}", "No HCA belongs only to a fabric of this profile."
 
 
 def _check_rdma_flag(fabric: Fabric) -> typing.Iterator[Mistake]:
     if fabric.profile == "rdma_shared" and not fabric.rdma:
-        yield "rdma", "false", "true", "Without RDMA this is the profile macvlan or ipoib."
+        yield "rdma", "false", "true", "Without RDMA, use profile macvlan or ipoib instead."
 
 
 def _check_uplinks(fabric: Fabric) -> typing.Iterator[Mistake]:
@@ -158,7 +162,7 @@ def _check_uplinks(fabric: Fabric) -> typing.Iterator[Mistake]:
             "uplinks",
             str(fabric.uplinks),
             f"none with {fabric.profile}",
-            "Only the links of InfiniBand switches are read.",
+            "This collection reads only the links of InfiniBand switches.",
         )
 
 
@@ -168,7 +172,7 @@ def _check_routing(fabric: Fabric) -> typing.Iterator[Mistake]:
             "routing",
             fabric.routing,
             f"none with {fabric.profile}",
-            "Only switches of InfiniBand have forwarding tables that can be read here.",
+            "This collection can read only the forwarding tables of InfiniBand switches.",
         )
 
 
@@ -180,21 +184,21 @@ def _check_interface_selection(fabric: Fabric) -> typing.Iterator[Mistake]:
     if not by_name:
         return
     if len(fabric.select.netdev) != 1:
-        why = "The attachment names one interface, the same on each node."
+        why = "The attachment refers to one interface, with the same name on each node."
         yield (
             "select.netdev",
-            f"{len(fabric.select.netdev)} named",
-            "the name of one",
-            f"{why} For several rails, declare one fabric per rail.",
+            f"{len(fabric.select.netdev)} names",
+            "1 name",
+            f"{why} For several rails, define one fabric per rail.",
         )
     if fabric.select.hcas_per_node > 1:
-        why = "One interface is one HCA. For several rails, declare one fabric per rail."
+        why = "One interface belongs to one HCA. For several rails, define one fabric per rail."
         yield "select.hcas_per_node", str(fabric.select.hcas_per_node), "1", why
     if fabric.network.mode == "passthru" and fabric.pods_per_node != 1:
-        why = "In mode passthru the interface belongs to one pod."
+        why = "In mode passthru, the interface belongs to one pod."
         yield "pods_per_node", str(fabric.pods_per_node or "unset"), "1 with passthru", why
     if fabric.pods_per_node is not None and fabric.pods_per_node < 1:
-        yield "pods_per_node", str(fabric.pods_per_node), "1 at least", "A network without pods proves nothing."
+        yield "pods_per_node", str(fabric.pods_per_node), "at least 1", "A network without pods cannot be tested."
 
 
 def _list_rdma_wishes(fabric: Fabric) -> typing.Iterator[Mistake]:
@@ -204,7 +208,7 @@ def _list_rdma_wishes(fabric: Fabric) -> typing.Iterator[Mistake]:
     wanted, rate = fabric.bandwidth, fabric.line_rate
     expected, why = (
         "unset without RDMA",
-        "Pods of this fabric have no RDMA: TCP is measured, and nothing judges this key.",
+        "Pods of this fabric have no RDMA. This collection measures TCP instead, and this key has no effect.",
     )
     if wanted.latency:
         yield "bandwidth.latency", "true", expected, why
@@ -215,7 +219,7 @@ def _list_rdma_wishes(fabric: Fabric) -> typing.Iterator[Mistake]:
     if wanted.layers not in (None, "none"):
         yield "bandwidth.layers", wanted.layers, expected, why
     if rate.fraction != LineRate.fraction:
-        why += " The floor of TCP is a share of the best pair (fleet_fraction)."
+        why += " The floor of TCP is a fraction of the bandwidth of the best pair (fleet_fraction)."
         yield "line_rate.fraction", f"{rate.fraction:g}", expected, why
 
 
@@ -231,8 +235,11 @@ def _warn_of_unread_pods(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
         if getattr(fabric.pods, key) != usual and not carries_rdma(fabric)
     ]
     for key in unread:
-        why = "Pods of this fabric have no RDMA: TCP is measured, and this setting is of the measurement of RDMA."
-        remedy = f"Remove {path}.pods.{key}, or take a profile with RDMA; docs/intent.md lists them."
+        why = (
+            "Pods of this fabric have no RDMA. This collection measures TCP instead, and this key applies only to the"
+            " RDMA measurement."
+        )
+        remedy = f"Remove {path}.pods.{key}, or use a profile with RDMA. docs/intent.md lists the profiles."
         seen = str(getattr(fabric.pods, key))
         yield Finding("validate.profile", f"{path}.pods.{key}", WARN, seen, "unset without RDMA", why, remedy)
 
@@ -245,26 +252,26 @@ def _check_vlan_and_rates(fabric: Fabric) -> typing.Iterator[Mistake]:
             "network.vlan",
             str(network.vlan),
             "0 to 4094",
-            "The API server takes 4095 and 4096, the sriov CNI plugin refuses them, and pods would not start.",
+            "The API server accepts 4095 and 4096, but the sriov CNI plugin rejects them, and pods would not start.",
         )
     if network.vlan_qos is not None and not 0 <= network.vlan_qos <= 7:
-        yield "network.vlan_qos", str(network.vlan_qos), "0 to 7", "A priority has three bits."
+        yield "network.vlan_qos", str(network.vlan_qos), "0 to 7", "A VLAN priority has 3 bits."
     if network.vlan_qos and not network.vlan:
         yield (
             "network.vlan_qos",
             str(network.vlan_qos),
-            "a vlan beside it",
-            "The sriov CNI plugin refuses a priority without a VLAN, and pods would not start.",
+            "vlan together with vlan_qos",
+            "The sriov CNI plugin rejects a priority without a VLAN, and pods would not start.",
         )
     for key in ("min_tx_rate", "max_tx_rate"):
         rate = getattr(network, key)
         if rate is not None and rate < 0:
-            yield f"network.{key}", f"{rate} Mb/s", "0 Mb/s at least", "The API server refuses it."
+            yield f"network.{key}", f"{rate} Mb/s", "at least 0 Mb/s", "The API server rejects a negative rate."
     low, high = network.min_tx_rate or 0, network.max_tx_rate or 0
     if 0 < high < low:
         yield (
             "network.min_tx_rate",
             f"{low} Mb/s",
-            f"{high} Mb/s at most (max_tx_rate)",
-            "The kernel refuses it (EINVAL), and pods would not start.",
+            f"at most {high} Mb/s (max_tx_rate)",
+            "The kernel rejects a minimum rate above the maximum rate (EINVAL), and pods would not start.",
         )

@@ -24,5 +24,5 @@ def check_range(place: str, value: int, low: int, high: int, unit: str) -> typin
     :param unit: unit of the number, for the message
     """
     if not low <= value <= high:
-        why = "Out of what any HCA and its driver can do; the operator would refuse it, or fail on the node."
+        why = "No HCA and driver support this number. The operator would reject it, or fail on the node."
         yield refuse_value("numbers", place, f"{value} {unit}", f"{low} to {high} {unit}", why, "Correct the number.")

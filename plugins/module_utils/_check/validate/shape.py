@@ -14,15 +14,18 @@ _MEANT = re.compile(r"did you mean '([^']+)'\?")
 _KEYS = "docs/intent.md lists all keys."
 #: why, and what to do, by what was seen; ``{path}`` is the place. Whatever else was seen has the last of these
 _MISSING, _UNKNOWN, _BLANK, _WRONG = (
-    ("It has no default: what it says is known to nobody but you.", f"Add {{path}}; {_KEYS}"),
+    ("This key is required and has no default, because the value depends on your site.", f"Add {{path}}. {_KEYS}"),
     (
-        "No part of the collection reads this key, so what it asks for would be dropped in silence.",
-        f"Take {{path}} out, or correct its name; {_KEYS}",
+        "This collection does not read this key. The key would be ignored without a message.",
+        f"Remove {{path}}, or correct its name. {_KEYS}",
     ),
-    ("The proposal left it to you, since the cluster does not show it.", f"Fill in {{path}}; {_KEYS}"),
     (
-        "The key takes a value of another type or form, and none is guessed from what is there.",
-        f"Correct {{path}}; {_KEYS}",
+        "The proposal contains no value for this key, because the cluster does not show the value.",
+        f"Set {{path}}. {_KEYS}",
+    ),
+    (
+        "The key requires a value of a different type or form, and this collection does not guess the value.",
+        f"Correct {{path}}. {_KEYS}",
     ),
 )
 _BY_SEEN = {"missing": _MISSING, "unknown key": _UNKNOWN, "not filled in yet": _BLANK}
@@ -31,16 +34,16 @@ _BY_SEEN = {"missing": _MISSING, "unknown key": _UNKNOWN, "not filled in yet": _
 def explain_cause(problem: LoadError) -> tuple[str, str]:
     """Return why a part of the intent could not be loaded, and the remedy."""
     if problem.path == "rdma_fabrics" and problem.seen == "missing":
-        why = "There is no intent: the variable is set neither in the inventory nor with -e."
+        why = "The intent is missing: rdma_fabrics is set neither in the inventory nor with -e."
         return (
             why,
             (
-                "Have one written by what the nodes show: ansible-playbook linerate.rdma.propose -i <inventory>."
-                " docs/intent.md has all keys."
+                "Generate an intent from the nodes: ansible-playbook linerate.rdma.propose -i <inventory>."
+                " docs/intent.md lists all keys."
             ),
         )
     why, remedy = _BY_SEEN.get(problem.seen, _WRONG)
     meant = _MEANT.search(problem.expected) if problem.seen == "unknown key" else None
     if meant:
-        remedy = f"Write '{meant[1]}' in its place, if that is what it shall be; {_KEYS}"
+        remedy = f"If you meant '{meant[1]}', rename the key. {_KEYS}"
     return why, remedy.replace("{path}", problem.path or "the variable")

@@ -30,24 +30,28 @@ def check(intent: Intent) -> list[Finding]:
     findings = run_rules((_check_expected, _check_set_values, _check_cuda), intent.cluster.tuning)
     for index, fabric in enumerate(intent.fabrics):
         findings += run_rule(_check_roce, fabric, f"rdma_fabrics[{index}].roce")
-    return findings or [
-        ok(_CHECK, _PATH, f"profile {intent.cluster.tuning.profile}", "rows and values that can be read")
-    ]
+    return findings or [ok(_CHECK, _PATH, f"profile {intent.cluster.tuning.profile}", "known rows and valid values")]
 
 
 def _check_expected(tuning: Tuning) -> typing.Iterator[Finding]:
     hints = Hints()
     for name, written in tuning.expected.items():
         if name not in BY_NAME:
-            expected = f"a row of the role tuning's README{hints.nearest(name, BY_NAME)}"
-            why = "No row has this name, so nothing would be expected of any node."
+            expected = f"a row in the README of role tuning{hints.nearest(name, BY_NAME)}"
+            why = "No row has this name, so this expectation would apply to no node."
             yield Finding(
-                _CHECK, f"{_PATH}.expected.{name}", FAIL, f"'{name}'", expected, why, "Copy the name out of the README."
+                _CHECK,
+                f"{_PATH}.expected.{name}",
+                FAIL,
+                f"'{name}'",
+                expected,
+                why,
+                "Copy the name from the README of role tuning.",
             )
         elif written is not None and rule_of(written) is None:
-            expected = "a text or a whole number, several with | between them, >=N, <=N, or null"
-            why = "No value of a node would ever be it."
-            remedy = "Write it in quotes: YAML reads a bare on or off as a boolean."
+            expected = "text or an integer, several values separated by |, >=N, <=N, or null"
+            why = "No node can have this value."
+            remedy = "Put the value in quotes: YAML reads on or off without quotes as a boolean."
             yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, repr(written), expected, why, remedy)
 
 
@@ -58,7 +62,7 @@ def _check_set_values(tuning: Tuning) -> typing.Iterator[Finding]:
             continue
         _bound, value = chosen(rule, row.setting.best)
         if not _PLAIN.fullmatch(value):
-            why = "It would be set, and TuneD would read something else."
+            why = "This collection would set the value, and TuneD would interpret it differently."
             expected = "a number or a word, since rdma_cluster.tuning.set is true"
             yield Finding(
                 _CHECK,
@@ -67,7 +71,7 @@ def _check_set_values(tuning: Tuning) -> typing.Iterator[Finding]:
                 f"'{value}'",
                 expected,
                 why,
-                "Write the value as the kernel shows it.",
+                "Set the value in the form that the kernel shows.",
             )
 
 
@@ -77,8 +81,10 @@ def _check_cuda(tuning: Tuning) -> typing.Iterator[Finding]:
     match = _CUDA.fullmatch(tuning.cuda)
     if not match or int(match.group(1)) not in LEAST_DRIVER:
         known = ", ".join(str(major) for major in sorted(LEAST_DRIVER))
-        why = "Which driver it needs is not known."
-        remedy = "Leave it out, and write the driver itself: expected: {gpu_driver: '>=580'}."
+        why = "The required driver of this version of CUDA is unknown to this collection."
+        remedy = (
+            "Remove rdma_cluster.tuning.cuda, and set the driver version directly: expected: {gpu_driver: '>=580'}."
+        )
         yield Finding(
             _CHECK, f"{_PATH}.cuda", FAIL, f"'{tuning.cuda}'", f"a version of CUDA {known}, such as '13.0'", why, remedy
         )
@@ -88,7 +94,7 @@ def _check_roce(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     if fabric.roce is None:
         return
     if is_infiniband(fabric) or not owns_rdma(fabric):
-        why = "Only RDMA over Ethernet has priorities of Ethernet."
+        why = "The settings of roce apply only to RDMA over Ethernet."
         yield Finding(
             _CHECK,
             path,
@@ -107,6 +113,6 @@ def _check_roce(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
                 FAIL,
                 str(value),
                 f"0 to {most}",
-                "No packet can carry it.",
+                "The field in the packet header cannot hold this number.",
                 "Correct the number.",
             )

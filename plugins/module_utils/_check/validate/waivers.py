@@ -34,21 +34,24 @@ def _check_waiver(waiver: Waiver, path: str, hints: Hints) -> list[Finding]:
 
 def _check_waiver_reason(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
     if len(waiver.reason.split()) < 2:
-        why = "The report prints the reason to those who have to trust the run."
+        why = "The report prints the reason for the readers who rely on the run."
         yield refuse_value(
             "waivers",
             f"{path}.reason",
             f"'{waiver.reason}'",
-            "a reason in words",
+            "a reason of at least 2 words",
             why,
-            "Say why going on is right all the same.",
+            "Set reason to the reason why the run may continue in spite of the finding.",
         )
 
 
 def _check_waiver_length(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
     for name, pattern in (("check", waiver.check), ("subject", waiver.subject), ("measured", waiver.measured)):
         if len(pattern) > MOST_PATTERN:
-            why, remedy = "A pattern of this length covers nothing.", "Write * for a part of it."
+            why, remedy = (
+                "A pattern of this length matches no finding.",
+                "Shorten the pattern: replace a part of it with *.",
+            )
             yield refuse_value(
                 "waivers", f"{path}.{name}", f"{len(pattern)} characters", f"at most {MOST_PATTERN}", why, remedy
             )
@@ -59,18 +62,23 @@ def _check_waived(waiver: Waiver, path: str, hints: Hints) -> typing.Iterator[Fi
         return
     covered = [check_id for check_id in CHECKS if matches(waiver.check, check_id)]
     stages = {check_id.partition(".")[0] for check_id in covered}
-    place, seen, remedy = f"{path}.check", f"'{waiver.check}'", "Copy the id from the report."
+    place, seen, remedy = f"{path}.check", f"'{waiver.check}'", "Copy the check ID from the report."
     if not covered:
-        expected = f"id of a check, such as platform.bios; * stands for any text{hints.nearest(waiver.check, CHECKS)}"
-        why = "No check has such an id, so the waiver would cover nothing."
+        expected = f"ID of a check, such as platform.bios; * matches any text{hints.nearest(waiver.check, CHECKS)}"
+        why = "No check has this ID, so the waiver would cover no finding."
         yield refuse_value("waivers", place, seen, expected, why, remedy)
     elif len(stages) > 1:
-        why = "A waiver that covers several stages at once makes the verdict worthless."
+        why = "A waiver that covers several stages makes the verdict meaningless."
         yield refuse_value("waivers", place, seen, "checks of one stage", why, remedy)
     elif stages == {"validate"}:
-        why = "An intent that contradicts itself can be corrected by who wrote it; there is nothing to waive."
-        yield refuse_value("waivers", place, seen, "a check of another stage", why, "Correct the intent instead.")
+        why = "Errors in the intent must be corrected in the intent and cannot be waived."
+        yield refuse_value(
+            "waivers", place, seen, "a check of another stage", why, "Remove the waiver, and correct the intent."
+        )
     elif all(map(never_waived, covered)):
-        why = "It stands for a stage that failed or did not run, and such a stage has proven nothing."
-        remedy = "Remove the waiver, and correct what keeps the stage from running."
-        yield refuse_value("waivers", place, seen, "a check of what a stage looks at", why, remedy)
+        why = (
+            "This check reports that a stage failed or did not run. Such a stage has verified nothing, so the finding"
+            " cannot be waived."
+        )
+        remedy = "Remove the waiver, and correct the cause that prevents the stage from running."
+        yield refuse_value("waivers", place, seen, "a check that a stage performs", why, remedy)

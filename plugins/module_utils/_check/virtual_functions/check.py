@@ -58,45 +58,48 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     findings: list[Finding] = []
     if not facts.nodes:
-        why = "No node was asked, so nothing is known of any."
+        why = "Data was collected from no node, so the state of the virtual functions is unknown."
         findings.append(
             Finding(
                 "virtual_functions.node",
                 "inventory",
                 UNKNOWN,
                 "no node",
-                "at least 1",
+                "at least 1 node",
                 why,
-                "Put the nodes into the inventory's group rdma_nodes.",
+                "Add the nodes to the group rdma_nodes of the inventory, then run stage virtual_functions again.",
             )
         )
     read: dict[str, NodeHcas] = {}
     for name, observed in facts.nodes.items():
         if observed.value is None or observed.error is not None:
-            why = f"node_info gave no answer: {observed.error or 'its answer is empty'}."
+            why = f"Data collection (module node_info) failed on this node: {observed.error or 'its answer is empty'}."
             findings.append(
                 Finding(
                     "virtual_functions.node",
                     name,
                     UNKNOWN,
-                    "no answer",
-                    "an answer of node_info",
+                    "no data",
+                    "data from module node_info",
                     why,
-                    f"Make {name} answer, and run the stage again.",
+                    f"Correct the error under 'why' on {name}, then run stage virtual_functions again.",
                 )
             )
         else:
             read[name] = observed.value
             if observed.value.errors:
                 why = (
-                    "These could not be read, so what they would say is unknown:"
+                    "These files could not be read, so their values are unknown:"
                     f" {'; '.join(observed.value.errors[:10])}."
                 )
                 remedy = (
-                    f"Read them on {name} by hand. Files that come and go while VFs are made are right at the next run."
+                    "Run stage virtual_functions again: files that change while the operator creates VFs can be read in"
+                    f" the next run. If the finding remains, read the files on {name} as root."
                 )
-                measured = f"{len(observed.value.errors)} unread"
-                findings.append(Finding("virtual_functions.read", name, WARN, measured, "0 unread", why, remedy))
+                measured = f"{len(observed.value.errors)} unreadable files"
+                findings.append(
+                    Finding("virtual_functions.read", name, WARN, measured, "0 unreadable files", why, remedy)
+                )
     subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None}
     for fabric in intent.fabrics:
         if not find_traits(fabric).functions:
@@ -105,8 +108,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 ok(
                     "virtual_functions.members",
                     fabric.name,
-                    f"profile {fabric.profile}: it makes no VFs",
-                    "SR-IOV profiles only",
+                    f"profile {fabric.profile}, which creates no VFs",
+                    "checked only for SR-IOV profiles",
                 )
             )
             continue
@@ -127,7 +130,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             findings += [_check_sync(intent, fabric, state)] if state is not None else []
             if fabric.network.vf_settings:
                 pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
-                held = facts.held.get(name, ObservedHcas(error="was not asked"))
+                held = facts.held.get(name, ObservedHcas(error="the node was not queried"))
                 findings.append(
                     vf_settings.check_settings(
                         fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]
@@ -148,15 +151,15 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _report_unresolved(membership: Membership) -> Finding:
-    why = f"It is not known which physical functions belong to the fabric: {membership.why}."
+    why = f"The physical functions of the fabric are unknown: {membership.why}."
     return Finding(
         "virtual_functions.members",
         membership.fabric,
         UNKNOWN,
-        "not known",
+        "unknown",
         "physical functions of each node",
         why,
-        membership.remedy or "See the stage fabric.",
+        membership.remedy or "See the findings of stage fabric.",
     )
 
 
@@ -166,7 +169,7 @@ def _list_functions(
     state = next((state for state in operators.states if state.node == name), None) if operators else None
     unread = ""
     if state is None and (operators is None or operators.errors):
-        unread = "; ".join(operators.errors[:3]) if operators else "the API server was not asked"
+        unread = "; ".join(operators.errors[:3]) if operators else "the API server was not queried"
     result = []
     for member in membership.members.get(name, ()):
         vfs = tuple(hca for hca in node.hcas if member.hca.pci and hca.physical_function == member.hca.pci.address)
@@ -179,7 +182,10 @@ def _check_members(fabric: Fabric, name: str, functions: typing.Sequence[Functio
     measured = folded([layers.hca.name for layers in functions]) or "none"
     if len(functions) == fabric.select.hcas_per_node:
         return ok("virtual_functions.members", f"{fabric.name} {name}", measured, expected)
-    why = "Intent or hardware: the fabric has another number of physical functions on this node than the intent says."
+    why = (
+        "Intent or hardware: the number of physical functions of the fabric on this node differs from hcas_per_node of"
+        " the intent."
+    )
     return Finding(
         "virtual_functions.members",
         f"{fabric.name} {name}",
@@ -187,7 +193,7 @@ def _check_members(fabric: Fabric, name: str, functions: typing.Sequence[Functio
         measured,
         expected,
         why,
-        "See the stages discover and fabric.",
+        "See the findings discover.hcas and fabric.hcas of this node.",
     )
 
 
@@ -220,12 +226,12 @@ def _check_sync(intent: Intent, fabric: Fabric, state: NodeState) -> Finding:
         if not other:
             return ok("virtual_functions.sync", subject, f"{measured}, Idle", expected)
         remedy = (
-            "See rdmaMode of the pools: kubectl get sriovnetworkpoolconfigs -A -o yaml. Correct it, run the stage"
-            f" network again, and restart {state.node} if its mode stays."
+            "Check rdmaMode of the pools: kubectl get sriovnetworkpoolconfigs -A -o yaml. Correct it, then run stage"
+            f" network again. If the mode does not change, restart {state.node}."
         )
         why = f"RDMA mode: {other}."
         return Finding("virtual_functions.sync", subject, FAIL, f"{measured}, Idle", expected, why, remedy)
-    log = f"See the log of the config daemon on {state.node} (kubectl logs -l app=sriov-network-config-daemon)"
+    log = f"Read the log of the config daemon on {state.node} (kubectl logs -l app=sriov-network-config-daemon)"
     if state.sync_status == "Failed":
         error, remedy = add_cause(state.last_sync_error)
         why = f"The config daemon failed: {error}."
@@ -236,10 +242,11 @@ def _check_sync(intent: Intent, fabric: Fabric, state: NodeState) -> Finding:
             measured,
             expected,
             why,
-            remedy or f"{log}, and correct what it names.",
+            remedy or f"{log}, and correct the error in it. Then run stage virtual_functions again.",
         )
     why = (
-        "The operator is still at work on this node, or asks for a drain or a reboot, so what is there now may change."
+        "The operator has not finished its work on this node, or requests a drain or a reboot. Therefore the virtual"
+        " functions may still change."
     )
     return Finding(
         "virtual_functions.sync",
@@ -248,7 +255,7 @@ def _check_sync(intent: Intent, fabric: Fabric, state: NodeState) -> Finding:
         measured,
         expected,
         why,
-        f"Run the stage again when it is done. {log}.",
+        f"Wait until the operator has finished, then run stage virtual_functions again. {log}.",
     )
 
 
@@ -268,15 +275,19 @@ def _report_offer(
     subject, expected = f"{fabric.name} {name}", f"{wanted} {resource}"
     node = next((node for node in facts.operators.nodes if node.name == name), None) if facts.operators else None
     if facts.operators is None or node is None:
-        why = "The API server was not asked." if facts.operators is None else "The cluster knows no node of this name."
+        why = (
+            ("The API server was not queried.")
+            if facts.operators is None
+            else "The cluster has no node with this name."
+        )
         return Finding(
             "virtual_functions.allocatable",
             subject,
             UNKNOWN,
-            "not known",
+            "unknown",
             expected,
             why,
-            "Check the kubeconfig and the node's name.",
+            "Check the kubeconfig and the name of the node in the inventory.",
         )
     offered = node.allocatable.get(resource)
     measured = f"{offered if offered is not None else 'no'} {resource}"
@@ -298,12 +309,15 @@ def _why_not_offered(
     in_kernel = sum(len(layers.vfs) for layers in functions)
     if not functions:
         return (
-            "Intent: no physical function of the node is on this fabric.",
-            "See the finding virtual_functions.members.",
+            "Intent: the node has no physical function on this fabric.",
+            "See the finding virtual_functions.members of this node.",
         )
     if in_kernel != wanted:
-        why = f"Kernel: the node has {in_kernel} of the {wanted} functions, so no more can be offered."
-        return why, f"Start with the findings virtual_functions.count of {node.name}."
+        why = (
+            f"Kernel: the node has {in_kernel} of the {wanted} virtual functions. The device plugin cannot offer more"
+            " than these to the kubelet."
+        )
+        return why, f"Correct the findings virtual_functions.count of {node.name} first."
     return why_not_offered(
         node,
         resource,

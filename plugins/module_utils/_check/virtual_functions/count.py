@@ -22,12 +22,12 @@ def check_count(layers: FunctionReports) -> Finding:
         layers.reported,
     )
     measured = (
-        f"sysfs {in_kernel}, operator reports {reported.vfs_count if reported else 'nothing'}, operator wants"
+        f"sysfs {in_kernel}, operator reports {reported.vfs_count if reported else 'nothing'}, operator requests"
         f" {desired.vfs_count if desired else 'nothing'}"
     )
-    expected = f"{wanted} in each"
+    expected = f"{wanted} in each layer"
     if layers.unread:
-        why = f"The kernel has {in_kernel}; whether the operator agrees is not known: {layers.unread}."
+        why = f"The kernel has {in_kernel} VFs. The number that the operator reports is unknown: {layers.unread}."
         return Finding(
             "virtual_functions.count",
             layers.subject,
@@ -35,7 +35,7 @@ def check_count(layers: FunctionReports) -> Finding:
             measured,
             expected,
             why,
-            "Check the kubeconfig and the user's rights.",
+            "Check the kubeconfig and the rights of its user, then run stage virtual_functions again.",
         )
     if in_kernel == wanted and all(layer is not None and layer.vfs_count == wanted for layer in (reported, desired)):
         return ok("virtual_functions.count", layers.subject, measured, expected)
@@ -60,63 +60,76 @@ def _find_wrong_layer(
         return why_no_sriov.why(layers.hca)
     if sriov.total is None:
         return (
-            "Kernel: sriov_totalvfs is there and could not be read.",
-            f"Read it on {layers.node} by hand; see dmesg for this function.",
+            "Kernel: sriov_totalvfs exists but could not be read.",
+            (
+                f"Read sriov_totalvfs of this function in sysfs on {layers.node}, and check dmesg for errors of this"
+                " function."
+            ),
         )
     if sriov.total < wanted:
         return (
-            f"Intent or firmware: the function has {sriov.total} virtual functions at most.",
+            f"Intent or firmware: the function supports at most {sriov.total} virtual functions.",
             f"{vendors.more_functions(layers.hca)} Or lower virtual_functions to {sriov.total}.",
         )
     if layers.state is None:
         return (
-            "Operator: it has no SriovNetworkNodeState for the node.",
+            "Operator: the node has no SriovNetworkNodeState.",
             "See the findings operators.daemon and operators.label.",
         )
     if reported is None:
         return (
-            "Config daemon: it does not report this function, which the kernel shows.",
+            "Config daemon: it does not report this function, although the kernel shows it.",
             (
-                "Add the NIC to the operator's list of supported NICs (ConfigMap supported-nic-ids) if it is not there,"
-                " and read the config daemon's log."
+                "Add the NIC to the operator's list of supported NICs (ConfigMap supported-nic-ids) if the NIC is"
+                " missing there, and read the log of the config daemon."
             ),
         )
     if desired is None:
         return (
-            "Operator: no policy reaches this function.",
+            "Operator: no policy selects this function.",
             (
-                "See network.policy_accepted: the API server must take the policy, and the policy must select this"
-                " function."
+                "See the finding network.policy_accepted: the API server must accept the policy, and the policy must"
+                " select this function."
             ),
         )
     if desired != wanted:
         return (
-            f"Operator: it wants {desired} on this function, so another policy decides, or ours is not seen yet.",
-            "Compare the policies' priority and nicSelector.",
+            (
+                f"Operator: it requests {desired} virtual functions on this function. Another policy takes precedence,"
+                " or the operator has not processed the policy of this collection yet."
+            ),
+            "Compare priority and nicSelector of the policies: kubectl get sriovnetworknodepolicies -A -o yaml.",
         )
     if sriov.current == wanted and in_kernel != wanted:
         return (
             (
-                f"Kernel: sriov_numvfs is {wanted}, and {in_kernel} functions are there: the others were removed from"
-                " the PCI bus, or just come up."
+                f"Kernel: sriov_numvfs is {wanted}, but only {in_kernel} virtual functions exist. The other functions"
+                " were removed from the PCI bus, or are still starting."
             ),
-            "Run the stage again; if it stays, see dmesg, and rescan the bus (echo 1 > /sys/bus/pci/rescan).",
+            (
+                "Run stage virtual_functions again. If the finding remains, check dmesg on the node, and rescan the PCI"
+                " bus as root: echo 1 > /sys/bus/pci/rescan."
+            ),
         )
     if in_kernel != wanted and reported == wanted:
         return (
-            "Config daemon: its report is not what the kernel shows; something changed the functions since.",
-            "Delete the config daemon's pod on the node, so that it looks again.",
+            "Config daemon: its report differs from the kernel. The functions were changed after the report.",
+            (
+                "Delete the pod of the config daemon on the node, so that the daemon reads the functions again. Then"
+                " run stage virtual_functions again."
+            ),
         )
     if in_kernel != wanted:
         known = explain(layers.state.last_sync_error)
         return (
-            f"Config daemon: it was told {desired} and has not made them." + (f" {known[0]}" if known else ""),
+            (f"Config daemon: the operator requests {desired} virtual functions, and the daemon has not created them.")
+            + (f" {known[0]}" if known else ""),
             (
                 f"{known[1] if known else 'Read the log of the config daemon.'} Last error:"
                 f" {layers.state.last_sync_error or 'none'}."
             ),
         )
     return (
-        "Config daemon: the kernel has them, its report is old.",
-        "Run the stage again; if it stays, see the config daemon's log.",
+        "Config daemon: the kernel has the virtual functions, but the report of the daemon is outdated.",
+        "Run stage virtual_functions again. If the finding remains, read the log of the config daemon on the node.",
     )

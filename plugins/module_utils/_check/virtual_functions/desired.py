@@ -30,7 +30,7 @@ def list_differences(layers: FunctionReports) -> tuple[str, ...]:
         found.append(f"the resource of its VFs is {others}, not {layers.fabric.resource_name}")
     elif given != set(range(count)):
         ranges = ", ".join(f"{group.first}-{group.last}" for group in mine)
-        found.append(f"VFs {ranges} are of the resource {layers.fabric.resource_name}, not 0-{count - 1}")
+        found.append(f"VFs {ranges} belong to the resource {layers.fabric.resource_name}, not 0-{count - 1}")
     return (*found, *(text for group in mine for text in _compare_group(layers.fabric, group)))
 
 
@@ -42,7 +42,7 @@ def _compare_function(fabric: Fabric, desired: WantedInterface) -> list[str]:
     if desired.eswitch_mode not in ("", "legacy"):
         found.append(f"eSwitchMode is {desired.eswitch_mode}, not legacy")
     if desired.external:
-        found.append("externallyManaged is true, so it makes no VFs after a boot")
+        found.append("externallyManaged is true, so the operator creates no VFs after a boot")
     return found
 
 
@@ -65,7 +65,12 @@ def find_other_rdma_mode(state: NodeState, wanted: str) -> str:
     :param wanted: ``rdma_cluster.node_pool.rdma_mode``; empty where the intent asks for none
     """
     if wanted and state.wanted_rdma_mode != wanted:
-        return f"the operator wants {state.wanted_rdma_mode or 'none'} of the node, and the intent {wanted}"
+        return (
+            f"the operator requests {state.wanted_rdma_mode or 'none'} for the node, but the intent requires {wanted}"
+        )
     if state.wanted_rdma_mode and state.rdma_mode and state.rdma_mode != state.wanted_rdma_mode:
-        return f"the operator wants {state.wanted_rdma_mode} of the node, which has {state.rdma_mode} until it boots"
+        return (
+            f"the operator requests {state.wanted_rdma_mode} for the node, but the node has {state.rdma_mode}"
+            " until its next boot"
+        )
     return ""

@@ -25,7 +25,7 @@ def check_driver(layers: FunctionReports) -> Finding:
     why = (
         f"Kernel: these functions have no network driver: {folded(bare, 8)}."
         if bare
-        else "Kernel: the functions of one card have several drivers."
+        else "Kernel: the virtual functions of one physical function have different drivers."
     )
     remedy = vendors.load_driver(layers.vfs)
     return Finding("virtual_functions.driver", layers.subject, FAIL, folded(drivers, 8), expected, why, remedy)
@@ -39,7 +39,7 @@ def check_report(layers: FunctionReports) -> Finding:
     measured = f"sysfs {len(in_kernel)}, operator {len(reported)}, both {len(in_kernel.keys() & reported.keys())}"
     expected = "the same PCI addresses and drivers"
     if layers.unread:
-        why = f"What the operator reports is not known: {layers.unread}."
+        why = f"The report of the operator is unknown: {layers.unread}."
         return Finding(
             "virtual_functions.report",
             layers.subject,
@@ -47,7 +47,7 @@ def check_report(layers: FunctionReports) -> Finding:
             measured,
             expected,
             why,
-            "Check the kubeconfig and the user's rights.",
+            "Check the kubeconfig and the rights of its user, then run stage virtual_functions again.",
         )
     if in_kernel == reported:
         return _check_desired(layers, measured, expected)
@@ -57,8 +57,8 @@ def check_report(layers: FunctionReports) -> Finding:
         for address in sorted(in_kernel.keys() | reported.keys())
         if address not in in_kernel or address not in reported or in_kernel[address] != reported[address]
     ]
-    why = f"Config daemon: its report and the kernel differ in: {', '.join(differing[:8])}."
-    remedy = "Run the stage again; if it stays, see the config daemon's log."
+    why = f"Config daemon: its report and the kernel differ in these functions: {', '.join(differing[:8])}."
+    remedy = "Run stage virtual_functions again. If the finding remains, read the log of the config daemon on the node."
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
 
 
@@ -68,12 +68,13 @@ def _check_desired(layers: FunctionReports, measured: str, expected: str) -> Fin
     if not differences:
         return ok("virtual_functions.report", layers.subject, measured, expected)
     why = (
-        f"Operator: its desired state of the node has other settings of this function: {folded(differences, 8)}. Its"
-        " next sync, or the node's next boot, changes the functions."
+        "Operator: its desired state of the node contains different settings for this function:"
+        f" {folded(differences, 8)}. The next sync of the operator, or the next boot of the node, changes the"
+        " functions."
     )
     remedy = (
-        "See which policies select this function: kubectl get sriovnetworknodepolicies -A -o yaml. Correct or delete"
-        " the policy that is not of this fabric, then run the stage network again."
+        "Check which policies select this function: kubectl get sriovnetworknodepolicies -A -o yaml. Correct or delete"
+        " the policy that does not belong to this fabric, then run stage network again."
     )
     measured = f"{measured}; {folded(differences, 8)}"
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
@@ -94,12 +95,12 @@ def check_rdma(layers: FunctionReports) -> Finding:
     names = ", ".join(vf.name for vf in without[:8])
     if layers.exclusive and not any(vf.netdevs for vf in without):
         why = (
-            "Kernel: with RDMA in exclusive mode the device of a VF goes into the pod with it, so these show none on"
-            f" the node: {names}."
+            "Kernel: in RDMA mode exclusive, the RDMA device of a VF moves into the pod together with the VF. Therefore"
+            f" these VFs show no RDMA device on the node: {names}."
         )
         remedy = (
-            "No action if pods are running on this network. Otherwise see rdma dev on the node. Stage bandwidth shows"
-            " whether they work."
+            "If pods are running on this network, no action is needed. Otherwise run rdma dev on the node. Stage"
+            " bandwidth tests whether the VFs work."
         )
         # in this mode a CNI plugin moves a VF into a pod with its RDMA device, so a VF whose interface was seen in a
         # pod has one
@@ -113,6 +114,6 @@ def check_rdma(layers: FunctionReports) -> Finding:
             why,
             remedy,
         )
-    why = f"Kernel: the driver has made no RDMA device of these functions: {names}."
-    remedy = f"{vendors.load_rdma(without)} Or set rdma: false in the fabric where they have none."
+    why = f"Kernel: the driver has created no RDMA device for these functions: {names}."
+    remedy = f"{vendors.load_rdma(without)} If these functions have no RDMA, set rdma: false in the fabric."
     return Finding("virtual_functions.rdma_device", layers.subject, FAIL, measured, expected, why, remedy)

@@ -11,14 +11,17 @@ from ..._model.run.explanation import Explanation
 EXPLAINED: dict[str, Explanation] = {
     "virtual_functions.allocatable": Explanation(
         means=(
-            "The kubelet does not offer the virtual functions that the kernel has. Pods that ask for them stay Pending."
+            "The kubelet does not offer the virtual functions that the kernel has. Pods that request them stay Pending."
         ),
-        measured="Allocatable of the resource on the node, against the functions in the node's sysfs.",
+        measured=(
+            "The allocatable amount of the resource on the node, compared with the virtual functions in sysfs of the"
+            " node."
+        ),
         causes=(
-            "The device plugin runs from before the policy, or not at all.",
-            "It sees functions as unhealthy or of another resource.",
-            "Another prefix than `rdma_cluster.resource_prefix`.",
-            "The kernel itself has too few: see `virtual_functions.count`.",
+            "The device plugin was started before the policy was created, or does not run.",
+            "The device plugin regards the functions as unhealthy, or assigns them to a different resource.",
+            "The prefix of the resource differs from `rdma_cluster.resource_prefix`.",
+            "The kernel has too few virtual functions: see `virtual_functions.count`.",
         ),
         look=(
             "kubectl describe node NODE",
@@ -26,21 +29,25 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl get configmap device-plugin-config -n NAMESPACE -o yaml",
         ),
         remedy=(
-            "See the device plugin's log on the node; where it is older than the policy, delete its pod: `kubectl -n"
-            " NAMESPACE delete pod -l app=sriov-device-plugin`."
+            "Read the log of the device plugin on the node. If the device plugin is older than the policy, delete its"
+            " pod: `kubectl -n NAMESPACE delete pod -l app=sriov-device-plugin`. Then run stage `virtual_functions`"
+            " again."
         ),
     ),
     "virtual_functions.count": Explanation(
         means=(
-            "Kernel, operator and intent do not agree on how many virtual functions a physical one has. The finding"
-            " says which layer is wrong."
+            "Kernel, operator and intent have different numbers of virtual functions for a physical function. The"
+            " finding reports which layer is wrong."
         ),
-        measured="sriov_numvfs and the functions on the node, what the operator reports, and what it wants.",
+        measured=(
+            "sriov_numvfs and the functions on the node, the number that the operator reports, and the number that the"
+            " operator requests."
+        ),
         causes=(
-            "The config daemon has not made them: its last error says why.",
-            "Another policy decides on this function.",
-            "The firmware offers fewer.",
-            "Somebody changed sriov_numvfs by hand.",
+            "The config daemon has not created the functions: its last error contains the reason.",
+            "Another policy takes precedence for this function.",
+            "The firmware supports fewer functions.",
+            "sriov_numvfs was changed manually.",
         ),
         look=(
             "cat /sys/class/net/DEVICE/device/sriov_numvfs",
@@ -48,35 +55,39 @@ EXPLAINED: dict[str, Explanation] = {
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io NODE -n NAMESPACE -o yaml",
         ),
         remedy=(
-            "Follow the layer that is named: firmware (NUM_OF_VFS), policy (priority and nicSelector), config daemon"
-            " (its log)."
+            "Correct the layer that the finding reports: firmware (NUM_OF_VFS), policy (priority and nicSelector), or"
+            " config daemon (its log). Then run stage `virtual_functions` again."
         ),
     ),
     "virtual_functions.driver": Explanation(
-        means="Virtual functions have no network driver, or several. Pods on them get no interface.",
+        means="Virtual functions have no network driver, or different drivers. Pods on them get no interface.",
         measured="The driver of each virtual function in sysfs.",
         causes=(
-            "The module is not loaded, or refuses the functions.",
-            "They are bound to vfio-pci from an earlier policy.",
+            "The kernel module is not loaded, or rejects the functions.",
+            "The functions are still bound to vfio-pci by an earlier policy.",
         ),
         look=(
             "lspci -nnk",
             "dmesg",
         ),
-        remedy="Load the driver (`modprobe mlx5_core`), or see dmesg for why it refuses them.",
+        remedy="Load the driver (`modprobe mlx5_core`). If the driver rejects the functions, find the reason in dmesg.",
     ),
     "virtual_functions.guids": Explanation(
         means=(
-            "An InfiniBand virtual function has no GUID, an old one, or one that another function has. Its port gets no"
-            " LID, and pods fail with `GUID is not valid`."
+            "An InfiniBand virtual function has no GUID, an outdated GUID, or the GUID of another function. Its port"
+            " gets no LID, and pods fail with `GUID is not valid`."
         ),
         measured=(
-            "GUIDs as the driver has them, as the physical function was given them, and as the operator reports them."
+            "The GUIDs in the driver, the GUIDs that were set in the physical function, and the GUIDs that the operator"
+            " reports."
         ),
         causes=(
-            "The config daemon gave none: 16 functions or more, or a file of GUIDs that is too short.",
-            "They were changed after the driver took the function.",
-            "A CNI plugin set them for a pod, and gave back others, or ones.",
+            (
+                "The config daemon assigned no GUIDs: a function has at least 16 virtual functions, or the file of"
+                " GUIDs is too short."
+            ),
+            "The GUIDs were changed after the driver took the function.",
+            "A CNI plugin set the GUIDs for a pod, and later restored different GUIDs or set all ones.",
             "All nodes have the same file of GUIDs.",
         ),
         look=(
@@ -85,126 +96,133 @@ EXPLAINED: dict[str, Explanation] = {
             "cat /etc/sriov-operator/infiniband/guids",
         ),
         remedy=(
-            "Unbind the functions from mlx5_core and bind them again, which a restart of the config daemon does:"
-            " `kubectl delete pod` of it on the node. Give each node GUIDs of its own."
+            "Unbind the functions from mlx5_core and bind them again. A restart of the config daemon does this: delete"
+            " its pod on the node with `kubectl delete pod`. Give each node its own GUIDs."
         ),
     ),
     "virtual_functions.hardware_addresses": Explanation(
         means=(
-            "A virtual function of a fabric of Ethernet has the MAC address of another function of it. A switch sends"
-            " the packets of one to the other, and pods on both lose connections."
+            "A virtual function of an Ethernet fabric has the MAC address of another function of the fabric. A switch"
+            " sends packets for one function to the other, and pods on both lose connections."
         ),
         measured=(
             "The MAC address of each interface of the physical and virtual functions of the fabric, on the nodes and in"
-            " their pods. Virtual functions of one node that are all in pods may share one, as the parts of a bond do."
+            " their pods. Virtual functions of one node that are all in pods may share an address, as members of a bond"
+            " do."
         ),
         causes=(
             "A script or udev rule sets the same address on each node.",
-            "A node was cloned with addresses that are kept in its configuration.",
-            "A pod asks for an address that another one has (annotation k8s.v1.cni.cncf.io/networks).",
+            "A node was cloned together with MAC addresses in its configuration.",
+            "A pod requests an address that another function has (annotation k8s.v1.cni.cncf.io/networks).",
         ),
         look=("ip link show DEVICE", "ip -br link"),
-        remedy="Remove what sets the address, and make the functions anew, or set one for each with `ip link set`.",
+        remedy=(
+            "Remove the script, rule or annotation that sets the address, and recreate the functions. Or set a unique"
+            " address for each function with `ip link set`."
+        ),
     ),
     "virtual_functions.link_state": Explanation(
-        means="Links of virtual functions do not come up, so pods on them see a dead port.",
-        measured="The link state that was set (`ip link`), and the state of their ports, on the node and in pods.",
+        means="Links of virtual functions do not come up, so pods on them have a port that is down.",
+        measured="The configured link state (`ip link`), and the state of the ports, on the node and in pods.",
         causes=(
-            "On InfiniBand nothing sets `network.link_state`, and the default follows nothing.",
+            "On InfiniBand, `network.link_state` is not set, and by default the link stays down.",
             (
-                "The subnet manager does not serve virtual functions (opensm: `virt_enabled`): ports stay INIT or DOWN,"
-                " with a physical state of LinkUp."
+                "The subnet manager does not support virtual functions (opensm: `virt_enabled`): ports stay INIT or"
+                " DOWN, with the physical state LinkUp."
             ),
-            "Pods are older than the setting.",
+            "The pods are older than the setting.",
         ),
         look=(
             "ip link show DEVICE",
             "ibstat",
         ),
         remedy=(
-            "Set `network.link_state: enable` in the fabric, have opensm serve virtual functions (`virt_enabled 2`),"
-            " and make older pods anew."
+            "Set `network.link_state: enable` in the fabric, enable virtual functions in opensm (`virt_enabled 2`), and"
+            " recreate older pods."
         ),
     ),
     "virtual_functions.machine": Explanation(
         means=(
-            "What was read of a node after the network was made is not of the machine on which its kubelet runs,"
-            " or nobody can tell. The virtual functions that were judged are then those of another machine."
+            "The data of a node after stage network do not come from the machine on which its kubelet runs, or this"
+            " could not be verified. The findings may then describe the virtual functions of a different machine."
         ),
         measured=(
-            "The ID of the boot in the node's own answers (facts `hcas_after_network` and `hcas_in_use`),"
-            " and the boot ID in its Node object, which its kubelet writes."
+            "The boot ID in the data of the node (facts `hcas_after_network` and `hcas_in_use`), and the boot ID in its"
+            " Node object, which its kubelet writes."
         ),
         causes=(
-            "The inventory leads to another node, or to a machine outside of the cluster (`ansible_host`).",
-            "The node booted after the virtual functions were read, as where the SR-IOV operator resets it once more.",
+            "The inventory points to a different node, or to a machine outside the cluster (`ansible_host`).",
+            (
+                "The node booted after the virtual functions were read, for example because the SR-IOV operator reset"
+                " it again."
+            ),
         ),
         look=(
             "cat /proc/sys/kernel/random/boot_id",
             "kubectl get node NODE -o yaml",
         ),
-        remedy="Correct the inventory; after a boot run from this stage on: `-e rdma_from=virtual_functions`.",
+        remedy="Correct the inventory. After a boot, rerun from this stage: `-e rdma_from=virtual_functions`.",
     ),
     "virtual_functions.members": Explanation(
         means=(
-            "The fabric has another number of physical functions on the node than the intent says, so its virtual"
-            " functions can't be right either."
+            "The number of physical functions of the fabric on the node differs from the intent, so the number of"
+            " virtual functions is wrong as well."
         ),
-        measured="The members of the fabric on the node against `hcas_per_node`.",
+        measured="The physical functions of the fabric on the node, compared with `hcas_per_node`.",
         causes=(
-            "See `fabric.hcas` or `discover.hcas`: a port, a cable, a card.",
+            "A port, a cable or a card has a fault: see `fabric.hcas` or `discover.hcas`.",
             "`hcas_per_node` is wrong.",
         ),
         look=(
             "ibstat",
             "lspci -D -nn -d 15b3:",
         ),
-        remedy="Correct what stages `discover` and `fabric` name for this node.",
+        remedy="Correct the findings of the stages `discover` and `fabric` for this node.",
     ),
     "virtual_functions.mtu": Explanation(
         means=(
-            "The MTU of virtual functions is not that of the fabric in every layer. Large messages are dropped in"
-            " silence, or fragmented."
+            "The MTU of virtual functions differs from the MTU of the fabric in at least one layer. Large messages are"
+            " dropped without an error, or fragmented."
         ),
         measured=(
-            "MTU of the physical function, of each virtual one on the node and in pods, of the operator's wish and"
-            " report."
+            "The MTU of the physical function, of each virtual function on the node and in pods, and the MTU that the"
+            " operator requests and reports."
         ),
         causes=(
-            "Another policy wants another MTU.",
-            "A pod set it, and the function kept it.",
-            "The config daemon failed with the driver's answer.",
-            "Functions of a node have another MTU than those of other nodes, and the intent names none (unknown).",
+            "Another policy sets a different MTU.",
+            "A pod set the MTU, and the function kept it.",
+            "The config daemon failed because the driver rejected the MTU.",
+            "The MTU of the functions of a node differs from the other nodes, and the intent sets no MTU (unknown).",
         ),
         look=(
             "ip -d link show DEVICE",
             "kubectl get sriovnetworknodepolicies.sriovnetwork.openshift.io -A -o yaml",
         ),
         remedy=(
-            "Correct `mtu` of the policy that decides; make older pods anew; delete the config daemon's pod on the"
-            " node, so that it sets it again."
+            "Correct `mtu` of the policy that takes precedence, and recreate older pods. Delete the pod of the config"
+            " daemon on the node, so that the daemon sets the MTU again."
         ),
     ),
     "virtual_functions.node": Explanation(
-        means="A node did not say which virtual functions it has.",
-        measured="Whether `node_info` came back with an answer.",
+        means="The virtual functions of a node are unknown, because data collection failed on the node.",
+        measured="Whether data collection (module `node_info`) succeeded on the node.",
         causes=(
-            "ssh, sudo or the observer does not work.",
-            "The node is down, perhaps after a reboot by the operator.",
+            "ssh, sudo or the observer pod does not work.",
+            "The node is down, for example after a reboot by the operator.",
         ),
         look=(
             "ansible NODE -m ansible.builtin.ping -b",
             "kubectl get node NODE",
         ),
-        remedy="Make the node answer, and run the stage again.",
+        remedy="Make the node reachable, then run stage `virtual_functions` again.",
     ),
     "virtual_functions.rdma_device": Explanation(
-        means="Virtual functions have no RDMA device. Pods on them have an interface, and RDMA fails.",
-        measured="The RDMA device below each function, on the node and in pods; RDMA mode of the node.",
+        means="Virtual functions have no RDMA device. Pods on them have an interface, but RDMA fails.",
+        measured="The RDMA device of each function, on the node and in pods, and the RDMA mode of the node.",
         causes=(
-            "mlx5_ib is not loaded, or was loaded after the functions were made.",
-            "With RDMA mode exclusive the device is in the pod that has the function (warn).",
-            "The NIC has no RDMA.",
+            "mlx5_ib is not loaded, or was loaded after the functions were created.",
+            "In RDMA mode exclusive, the RDMA device is in the pod that has the function (warn).",
+            "The NIC does not support RDMA.",
         ),
         look=(
             "rdma link",
@@ -212,35 +230,38 @@ EXPLAINED: dict[str, Explanation] = {
             "lsmod",
         ),
         remedy=(
-            "`modprobe mlx5_ib`, then restart the config daemon on the node; `rdma: false` in the fabric where none is"
-            " meant."
+            "Run `modprobe mlx5_ib` on the node, and restart the config daemon on the node. If RDMA is not required,"
+            " set `rdma: false` in the fabric. Then run stage `virtual_functions` again."
         ),
     ),
     "virtual_functions.read": Explanation(
-        means="Some files of the node could not be read, so findings that need them say unknown.",
-        measured="The error of each file that the module tried to read.",
+        means="Some files of the node could not be read, so findings that depend on them have the status unknown.",
+        measured="The error of each file that the module node_info could not read.",
         causes=(
-            "Functions came or went meanwhile: the next run is right.",
+            "Functions were created or removed during the data collection: the next run can read the files.",
             "The task did not run as root.",
         ),
         look=("ls -l /sys/bus/pci/devices",),
-        remedy="Run the stage again; if it stays, read the file that is named by hand, as root.",
+        remedy=(
+            "Run stage `virtual_functions` again. If the finding remains, read the files in the finding on the node as"
+            " root."
+        ),
     ),
     "virtual_functions.report": Explanation(
         means=(
-            "What the operator reports of virtual functions is not what the kernel shows, or what it wants of them is"
-            " not what the fabric says. It acts on its report, and its next sync makes what it wants."
+            "The report of the operator on virtual functions differs from the kernel, or its desired state differs from"
+            " the fabric. The operator acts on its report, and its next sync applies the desired state."
         ),
         measured=(
-            "PCI addresses and drivers of the functions in sysfs and in the status of SriovNetworkNodeState; in its"
-            " spec `linkType`, `eSwitchMode`, `externallyManaged` and the `vfGroups` (`deviceType`, `isRdma`,"
+            "PCI addresses and drivers of the functions in sysfs and in the status of SriovNetworkNodeState. In its"
+            " spec: `linkType`, `eSwitchMode`, `externallyManaged` and the `vfGroups` (`deviceType`, `isRdma`,"
             " `resourceName`, `mtu`, `vfRange`)."
         ),
         causes=(
-            "The report is old: the config daemon looks at intervals.",
-            "Somebody changed the functions by hand.",
-            "Another policy with a higher priority selects the function, or somebody changed the policy of the fabric.",
-            "The API server was not asked (unknown).",
+            "The report is outdated: the config daemon reads the functions at intervals.",
+            "The functions were changed manually.",
+            "Another policy with a higher priority selects the function, or the policy of the fabric was changed.",
+            "The API server was not queried (unknown).",
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io NODE -n NAMESPACE -o yaml",
@@ -248,72 +269,87 @@ EXPLAINED: dict[str, Explanation] = {
             "ip link show DEVICE",
         ),
         remedy=(
-            "Run the stage again; if it stays, delete the config daemon's pod on the node, so that it looks anew. Where"
-            " the settings that it wants are others, correct or delete the policy that has them, and run the stage"
-            " `network` again."
+            "Run stage `virtual_functions` again. If the finding remains, delete the pod of the config daemon on the"
+            " node, so that the daemon reads the functions again. If the desired settings differ, correct or delete the"
+            " policy that contains them, then run stage `network` again."
         ),
     ),
     "virtual_functions.settings": Explanation(
-        means="A pod has a virtual function, and VLAN, trust, spoof check or rates of it are not what the fabric says.",
+        means=(
+            "VLAN, trust, spoof check or rates of a virtual function in a pod differ from the settings of the fabric."
+        ),
         measured=(
-            "A pod takes a function on each node, and `ip link` of the physical function shows what was set for it."
+            "A pod gets a virtual function on each node, and `ip link` of the physical function shows the settings of"
+            " the virtual function."
         ),
         causes=(
-            "The NetworkAttachmentDefinition is another one.",
-            "The CNI plugin is too old for the key, or failed.",
-            "Pods hold all functions, so nothing could be tried.",
+            "The NetworkAttachmentDefinition differs from the intent.",
+            "The CNI plugin is too old for the setting, or failed.",
+            "Pods hold all functions, so no function could be tested.",
         ),
         look=(
             "ip link show DEVICE",
             "kubectl get network-attachment-definitions NAME -n NAMESPACE -o yaml",
         ),
-        remedy="Correct the network that the attachment names, run stage `network` again, and make older pods anew.",
+        remedy=(
+            "Correct the network of the attachment, run stage `network` again, and recreate older pods. Then run stage"
+            " `virtual_functions` again."
+        ),
     ),
     "virtual_functions.stuck": Explanation(
         means=(
-            "Virtual functions are in a network namespace in which nothing runs. If their pod is gone, the kubelet"
-            " hands them to the next one, which does not find them on the node and fails with `failed to find netdev`"
-            " or the like."
+            "Virtual functions are in a network namespace without processes. If their pod is gone, the kubelet assigns"
+            " them to the next pod. The CNI plugin does not find them on the node and fails with an error such as"
+            " `failed to find netdev`."
         ),
         measured=(
-            "The interfaces and RDMA devices in network namespaces that a container engine has named below /run/netns,"
-            " and the processes in them."
+            "The interfaces, RDMA devices and processes in the network namespaces that a container engine created in"
+            " /run/netns."
         ),
         causes=(
-            "A pod that just starts or restarts: run the stage again.",
+            "A pod is starting or restarting: run stage `virtual_functions` again.",
             (
-                "The container engine or the node went down in the middle of a pod's removal, and the CNI plugin was"
-                " not called."
+                "The container engine or the node went down during the removal of a pod, and the CNI plugin was not"
+                " called."
             ),
-            "The CNI plugin failed to give the function back.",
+            "The CNI plugin failed to return the function to the node.",
         ),
         look=(
             "lsns -t net",
             "ip -all netns exec ip -br link",
             "kubectl get pods -A -o wide --field-selector spec.nodeName=NODE",
         ),
-        remedy="If no pod is there that crashes, give the functions back: `ip netns delete NAME` on the node.",
+        remedy=(
+            "If no pod on the node is starting or crashing, return the functions to the node: run `ip netns delete"
+            " NAME` on the node. Then run stage `virtual_functions` again."
+        ),
     ),
     "virtual_functions.sync": Explanation(
         means=(
-            "The operator's config daemon failed on the node, or is still at work there, or the RDMA mode that the"
-            " operator wants of the node is another one."
+            "The config daemon of the operator failed on the node or has not finished, or the RDMA mode that the"
+            " operator requests for the node differs from the intent or from the node."
         ),
         measured="syncStatus, lastSyncError and `system.rdmaMode` of SriovNetworkNodeState.",
         causes=(
-            "The driver refused a setting: MTU, number of functions, mode of the eSwitch.",
+            "The driver rejected a setting: MTU, number of functions, or eSwitch mode.",
             "No interrupt vectors (MSI-X) or no address space are left for virtual functions.",
-            "The kernel is locked down, as with secure boot, so the operator can't write the NIC's firmware.",
+            (
+                "The kernel is locked down, for example by secure boot, so the operator cannot write the firmware of"
+                " the NIC."
+            ),
             "The node waits for a drain or a reboot.",
-            "A SriovNetworkPoolConfig asks for another RDMA mode than the intent, or the node has not booted since.",
+            (
+                "A SriovNetworkPoolConfig requests an RDMA mode that differs from the intent, or the node has not"
+                " booted since the mode was changed."
+            ),
         ),
         look=(
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A",
             "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon",
         ),
         remedy=(
-            "Do what the finding names for the error, or correct what the log names; where it is still at work, run the"
-            " stage again when it is done."
+            "Follow the remedy of the finding, or correct the error in the log. If the config daemon has not finished,"
+            " wait until it has. Then run stage `virtual_functions` again."
         ),
     ),
 }

@@ -20,39 +20,40 @@ NO_GUIDS = (NO_GUID, _ONES)
 
 def check_guids(layers: FunctionReports) -> Finding:
     """Check that each InfiniBand VF has a GUID, the same in each layer."""
-    check, expected = "virtual_functions.guids", "a GUID for each VF, the same in each layer"
+    check, expected = "virtual_functions.guids", "one GUID per VF, the same in each layer"
     nameless = [vf.name for vf in layers.vfs if find_guid(vf) is None]
-    measured = f"{len(layers.vfs) - len(nameless)} of {len(layers.vfs)} seen"
+    measured = f"{len(layers.vfs) - len(nameless)} of {len(layers.vfs)} VFs with GUID"
     zero = [vf for vf in layers.vfs if find_guid(vf) in NO_GUIDS or any(port.guid in NO_GUIDS for port in vf.all_ports)]
     if zero:
         given = [vf.name for vf in zero if vf.administration and vf.administration.node_guid not in (None, *NO_GUIDS)]
         names = ", ".join(vf.name for vf in zero[:8])
         if given:
             why = (
-                "Kernel: the physical function has GUIDs for these, and their driver has not read them:"
+                "Kernel: the physical function has GUIDs for these VFs, but the driver of the VFs has not read them:"
                 f" {', '.join(given[:8])}."
             )
             remedy = (
-                "Unbind these VFs from mlx5_core and bind them again; the config daemon does that when it is restarted"
-                " on the node."
+                "Unbind these VFs from mlx5_core and bind them again. To do this with the config daemon, restart the"
+                " daemon on the node."
             )
         elif all(_ONES in (find_guid(vf), *(port.guid for port in vf.all_ports)) for vf in zero):
             why = (
-                f"CNI plugin: it has set the GUIDs of {names} to ones, as ib-sriov-cni does when a pod goes whose VF"
-                " had none before. Pods on them fail."
+                f"CNI plugin: it has set the GUIDs of {names} to all ones. ib-sriov-cni does this when a pod ends and"
+                " its VF had no GUID before. Pods on these VFs fail."
             )
             remedy = (
-                "Give them GUIDs (ip link set PF vf NUMBER node_guid and port_guid, then unbind the VF from mlx5_core"
-                " and bind it), or make the VFs anew. The config daemon's log says why they had none before that pod."
+                "Set GUIDs for these VFs (ip link set PF vf NUMBER node_guid and port_guid, then unbind the VF from"
+                " mlx5_core and bind it again), or recreate the VFs. The log of the config daemon contains the reason"
+                " why the VFs had no GUID before."
             )
         else:
-            why = f"Config daemon: it has given no GUID to {names}. Pods on them fail with 'GUID is not valid'."
+            why = f"Config daemon: it has assigned no GUID to {names}. Pods on these VFs fail with 'GUID is not valid'."
             remedy = (
-                "Read the config daemon's log. Where the node has /etc/sriov-operator/infiniband/guids, it must have"
-                " enough GUIDs."
+                "Read the log of the config daemon on the node. If the node has the file"
+                " /etc/sriov-operator/infiniband/guids, the file must contain enough GUIDs."
             )
         return Finding(
-            check, layers.subject, FAIL, f"{len(zero)} of {len(layers.vfs)} without GUID", expected, why, remedy
+            check, layers.subject, FAIL, f"{len(zero)} of {len(layers.vfs)} VFs without GUID", expected, why, remedy
         )
     unlike = [
         vf.name
@@ -61,11 +62,19 @@ def check_guids(layers: FunctionReports) -> Finding:
     ]
     if unlike:
         why = (
-            "Kernel: the physical function was given other GUIDs since the driver took these VFs:"
+            "Kernel: the GUIDs in the physical function were changed after the driver took these VFs:"
             f" {', '.join(unlike[:8])}."
         )
         remedy = "Unbind these VFs from mlx5_core and bind them again."
-        return Finding(check, layers.subject, FAIL, f"{len(unlike)} of {len(layers.vfs)} differ", expected, why, remedy)
+        return Finding(
+            check,
+            layers.subject,
+            FAIL,
+            f"{len(unlike)} of {len(layers.vfs)} VFs with a different GUID",
+            expected,
+            why,
+            remedy,
+        )
     reported = {vf.address: vf.guid for vf in layers.reported.vfs if vf.guid} if layers.reported else {}
     stale = [
         vf.name
@@ -74,16 +83,27 @@ def check_guids(layers: FunctionReports) -> Finding:
     ]
     if stale:
         why = (
-            f"Config daemon: its report has other GUIDs than the kernel for {', '.join(stale[:8])}; they were changed"
-            " since: by hand, by ib-kubernetes, "
+            f"Config daemon: the GUIDs in its report differ from the kernel for {', '.join(stale[:8])}. The GUIDs were"
+            " changed after the report, for example manually, by ib-kubernetes, "
         )
-        why += "or by a CNI plugin that failed after it had set them and did not give them back."
-        remedy = "Run the stage again; if it stays, delete the config daemon's pod on the node, so that it looks again."
-        return Finding(check, layers.subject, FAIL, f"{len(stale)} of {len(layers.vfs)} stale", expected, why, remedy)
+        why += "or by a CNI plugin that set the GUIDs, failed, and did not restore them."
+        remedy = (
+            "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on the"
+            " node, so that the daemon reads the functions again."
+        )
+        return Finding(
+            check,
+            layers.subject,
+            FAIL,
+            f"{len(stale)} of {len(layers.vfs)} VFs with an outdated GUID in the report",
+            expected,
+            why,
+            remedy,
+        )
     if nameless:
         why = (
-            "Kernel: these VFs show no RDMA device on the node or in a pod of it, and ip link shows no GUID of theirs:"
-            f" {', '.join(nameless[:8])}."
+            "Kernel: these VFs show no RDMA device on the node or in a pod on the node, and ip link shows no GUID for"
+            f" them: {', '.join(nameless[:8])}."
         )
         return Finding(
             check,
@@ -175,10 +195,13 @@ def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas], others: typing.M
     for guid, functions in sorted(owners.items()):
         if len(functions) > 1 and any(functions.values()):
             why = (
-                f"Config daemon: it was given, or made up, one GUID for {', '.join(list(functions)[:8])}. The subnet"
-                " manager can't tell them apart."
+                f"Config daemon: the same GUID was configured or generated for {', '.join(list(functions)[:8])}. The"
+                " subnet manager cannot distinguish these functions."
             )
-            remedy = "Give each node its own /etc/sriov-operator/infiniband/guids, or none; then make the VFs anew."
+            remedy = (
+                "Give each node its own file /etc/sriov-operator/infiniband/guids, or remove the file. Then recreate"
+                " the VFs."
+            )
             findings.append(
                 Finding("virtual_functions.guids", guid, FAIL, f"{len(functions)} functions", "1 function", why, remedy)
             )
@@ -186,19 +209,21 @@ def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas], others: typing.M
         virtual_ones = [name for name, virtual in functions.items() if virtual]
         if guid in others and virtual_ones:
             why = (
-                f"Config daemon: it gave {', '.join(virtual_ones[:8])} the GUID of {others[guid]}. The subnet manager"
-                " can't tell them apart, and one of them loses its packets."
+                f"Config daemon: it assigned the GUID of {others[guid]} to {', '.join(virtual_ones[:8])}. The subnet"
+                " manager cannot distinguish the two, and one of them loses its packets."
             )
             remedy = (
-                "Remove the GUID from /etc/sriov-operator/infiniband/guids of the node, which may be a copy from"
-                " another cluster; then make the VFs anew."
+                "Remove the GUID from the file /etc/sriov-operator/infiniband/guids of the node. The file may be a copy"
+                " from another cluster. Then recreate the VFs."
             )
             findings.append(
-                Finding("virtual_functions.guids", guid, FAIL, f"also of {others[guid]}", "1 function", why, remedy)
+                Finding(
+                    "virtual_functions.guids", guid, FAIL, f"also used by {others[guid]}", "1 function", why, remedy
+                )
             )
     virtual = [guid for guid, functions in owners.items() if any(functions.values())]
     if virtual and not findings:
         findings.append(
-            ok("virtual_functions.guids", "all nodes", f"{len(virtual)} GUIDs of VFs, all different", "all different")
+            ok("virtual_functions.guids", "all nodes", f"{len(virtual)} GUIDs of VFs, all unique", "all unique")
         )
     return findings

@@ -44,8 +44,8 @@ def check_addresses(fabric: str, functions: typing.Iterable[FunctionReports]) ->
     shared = {address: its for address, its in sorted(owners.items()) if _is_conflict(its)}
     count = sum(any(owner.is_virtual for owner in its) for its in owners.values())
     if not shared:
-        measured = f"{count} MAC addresses of VFs, all different"
-        return [ok(_CHECK, f"{fabric}, all nodes", measured, "all different")] if count else []
+        measured = f"{count} MAC addresses of VFs, all unique"
+        return [ok(_CHECK, f"{fabric}, all nodes", measured, "all unique")] if count else []
     return [_report(fabric, address, its) for address, its in shared.items()]
 
 
@@ -62,9 +62,13 @@ def _is_conflict(owners: typing.Sequence[_Owner]) -> bool:
 
 def _report(fabric: str, address: str, owners: typing.Sequence[_Owner]) -> Finding:
     names = folded([f"{owner.node} {owner.function}" for owner in owners], 8)
-    why = f"Kernel: these functions have one MAC address: {names}. A switch sends the packets of one to the other."
+    why = (
+        f"Kernel: these functions have the same MAC address: {names}. A switch sends packets for one function to"
+        " another function."
+    )
     remedy = (
-        "Find out who sets it: ip link show of the physical function, a udev rule, or the pod's network annotation."
-        " Make the VFs anew, or give each an address of its own (ip link set PF vf NUMBER mac ADDRESS)."
+        "Find what sets the address: check ip link show of the physical function, the udev rules, and the network"
+        " annotation of the pod. Then recreate the VFs, or set a unique address for each function (ip link set PF vf"
+        " NUMBER mac ADDRESS)."
     )
     return Finding(_CHECK, f"{fabric} {address}", FAIL, f"{len(owners)} functions", _EXPECTED, why, remedy)

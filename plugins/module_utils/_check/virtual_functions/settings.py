@@ -39,16 +39,19 @@ def compare_mtus(fabric: Fabric, functions: typing.Iterable[FunctionReports]) ->
         return
     for node, others in list_other_nodes(nodes, usual).items():
         why = (
-            "Kernel: the virtual functions of this node have another MTU than those of the other nodes, and the intent"
-            " does not say which one is meant. Packets that are larger than the smaller MTU are dropped in silence."
+            "Kernel: the MTU of the virtual functions of this node differs from the MTU on the other nodes, and the"
+            " intent does not specify an MTU. Packets that are larger than the smaller MTU are dropped without an"
+            " error."
         )
-        remedy = f"Set mtu of fabric '{fabric.name}' in the intent, and run the stages network and virtual_functions."
+        remedy = (
+            f"Set mtu of fabric '{fabric.name}' in the intent, then run stages network and virtual_functions again."
+        )
         yield Finding(
             "virtual_functions.mtu",
             f"{fabric.name} {node} MTU",
             UNKNOWN,
             folded(sorted(map(str, others)), 4),
-            f"{folded(sorted(map(str, usual)), 4)}, as most nodes have",
+            f"{folded(sorted(map(str, usual)), 4)}, as on most nodes",
             why,
             remedy,
         )
@@ -63,10 +66,13 @@ def check_mtu(layers: FunctionReports) -> Finding:
     shown = folded(sorted({str(value) for value in others.values()}), 8) or "not seen"
     measured = f"PF {own or 'not seen'}, VFs {shown}, report {reported.mtu if reported and reported.mtu else 'none'}"
     if own is None:
-        why = "Kernel: the physical function has no network interface here, so its MTU is not seen."
+        why = (
+            "Kernel: the physical function has no network interface in the network namespace of the node, so its MTU is"
+            " unknown."
+        )
         remedy = (
-            "Look for the interface on the node: ip link, then ip netns for another network namespace. On InfiniBand"
-            " load its driver: modprobe ib_ipoib."
+            "Search for the interface on the node with ip link, and in other network namespaces with ip netns. On"
+            " InfiniBand, load the driver of the interface: modprobe ib_ipoib."
         )
         return Finding(
             check,
@@ -79,22 +85,29 @@ def check_mtu(layers: FunctionReports) -> Finding:
         )
     if reported is not None and reported.mtu and reported.mtu != own:
         why = (
-            f"Config daemon: it reports an MTU of {reported.mtu}, and the kernel has {own}; somebody changed it since."
+            f"Config daemon: it reports an MTU of {reported.mtu}, but the kernel has {own}. The MTU was changed after"
+            " the report."
         )
-        remedy = "Run the stage again; if it stays, see the config daemon's log."
+        remedy = (
+            "Run stage virtual_functions again. If the finding remains, read the log of the config daemon on the node."
+        )
         return Finding(check, layers.subject, FAIL, measured, f"{wanted or own} in each layer", why, remedy)
     desired = layers.desired.mtu if layers.desired else 0
-    expected = f"{wanted} in each layer" if wanted else "any, the same in each layer"
+    expected = f"{wanted} in each layer" if wanted else "any MTU, the same in each layer"
     # an MTU that changes at the daemon's next sync or the node's next boot is wrong; the daemon itself only raises an
     # MTU
     if own >= (wanted or 0) and layers.desired is not None and (desired > own or desired < (wanted or 0)):
-        what = "it will change under the pods that use it" if desired > own else "nobody sets it again after a boot"
-        why = f"Operator: it wants {desired or 'no MTU'} of this function, and the kernel has {own}: {what}."
-        remedy = (
-            "See which policies select this function: kubectl get sriovnetworknodepolicies -A -o yaml; then run the"
-            " stage network again."
+        what = (
+            ("the MTU will change while pods use the function")
+            if desired > own
+            else "the operator will not restore the MTU after a boot"
         )
-        return Finding(check, layers.subject, FAIL, f"{measured}, wanted {desired}", expected, why, remedy)
+        why = f"Operator: it requests {desired or 'no MTU'} for this function, but the kernel has {own}: {what}."
+        remedy = (
+            "Check which policies select this function: kubectl get sriovnetworknodepolicies -A -o yaml. Correct them,"
+            " then run stage network again."
+        )
+        return Finding(check, layers.subject, FAIL, f"{measured}, requested {desired}", expected, why, remedy)
     if wanted is None:
         return ok(check, layers.subject, measured, expected)
     in_pods = {vf.name for vf in layers.in_pods}
@@ -102,34 +115,37 @@ def check_mtu(layers: FunctionReports) -> Finding:
     smaller = [name for name, value in others.items() if value != wanted and name in in_pods]
     if own >= wanted and smaller and not wrong:
         why = (
-            f"CNI plugin: pods have these VFs with another MTU: {', '.join(smaller[:8])}. Their own network may ask for"
-            " it; free VFs have the right one."
+            f"CNI plugin: these VFs are in pods and have a different MTU: {', '.join(smaller[:8])}. The networks of"
+            " these pods may set this MTU. Free VFs have the correct MTU."
         )
         remedy = (
-            f"Compare mtu in their NetworkAttachmentDefinition with that of the fabric '{layers.fabric.name}'; pods"
-            " keep theirs until they are made anew."
+            "Compare mtu in the NetworkAttachmentDefinition of these pods with mtu of the fabric"
+            f" '{layers.fabric.name}'. Pods keep their MTU until they are recreated."
         )
         return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
     if own >= wanted and not wrong:
         return _check_seen(check, layers, measured, expected, "their MTU")
     if desired != wanted:
         why, remedy = (
-            f"Operator: it wants {desired or 'no MTU'} of this function.",
-            "See the stage network: the API server must take our policy, and no other policy may select this function.",
+            f"Operator: it requests {desired or 'no MTU'} for this function.",
+            (
+                "See the findings of stage network: the API server must accept the policy of this collection, and no"
+                " other policy may select this function."
+            ),
         )
     elif own < wanted:
         why, remedy = (
-            f"Config daemon: it was told {desired} and the physical function has {own}.",
-            "Read the config daemon's log, which has the driver's answer to this MTU.",
+            f"Config daemon: the operator requests {desired}, but the physical function has {own}.",
+            "Read the log of the config daemon on the node: it contains the error of the driver for this MTU.",
         )
     else:
         why = (
-            f"Kernel: the physical function has it, and these have not: {', '.join(wrong[:8])}. A VF keeps what the"
-            " last pod has set."
+            f"Kernel: the physical function has the correct MTU, but these VFs do not: {', '.join(wrong[:8])}. A VF"
+            " keeps the MTU that its last pod set."
         )
         remedy = (
-            "Set it on the node (ip link set ... mtu ...), or delete the config daemon's pod there, so that it sets it"
-            " anew."
+            "Set the MTU on the node (ip link set ... mtu ...), or delete the pod of the config daemon on the node, so"
+            " that the daemon sets the MTU again."
         )
     return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
 
@@ -148,12 +164,12 @@ def _check_seen(check: str, layers: FunctionReports, measured: str, expected: st
     if not hidden:
         return ok(check, layers.subject, measured, expected)
     why = (
-        f"Kernel: {len(hidden)} of {len(layers.vfs)} VFs show no network interface on the node or in a pod of it, so"
-        f" {what} is not seen."
+        f"Kernel: {len(hidden)} of {len(layers.vfs)} VFs show no network interface on the node or in a pod on the node,"
+        f" so {what} is unknown."
     )
     remedy = (
-        "No action if pods are running on this network. Otherwise see virtual_functions.driver. Stage bandwidth shows"
-        " whether they work."
+        "If pods are running on this network, no action is needed. Otherwise see the finding virtual_functions.driver."
+        " Stage bandwidth tests whether the VFs work."
     )
     return Finding(
         check, layers.subject, UNKNOWN if len(hidden) == len(layers.vfs) else WARN, measured, expected, why, remedy
@@ -178,29 +194,29 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
     measured = f"policy {counted}" + (
         f", ports {_spell_counts(value or '' for value in states.values())}" if states else ""
     )
-    expected = f"link_state {wanted}, set when a pod takes the VF" if wanted else "links that come up by themselves"
+    expected = f"link_state {wanted}, set when a pod gets the VF" if wanted else "links that come up without a setting"
     unserved = [vf.name for vf in layers.vfs if _is_unserved(layers.hca, vf)]
     if unserved:
         why = (
-            "Subnet manager: the links of these VFs are up, and it leaves their ports as they are, as one does that"
-            f" serves no VFs: {', '.join(unserved[:8])}."
+            "Subnet manager: the links of these VFs are up, but the subnet manager does not activate their ports. A"
+            f" subnet manager without support for VFs behaves this way: {', '.join(unserved[:8])}."
         )
         remedy = (
-            "Have the master serve VFs: virt_enabled 2 in its opensm.conf (the opensm of NVIDIA's packages can; another"
-            " opensm has no such option), or virtualization in UFM or in the switch. If it does already, its log has"
-            " these GUIDs."
+            "Enable support for VFs in the master subnet manager: set virt_enabled 2 in its opensm.conf (only the"
+            " opensm of NVIDIA's packages has this option), or enable virtualization in UFM or in the switch. If it is"
+            " enabled already, search the log of the subnet manager for these GUIDs."
         )
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     down = [name for name in policies or states if (policies or states)[name] in ("Down", "DOWN")]
     if wanted is None:
         if down and is_infiniband(layers.fabric):
             why = (
-                "Intent: it names no network.link_state, so nothing brings up the links of these VFs:"
+                "Intent: it does not set network.link_state, so the links of these VFs stay down:"
                 f" {', '.join(down[:8])}."
             )
             remedy = (
-                f"Set network.link_state: enable in the fabric '{layers.fabric.name}'; its subnet manager must serve"
-                " VFs (opensm: virt_enabled 2)."
+                f"Set network.link_state: enable in the fabric '{layers.fabric.name}', then run stage network again."
+                " The subnet manager must also support VFs (opensm: virt_enabled 2)."
             )
             return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
         if len(policies or states) == len(layers.vfs) and not down:
@@ -211,21 +227,21 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
     late = [name for name, policy in policies.items() if wanted and name in held and policy != _POLICIES[wanted]]
     if late:
         why = (
-            f"CNI plugin: pods have these VFs, and it has not set their link state to {wanted}, or somebody has changed"
-            " it since: "
+            f"CNI plugin: it has not set the link state of these VFs in pods to {wanted}, or the link state was changed"
+            " later: "
         )
         why += f"{', '.join(late[:8])}."
         remedy = (
-            f"Check that the NetworkAttachmentDefinition '{layers.fabric.network.name}' names link_state. Pods that are"
-            " older must be made anew. "
+            f"Check that the NetworkAttachmentDefinition '{layers.fabric.network.name}' sets link_state. Recreate the"
+            " pods that are older than this setting. "
         )
-        remedy += f"By hand: ip link set PF vf NUMBER state {wanted}."
+        remedy += f"To set the link state manually, run on the node: ip link set PF vf NUMBER state {wanted}."
         return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     if len(policies) == len(layers.vfs):
         return ok(check, layers.subject, measured, expected)
-    why = "Kernel: neither sysfs nor ip link shows the link state of these VFs, so nothing is proven of it here."
+    why = "Kernel: neither sysfs nor ip link shows the link state of these VFs, so it could not be verified."
     remedy = (
-        "Run ip link show for the physical function on the node, as root. Stage bandwidth shows whether the links come"
+        "Run ip link show for the physical function on the node, as root. Stage bandwidth tests whether the links come"
         " up in pods."
     )
     return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
@@ -240,21 +256,21 @@ def check_idle(layers: FunctionReports) -> typing.Optional[Finding]:
         return None
     names = ", ".join(f"{name} in {namespace}" for name, namespace in lost[:8])
     why = (
-        f"Kernel: these VFs are in network namespaces in which nothing runs: {names}. A pod that just starts or"
-        " restarts has them, or one that crashed and is gone: then no CNI plugin gave them back, the kubelet counts"
-        " them as free, and the next pod that is to get one fails."
+        f"Kernel: these VFs are in network namespaces without processes: {names}. A pod that is starting or restarting"
+        " may have them. Otherwise a pod crashed and no CNI plugin returned the VFs to the node. The kubelet then"
+        " counts the VFs as free, and the next pod that gets one of them fails."
     )
     remedy = (
-        f"Look for pods that start or crash: kubectl get pods -A -o wide --field-selector spec.nodeName={layers.node}."
-        f" If none has this network, give the VFs back on the node: ip netns delete {lost[0][1]}; then run the stage"
-        " again."
+        "Search for pods that are starting or crashing: kubectl get pods -A -o wide --field-selector"
+        f" spec.nodeName={layers.node}. If none of them uses this network, return the VFs to the node with ip netns"
+        f" delete {lost[0][1]} on the node. Then run stage virtual_functions again."
     )
     return Finding(
         "virtual_functions.stuck",
         layers.subject,
         WARN,
         f"{len(lost)} of {len(layers.vfs)} VFs",
-        "VFs on the node or in pods that run",
+        "VFs on the node or in running pods",
         why,
         remedy,
     )
@@ -308,15 +324,19 @@ def check_settings(
         vf for vf in others if all(getattr(vf.administration, name, None) == value for name, value in wanted.items())
     ]
     if not taken and alike:
-        return ok(check, subject, f"{folded([vf.name for vf in alike])}, which other pods have: {expected}", expected)
+        return ok(check, subject, f"{folded([vf.name for vf in alike])} in other pods: {expected}", expected)
     if not taken:
         reason = (
-            next((pod.error for pod in pods if pod.error), held.error) or "no pod of ours has one that the node shows"
+            next((pod.error for pod in pods if pod.error), held.error)
+            or "no pod of this collection has a VF that the node shows"
         )
-        why = f"CNI plugin: it sets them when a pod takes a virtual function, and nothing was seen of that: {reason}."
+        why = (
+            "CNI plugin: it sets these values when a pod gets a virtual function, and this could not be observed:"
+            f" {reason}."
+        )
         remedy = (
-            "See the events of the pod, and whether other pods have all the virtual functions; then run the stage"
-            " again."
+            "Read the events of the pod, and check whether other pods hold all virtual functions. Then run stage"
+            " virtual_functions again."
         )
         return Finding(check, subject, UNKNOWN, "not seen", expected, why, remedy)
     shown = {vf.name: {name: getattr(vf.administration or VfAdministration(), name) for name in wanted} for vf in taken}
@@ -324,13 +344,16 @@ def check_settings(
     if all(values == wanted for values in shown.values()):
         return ok(check, subject, measured, expected)
     if any(value not in (None, wanted[name]) for values in shown.values() for name, value in values.items()):
-        why = "CNI plugin: a pod has the virtual function, and its physical function has something else set for it."
+        why = "CNI plugin: a pod has the virtual function, but the physical function has different settings for it."
         remedy = (
-            f"Check that the NetworkAttachmentDefinition '{fabric.network.name}' names it, and read the log of multus"
-            " on the node."
+            f"Check that the NetworkAttachmentDefinition '{fabric.network.name}' contains these settings, and read the"
+            " log of multus on the node."
         )
         return Finding(check, subject, FAIL, measured, expected, why, remedy)
-    why = "Kernel: ip link does not show all of it, since the driver does not tell or the tool is not there."
+    why = (
+        "Kernel: ip link does not show all of these settings, because the driver does not report them or the tool is"
+        " missing."
+    )
     return Finding(
         check,
         subject,
@@ -338,7 +361,10 @@ def check_settings(
         measured,
         expected,
         why,
-        "Install iproute2 on the node, and read ip link show there while a pod has the virtual function.",
+        (
+            "Install iproute2 on the node, and run ip link show on it while a pod has the virtual function. Then run"
+            " stage virtual_functions again."
+        ),
     )
 
 

@@ -24,11 +24,11 @@ from .sriov_policy import find_objections
 
 #: what a fabric that breaks no rule is told
 _RULES = {
-    POLICY: "a policy that the operator can read, for NICs that it supports",
-    FUNCTIONS: "no more virtual functions than each physical one has",
-    OVERLAP: "functions that no other policy has",
-    LINK: "link layer and MTU that the ports can do",
-    RDMA: "RDMA devices for the pods, in the mode that the network's plugins need",
+    POLICY: "a policy that the operator's webhook accepts, for NICs that the operator supports",
+    FUNCTIONS: "at most as many virtual functions as each physical function supports",
+    OVERLAP: "virtual functions that no other policy requests",
+    LINK: "a link layer and an MTU that the ports support",
+    RDMA: "RDMA devices for the pods, and the RDMA mode that the CNI plugins of the network need",
 }
 
 
@@ -92,7 +92,7 @@ def read_held(
         for name, mine in findings.items()
     }
     return {
-        name: f"{len(items)} findings of the linter, the first: {items[0].subject}: {items[0].measured}"
+        name: f"the linter reports {len(items)} failures, the first on {items[0].subject}: {items[0].measured}"
         for name, items in failed.items()
         if items
     }
@@ -114,9 +114,9 @@ def remaining(
 def _make_objection_finding(fabric: Fabric, item: Objection) -> Finding:
     subject = " ".join(part for part in (fabric.name, item.node, item.function) if part)
     outcome = {
-        "webhook": "The operator's webhook refuses it. ",
-        "node": "The API server would take it, and it fails on the node. ",
-        "nowhere": "Nothing stops it. ",
+        "webhook": "The operator's webhook rejects the policy. ",
+        "node": "The API server would accept the policy, but the policy fails on the node. ",
+        "nowhere": "Neither the webhook nor the config daemon rejects the policy. ",
     }[item.where]
     status: typing.Literal["fail", "warn"] = WARN if item.where == "nowhere" else FAIL
     return Finding(item.check, subject, status, item.measured, item.expected, outcome + item.why, item.remedy)
@@ -133,20 +133,23 @@ def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: ty
         return ok(
             check,
             fabric.name,
-            "nothing speaks against it" if world.supported is not None else "supported-nic-ids is not known",
+            "no rule violated"
+            if world.supported is not None
+            else "no rule violated; content of supported-nic-ids unknown",
             _RULES[check],
         )
     if reported:
-        return ok(check, fabric.name, f"holds on {reported} of {len(nodes)} nodes", _RULES[check])
-    why = "The operator has not reported the interfaces of any node, so there is nothing to judge by."
+        return ok(check, fabric.name, f"satisfied on {reported} of {len(nodes)} nodes", _RULES[check])
+    why = "The operator has not reported the interfaces of any node, so the linter could not check this rule."
     return Finding(
         check,
         fabric.name,
         UNKNOWN,
-        f"0 of {len(nodes)} nodes reported",
+        f"interfaces reported for 0 of {len(nodes)} nodes",
         _RULES[check],
         why,
-        "See the stage operators: the config daemon must run.",
+        "Make sure that the operator's config daemon runs (see the findings operators.daemon). Then run stage network"
+        " again.",
     )
 
 
@@ -163,7 +166,7 @@ def _check_selects(
     expected = f"{count} physical functions"
     node, state = world.nodes.get(name), world.states.get(name)
     if node is None:
-        why = "The cluster knows no node of this name."
+        why = "The cluster has no node of this name."
         return Finding(
             SELECT,
             subject,
@@ -171,35 +174,36 @@ def _check_selects(
             "no such node",
             expected,
             why,
-            "Name the inventory's hosts as the cluster names its nodes.",
+            "Name the hosts of the inventory as kubectl get nodes lists the nodes, then run stage network again.",
         )
     if policy is None:
         missing = sorted(
             f"{key}={value}" for key, value in example.node_selector.items() if node.labels.get(key) != value
         )
-        why = f"No policy of the fabric takes the node: it does not carry {', '.join(missing)}."
+        why = f"No policy of the fabric selects the node, because the node does not carry {', '.join(missing)}."
         return Finding(
             SELECT,
             subject,
             FAIL,
-            "no policy",
+            "none, no policy selects the node",
             expected,
             why,
-            "See the stage operators: it says why the label is absent.",
+            "See the findings operators.label for the cause, and correct it. Then run stage network again.",
         )
     if state is None or not state.interfaces:
         why = (
-            "The operator's config daemon has not reported the node's interfaces, so nobody can tell what would be"
-            " selected."
+            "The operator's config daemon has not reported the interfaces of the node, so the physical functions that"
+            " the policy selects are unknown."
         )
         return Finding(
             SELECT,
             subject,
             UNKNOWN,
-            "no report of the node",
+            "interfaces of the node not reported",
             expected,
             why,
-            "See the stage operators: the config daemon must run on the node.",
+            "Make sure that the operator's config daemon runs on the node (see the finding operators.daemon). Then run"
+            " stage network again.",
         )
     chosen = select_functions(policy, state, world)
     measured = (
@@ -211,7 +215,7 @@ def _check_selects(
     if len(chosen) == count:
         return ok(SELECT, subject, measured, expected)
     if len(chosen) > count:
-        why = "The policy would also turn functions into virtual ones that the intent does not count."
+        why = "The policy would also create virtual functions on physical functions that the intent does not count."
         return Finding(
             SELECT,
             subject,
@@ -219,10 +223,11 @@ def _check_selects(
             measured,
             expected,
             why,
-            "Name the right ones in select.pci or select.netdev, or correct hcas_per_node.",
+            "Name only the intended physical functions in select.pci or select.netdev, or correct hcas_per_node. Then"
+            " run stage network again.",
         )
     why = (
-        f"Of the {len(state.interfaces)} interfaces that the operator reports:"
+        f"The operator reports {len(state.interfaces)} interfaces of the node, and the policy selects too few of them:"
         f" {explain_not_selected(policy, state, world)}."
     )
     return Finding(
@@ -232,7 +237,8 @@ def _check_selects(
         measured,
         expected,
         why,
-        "Correct select of the fabric, or make the operator see the NIC as named beside 'why'.",
+        "Correct select of the fabric, or correct the reason under 'why' for which the operator does not report the"
+        " NIC. Then run stage network again.",
     )
 
 
@@ -249,22 +255,25 @@ def _check_rdma_mode(fabric: Fabric, name: str, mode: str) -> Finding:
     status: typing.Literal["fail", "warn"] = FAIL
     if isolates_rdma(fabric):
         why = (
-            "The plugin rdma in meta_plugins moves RDMA devices into pods, and refuses a node whose devices are shared:"
-            " pods would not start."
+            "The CNI plugin rdma in network.meta_plugins moves RDMA devices into pods. It fails on a node in RDMA mode"
+            " shared, so pods would not start."
         )
         remedy = (
-            "Set the nodes' RDMA mode to exclusive (rdma_cluster.node_pool.rdma_mode; it reboots them), or remove the"
-            " plugin."
+            "Set rdma_cluster.node_pool.rdma_mode to exclusive (this reboots the nodes), or remove the plugin rdma from"
+            " network.meta_plugins. Then run stage network again."
         )
     else:
         why = (
-            "In the exclusive mode only the plugin rdma brings RDMA devices into pods, and the network names none: pods"
-            " would find no device."
+            "In RDMA mode exclusive, only the CNI plugin rdma moves RDMA devices into pods. network.meta_plugins does"
+            " not contain this plugin, so pods would find no RDMA device."
         )
         if is_infiniband(fabric):
             # releases of ib-sriov can do it themselves (rdmaIsolation), which the operator's SriovIBNetwork does not
             # ask for
-            status, why = WARN, why + " Some releases of ib-sriov bring them as well."
-        remedy = "Add {type: rdma} to network.meta_plugins, or set the nodes' RDMA mode to shared (it reboots them)."
+            status, why = WARN, why + " Some releases of the CNI plugin ib-sriov also move RDMA devices into pods."
+        remedy = (
+            "Add {type: rdma} to network.meta_plugins, or set rdma_cluster.node_pool.rdma_mode to shared (this reboots"
+            " the nodes). Then run stage network again."
+        )
     wanted = "exclusive" if isolates_rdma(fabric) else "shared"
-    return Finding(RDMA, f"{fabric.name} {name}", status, f"mode {mode}", f"mode {wanted}", why, remedy)
+    return Finding(RDMA, f"{fabric.name} {name}", status, f"RDMA mode {mode}", f"RDMA mode {wanted}", why, remedy)

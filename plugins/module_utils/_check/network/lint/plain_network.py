@@ -40,11 +40,20 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
     for name in nodes:
         subject, expected = (
             f"{fabric.name} {name}",
-            f"{count} {'interface' if count == 1 else 'interfaces'} of {fabric.profile}",
+            f"{count} {'interface' if count == 1 else 'interfaces'} for profile {fabric.profile}",
         )
         if name not in world.hcas:
-            why = "node_info gave no answer for the node, so nobody can tell what pods would be put on."
-            yield Finding(SELECT, subject, UNKNOWN, "not known", expected, why, "See the stage discover.")
+            why = "Data collection (module node_info) failed on the node, so the interfaces for the pods are unknown."
+            yield Finding(
+                SELECT,
+                subject,
+                UNKNOWN,
+                "interfaces unknown",
+                expected,
+                why,
+                "See the findings of stage discover, and correct the cause. Then run the stages discover and network"
+                " again.",
+            )
             continue
         chosen = find_candidates(fabric, world.hcas[name])
         measured = (
@@ -61,7 +70,10 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
             ", ".join(netdev.name for hca in world.hcas[name].hcas if not hca.is_virtual for netdev in hca.netdevs)
             or "none"
         )
-        why = f"Pods on the node could not be attached. Interfaces of physical functions that it has: {others}."
+        why = (
+            "Pods on the node could not be attached to the network. The node has these interfaces of physical"
+            f" functions: {others}."
+        )
         yield Finding(
             SELECT,
             subject,
@@ -69,7 +81,8 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
             measured,
             expected,
             why,
-            "Correct select of the fabric, or name the interface alike on all nodes (udev, NMState).",
+            "Correct select of the fabric, or give the interface the same name on all nodes (with udev or NMState)."
+            " Then run stage network again.",
         )
 
 
@@ -103,39 +116,46 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
         if fabric.mtu is not None and netdev.mtu is not None and fabric.mtu > netdev.mtu:
             found = True
             why = (
-                f"The CNI plugin refuses an MTU above that of the interface: invalid MTU {fabric.mtu}, must be [0,"
-                f" master MTU({netdev.mtu})]."
+                f"The CNI plugin rejects an MTU above the MTU of the host interface: invalid MTU {fabric.mtu}, must be"
+                f" [0, master MTU({netdev.mtu})]."
             )
             yield Finding(
                 LINK,
                 subject,
                 FAIL,
-                f"mtu {fabric.mtu}",
-                f"{netdev.mtu} bytes at most",
+                f"MTU {fabric.mtu} bytes",
+                f"MTU of at most {netdev.mtu} bytes",
                 why,
-                "Raise the MTU of the interface first, or lower mtu.",
+                "Raise the MTU of the host interface first, or lower mtu of the fabric. Then run stage network again.",
             )
         if netdev.state != "up":
             found = True
-            why = "Pods start all the same, and nothing gets through."
+            why = "Pods start, but the interface is not up, so it carries no packets."
             yield Finding(
                 LINK,
                 subject,
                 WARN,
-                netdev.state or "state unread",
+                netdev.state or "state unknown",
                 "up",
                 why,
-                f"ip link set {netdev.name} up, and see the cable; {hca.name}.",
+                f"On the node, run ip link set {netdev.name} up, and check the cable of {hca.name}. Then run stage"
+                " network again.",
             )
     if not found:
         known = sum(_find_master(fabric, world, name) is not None for name in nodes)
-        expected = "an interface that is up, with the MTU of the fabric at least"
+        expected = "an interface that is up, with at least the MTU of the fabric"
         if known:
-            yield ok(LINK, fabric.name, f"holds on {known} of {len(nodes)} nodes", expected)
+            yield ok(LINK, fabric.name, f"satisfied on {known} of {len(nodes)} nodes", expected)
         else:
-            why = "No node shows the interface, so there is nothing to judge by."
+            why = "No node reports the interface, so the linter could not check this rule."
             yield Finding(
-                LINK, fabric.name, UNKNOWN, f"0 of {len(nodes)} nodes", expected, why, "See network.lint_select."
+                LINK,
+                fabric.name,
+                UNKNOWN,
+                f"interface found on 0 of {len(nodes)} nodes",
+                expected,
+                why,
+                "Correct the causes in the findings network.lint_select, then run stage network again.",
             )
 
 
@@ -143,43 +163,46 @@ def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[s
     """Check that the shared RDMA device plugin finds an RDMA device on each node, and that the node is not in exclusive
     RDMA mode.
     """
-    expected = "an RDMA device, in mode shared"
+    expected = "RDMA device present, RDMA mode shared"
     for name in nodes:
         subject = f"{fabric.name} {name}"
         master = _find_master(fabric, world, name)
         mode = world.rdma_mode or (world.states[name].rdma_mode if name in world.states else "")
         if mode == "exclusive":
-            why = "The plugin ends with 'incorrect RDMA subsystem network namespace' on such a node."
-            remedy = (
-                "Set rdma_cluster.node_pool.rdma_mode to shared (it reboots the nodes), or rdma system set netns"
-                " shared."
+            why = (
+                "On a node in RDMA mode exclusive, the device plugin exits with 'incorrect RDMA subsystem network"
+                " namespace'."
             )
-            yield Finding(RDMA, subject, FAIL, "mode exclusive", expected, why, remedy)
+            remedy = (
+                "Set rdma_cluster.node_pool.rdma_mode to shared (this reboots the nodes), or run rdma system set netns"
+                " shared on the node. Then run stage network again."
+            )
+            yield Finding(RDMA, subject, FAIL, "RDMA mode exclusive", expected, why, remedy)
         elif master is None:
             yield Finding(
                 RDMA,
                 subject,
                 UNKNOWN,
-                "no interface",
+                "interface not found",
                 expected,
-                "The node does not show the interface.",
-                "See network.lint_select.",
+                "The node does not report the interface.",
+                "Correct the causes in the findings network.lint_select, then run stage network again.",
             )
         elif master[1].bond is not None:
             why = (
-                f"The plugin looks for the interface of a PCI function by its name, and {master[1].name} is a bond,"
-                " which is none: it offers nothing."
+                f"The device plugin searches for the interface of a PCI function by its name. {master[1].name} is a"
+                " bond and not a PCI function, so the device plugin offers no resource."
             )
             remedy = (
-                "Give pods virtual functions of the bond's HCAs (profile sriov_ethernet), or take the bond apart and"
-                " have one fabric for each HCA."
+                "Give pods virtual functions of the bond's HCAs (profile sriov_ethernet), or remove the bond and"
+                " configure one fabric for each HCA. Then run stage network again."
             )
             yield Finding(RDMA, subject, FAIL, f"{master[1].name} is a bond", expected, why, remedy)
         elif not master[0].rdma_device:
-            why = "The plugin finds no RDMA device of the interface, and offers nothing."
+            why = "The device plugin finds no RDMA device for the interface, so it offers no resource."
             yield Finding(RDMA, subject, FAIL, "no RDMA device", expected, why, load_rdma([master[0]]))
         else:
-            yield ok(RDMA, subject, f"{master[0].rdma_device}, mode {mode or 'not said'}", expected)
+            yield ok(RDMA, subject, f"{master[0].rdma_device}, RDMA mode {mode or 'not reported'}", expected)
 
 
 def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
@@ -188,7 +211,7 @@ def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequen
     """
     if not needs_nic_policy(fabric):
         return
-    expected = f"NicClusterPolicy {NIC_POLICY}, with parts that nobody else owns"
+    expected = f"NicClusterPolicy {NIC_POLICY}, without configuration of another owner"
     others = sorted(policy.name for policy in world.nic_policies if policy.name != NIC_POLICY)
     one = next((policy for policy in world.nic_policies if policy.name == NIC_POLICY), None)
     part = _CONFIGS.get(fabric.profile, "")
@@ -196,24 +219,45 @@ def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequen
     if taken:
         owner = one.owners.get(part, "") if one else ""
         why = (
-            f"The text is {owner or 'somebody else'}'s, and a second text can't stand beside it: theirs would be lost,"
-            " so the API server refuses ours."
+            f"The owner of this configuration is {owner or 'not reported'}. The NicClusterPolicy can hold only one"
+            " such configuration. The configuration of this collection would overwrite it, so the API server rejects"
+            " the configuration of this collection."
         )
         remedy = (
-            f"Make fabrics of its resources and take {part} out of the policy there, or leave this fabric out of the"
-            " intent."
+            f"Configure fabrics for the resources of this configuration and remove {part} from the NicClusterPolicy, or"
+            " remove this fabric from the intent. Then run stage network again."
         )
         yield Finding(
-            OPERATOR, fabric.name, FAIL, f"{part} is there: {' '.join(taken.split())[:300]}", expected, why, remedy
+            OPERATOR,
+            fabric.name,
+            FAIL,
+            f"{part} is already set: {' '.join(taken.split())[:300]}",
+            expected,
+            why,
+            remedy,
         )
     if others:
-        why = "The operator obeys only one name, and reports the state 'ignore' on all others."
-        yield Finding(OPERATOR, fabric.name, WARN, f"also {', '.join(others)}", expected, why, "Delete the others.")
+        why = (
+            "The operator uses only the NicClusterPolicy of this name, and it reports the state 'ignore' for all"
+            " others."
+        )
+        yield Finding(
+            OPERATOR,
+            fabric.name,
+            WARN,
+            f"additional policies: {', '.join(others)}",
+            expected,
+            why,
+            "Delete the additional NicClusterPolicies: kubectl delete nicclusterpolicies.mellanox.com NAME. Then run"
+            " stage network again.",
+        )
     if not taken and not others:
         yield ok(
             OPERATOR,
             fabric.name,
-            f"{one.state or 'no state'}, {'ours' if one.ours else 'somebody else made it'}" if one else "not there yet",
+            f"{one.state or 'no state'}, {'of this collection' if one.ours else 'of another owner'}"
+            if one
+            else "does not exist yet",
             expected,
         )
 

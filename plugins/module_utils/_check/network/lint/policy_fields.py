@@ -21,9 +21,17 @@ _RESOURCE = re.compile(r"[a-zA-Z0-9_]+")
 def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Objection]:
     if not _RESOURCE.fullmatch(policy.resource_name):
         text = f'resource name "{policy.resource_name}" contains invalid characters'
-        why = "Operators up to 1.6 and OpenShift's take only letters, digits and underscores."
+        why = (
+            "Operators up to release 1.6 and OpenShift's operator accept only letters, digits and underscores in a"
+            " resource name."
+        )
         yield Objection(
-            POLICY, "webhook", text, "letters, digits and underscores", why, "Correct resource_name of the fabric."
+            POLICY,
+            "webhook",
+            text,
+            "letters, digits and underscores",
+            why,
+            "Correct resource_name of the fabric, then run stage network again.",
         )
     if not (policy.vendor or policy.device or policy.pf_names or policy.root_devices or policy.net_filter):
         text = (
@@ -34,28 +42,33 @@ def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Object
             POLICY,
             "webhook",
             text,
-            "a nicSelector",
-            "Nothing says which NICs are meant.",
-            "Add pci, netdev, or vendor and device to select.",
+            "a nicSelector with at least one of these parameters",
+            "The policy does not define which NICs it selects.",
+            "Add pci, netdev, or vendor and device to select of the fabric. Then run stage network again.",
         )
     yield from _check_supported(policy, world.supported)
     for written in policy.pf_names:
         yield from _check_range(policy, written)
     # of an InfiniBand policy the webhook itself makes an RDMA one
     if policy.device_type == "vfio-pci" and (policy.rdma or policy.link_type.upper() == "IB"):
-        why = "A function that is given to vfio-pci has no RDMA device on the host."
+        why = "A function that is bound to vfio-pci has no RDMA device on the host."
         yield Objection(
             POLICY,
             "webhook",
             "'deviceType: vfio-pci' conflicts with 'isRdma: true'",
             "netdevice",
             why,
-            "Use one of the two.",
+            "Use either vfio-pci or RDMA, then run stage network again.",
         )
     if policy.eswitch_mode == "switchdev" and policy.link_type.upper() not in ("", "ETH"):
         text = "'eSwitchMode: switchdev' can be used only with ethernet links"
         yield Objection(
-            POLICY, "webhook", text, "legacy", "An InfiniBand HCA has no such switch.", "Remove eSwitchMode."
+            POLICY,
+            "webhook",
+            text,
+            "legacy",
+            "An InfiniBand HCA has no switchdev mode.",
+            "Remove eSwitchMode from the policy, then run stage network again.",
         )
     if policy.vdpa_type and policy.device_type not in ("", "netdevice"):
         text = f"'deviceType: {policy.device_type}' conflicts with '{policy.vdpa_type}'"
@@ -64,8 +77,8 @@ def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Object
             "webhook",
             text,
             "netdevice",
-            "vDPA is made on top of the kernel's own driver.",
-            "Remove vdpaType, or use netdevice.",
+            "vDPA requires the kernel's own driver (netdevice).",
+            "Remove vdpaType from the policy, or use deviceType netdevice. Then run stage network again.",
         )
     if policy.vdpa_type and policy.eswitch_mode != "switchdev":
         text = "vdpa requires the device to be configured in switchdev mode"
@@ -74,8 +87,8 @@ def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Object
             "webhook",
             text,
             "switchdev",
-            "vDPA devices hang on the switch of the NIC.",
-            "Remove vdpaType, or use switchdev.",
+            "vDPA devices require the embedded switch of the NIC (switchdev mode).",
+            "Remove vdpaType from the policy, or use eSwitchMode switchdev. Then run stage network again.",
         )
 
 
@@ -96,19 +109,25 @@ def _check_supported(
         text = f"device {policy.device} is not supported"
     else:
         return
-    expected = f"a NIC of the operator's ConfigMap {LIST}"
+    expected = f"a NIC in the operator's ConfigMap {LIST}"
     parents = sorted(
         {nic.device for nic in supported if nic.virtual_device == policy.device and policy.vendor in ("", nic.vendor)}
     )
     if parents:
         why = (
-            f"{policy.device} is the id of virtual functions; a policy selects physical ones, and makes the virtual"
-            " ones."
+            f"{policy.device} is the device ID of virtual functions. A policy selects physical functions and creates"
+            " virtual functions on them."
         )
-        remedy = f"Set select.device to that of the physical function: {' or '.join(parents)}."
+        remedy = (
+            f"Set select.device of the fabric to the device ID of the physical function: {' or '.join(parents)}. Then"
+            " run stage network again."
+        )
     else:
-        why = "The operator works only on NICs of its list, and its config daemon reports no others."
-        remedy = "Correct vendor and device, or add the NIC to supportedExtraNICs of the chart."
+        why = "The operator supports only the NICs in this ConfigMap, and its config daemon reports no other NICs."
+        remedy = (
+            "Correct vendor and device in select of the fabric, or add the NIC to supportedExtraNICs in the values of"
+            " the operator's Helm chart. Then run stage network again."
+        )
     yield Objection(POLICY, "webhook", text, expected, why, remedy)
 
 
@@ -118,7 +137,10 @@ def _check_range(policy: Policy, written: str) -> typing.Iterator[Objection]:
         return
     match = _RANGE.fullmatch(written)
     if match is None:
-        text, why = f"failed to parse {written} PF name", "It is neither a name nor a name with a range."
+        text, why = (
+            f"failed to parse {written} PF name",
+            ("The entry is neither an interface name nor an interface name with a range."),
+        )
     elif int(match[3]) < int(match[2]):
         text, why = (
             f"failed to parse {written} PF name nicSelector, end range shall not be smaller than start range",
@@ -126,7 +148,7 @@ def _check_range(policy: Policy, written: str) -> typing.Iterator[Objection]:
         )
     elif int(match[3]) >= policy.vfs_count:
         text = f"failed to parse {written} PF name nicSelector, end range exceeds the maximum VF index"
-        why = f"{policy.vfs_count} virtual functions are numbered 0 to {policy.vfs_count - 1}."
+        why = f"The {policy.vfs_count} virtual functions have the numbers 0 to {policy.vfs_count - 1}."
     else:
         return
     yield Objection(
@@ -135,5 +157,5 @@ def _check_range(policy: Policy, written: str) -> typing.Iterator[Objection]:
         text,
         f"eth0, or eth0#0-{max(0, policy.vfs_count - 1)}",
         why,
-        "Correct the name in select.netdev.",
+        "Correct the name in select.netdev of the fabric, then run stage network again.",
     )

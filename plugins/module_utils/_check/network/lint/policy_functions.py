@@ -39,9 +39,9 @@ def check_functions(policy: Policy, interface: StateInterface) -> typing.Iterato
             FUNCTIONS,
             "webhook",
             text,
-            "1 at least",
-            "A policy without virtual functions asks for nothing.",
-            "Raise virtual_functions.",
+            "at least 1",
+            "A policy with 0 virtual functions has no effect.",
+            "Raise virtual_functions of the fabric, then run stage network again.",
         )
     most = MELLANOX_MOST_VFS if interface.vendor == MELLANOX else total
     if wanted > most:
@@ -51,40 +51,49 @@ def check_functions(policy: Policy, interface: StateInterface) -> typing.Iterato
         else:
             where, text = "node", f"cannot config SRIOV device: NumVfs ({wanted}) is larger than TotalVfs ({total})"
         why = (
-            "The physical function has no SR-IOV: it is off in BIOS or firmware."
+            "The physical function has no SR-IOV, because SR-IOV is off in the BIOS or in the firmware."
             if total == 0
-            else "The physical function can't make so many."
+            else "The physical function does not support this number of virtual functions."
         )
         yield Objection(
             FUNCTIONS,
             where,
             text,
-            f"{most} at most",
+            f"at most {most}",
             why,
-            "Lower virtual_functions, or raise what the firmware allows; see the stage platform.",
+            "Lower virtual_functions of the fabric, or raise the number of virtual functions in the firmware (see the"
+            " findings of stage platform). Then run stage network again.",
         )
     elif wanted >= INFINIBAND_MANY_VFS and interface.link_type == "IB":
         why = (
-            "With so many virtual functions the kernel's answer about an InfiniBand PF outgrows netlink's buffer, and"
-            " GUIDs can't be set: 'message too long'."
+            "With this number of virtual functions, the response of the kernel about an InfiniBand physical function"
+            " exceeds the netlink buffer. The operator then cannot set GUIDs: 'message too long'."
         )
         remedy = (
-            f"Stay below {INFINIBAND_MANY_VFS} on each HCA, or make sure that the operator's release copes with it."
+            f"Set virtual_functions to less than {INFINIBAND_MANY_VFS} on each HCA, or make sure that the release of"
+            " the operator supports this number."
         )
-        yield Objection(FUNCTIONS, "nowhere", f"{wanted} on InfiniBand", f"below {INFINIBAND_MANY_VFS}", why, remedy)
+        yield Objection(
+            FUNCTIONS,
+            "nowhere",
+            f"{wanted} virtual functions on InfiniBand",
+            f"less than {INFINIBAND_MANY_VFS} virtual functions",
+            why,
+            remedy,
+        )
     if policy.external and wanted > interface.vfs_count:
         text = (
             f"numVfs({wanted}) in CR {policy.name} is higher than the virtual functions allocated for the PF externally"
             f" value({interface.vfs_count})"
         )
-        why = "An externally managed policy makes no virtual functions; it only hands them out."
+        why = "An externally managed policy does not create virtual functions. It only assigns existing ones to pods."
         yield Objection(
             FUNCTIONS,
             "webhook",
             text,
-            f"{interface.vfs_count} at most",
+            f"at most {interface.vfs_count}",
             why,
-            "Make them first, or let the operator make them.",
+            "Create the virtual functions first, or let the operator create them. Then run stage network again.",
         )
 
 
@@ -101,29 +110,40 @@ def check_link(policy: Policy, interface: StateInterface) -> typing.Iterator[Obj
                 "webhook",
                 text,
                 seen,
-                "The operator changes nothing on such a function.",
-                "Use the profile of its link layer.",
+                "The operator does not change the settings of an externally managed physical function.",
+                "Use a profile for the link layer of the port, then run stage network again.",
             )
         else:
             why = (
-                "The operator would write another LINK_TYPE into the firmware and reboot the node; with the cable as it"
-                " is, the port then has no link."
+                "The operator would write a different LINK_TYPE into the firmware and reboot the node. With the current"
+                " cable, the port would then have no link."
                 if interface.vendor == MELLANOX
                 else (
-                    "The device plugin offers only functions of the link layer that the policy names, so it would offer"
-                    " none."
+                    "The device plugin offers only functions of the link layer in the policy, so it would offer none."
                 )
             )
             remedy = (
-                "Use the profile of the port's link layer (SriovIBNetwork on InfiniBand, SriovNetwork on Ethernet), or"
-                " select other ports."
+                "Use a profile for the link layer of the port (SriovIBNetwork on InfiniBand, SriovNetwork on Ethernet),"
+                " or select other ports. Then run stage network again."
             )
             yield Objection(
-                LINK, "node", f"a port of {seen}, the profile is for {wanted}", f"a port of {wanted}", why, remedy
+                LINK,
+                "node",
+                f"port with link layer {seen}, profile for link layer {wanted}",
+                f"port with link layer {wanted}",
+                why,
+                remedy,
             )
     if policy.vdpa_type and interface.vendor != MELLANOX:
         text = f"vendor({interface.vendor}) in CR {policy.name} not supported for vdpa interface({interface.name})"
-        yield Objection(LINK, "webhook", text, MELLANOX, "Only Mellanox NICs do vDPA.", "Remove vdpaType.")
+        yield Objection(
+            LINK,
+            "webhook",
+            text,
+            MELLANOX,
+            "Only Mellanox NICs support vDPA.",
+            "Remove vdpaType from the policy, then run stage network again.",
+        )
     yield from _check_mtu(policy, interface)
 
 
@@ -139,27 +159,38 @@ def _check_mtu(policy: Policy, interface: StateInterface) -> typing.Iterator[Obj
             LINK,
             "webhook",
             text,
-            f"{interface.mtu or 0} bytes at most",
-            "The operator changes nothing on such a function.",
-            "Lower mtu.",
+            f"at most {interface.mtu or 0} bytes",
+            "The operator does not change the settings of an externally managed physical function.",
+            "Lower mtu of the fabric, then run stage network again.",
         )
         return
     most = _DRIVER_MTU.get(interface.driver or "")
     if most is not None and policy.mtu > most:
-        why = f"The driver {interface.driver} takes at most {most} bytes, so the config daemon fails on the node."
-        yield Objection(LINK, "node", f"mtu {policy.mtu}", f"{most} bytes at most", why, "Lower mtu of the fabric.")
+        why = (
+            f"The driver {interface.driver} supports an MTU of at most {most} bytes, so the config daemon fails on the"
+            " node."
+        )
+        yield Objection(
+            LINK,
+            "node",
+            f"MTU {policy.mtu} bytes",
+            f"MTU of at most {most} bytes",
+            why,
+            "Lower mtu of the fabric, then run stage network again.",
+        )
     if interface.link_type == "IB" and policy.mtu > _IPOIB_MTU:
         why = (
-            "On InfiniBand the subnet manager's partition sets the MTU, not the policy; above 2044 its partition must"
-            " say mtu=5."
+            "On InfiniBand, the partition of the subnet manager sets the MTU, not the policy. For an MTU above 2044"
+            " bytes, the partition must have mtu=5."
         )
         yield Objection(
             LINK,
             "nowhere",
-            f"mtu {policy.mtu}",
-            f"{_IPOIB_MTU} bytes at most",
+            f"MTU {policy.mtu} bytes",
+            f"MTU of at most {_IPOIB_MTU} bytes",
             why,
-            "Leave mtu out, or set the SM's partition first.",
+            "Remove mtu from the fabric, or set mtu=5 in the partition of the subnet manager first. Then run stage"
+            " network again.",
         )
 
 
@@ -170,16 +201,16 @@ def check_rdma(
         return
     if interface.driver in _DRIVERS_WITHOUT_RDMA:
         why = (
-            f"The driver {interface.driver} has no RDMA, so the device plugin, which is asked for RDMA devices only,"
-            " would offer none."
+            f"The driver {interface.driver} does not support RDMA. The device plugin is configured to offer only RDMA"
+            " devices, so it would offer none."
         )
         yield Objection(
             RDMA,
             "node",
             f"driver {interface.driver}",
-            "a driver with RDMA",
+            "a driver with RDMA support",
             why,
-            "Set rdma: false on the fabric, or select other NICs.",
+            "Set rdma: false on the fabric, or select other NICs. Then run stage network again.",
         )
         return
     hcas = (
@@ -189,8 +220,8 @@ def check_rdma(
     )
     if hcas and not any(hca.rdma_device for hca in hcas):
         why = (
-            "The physical function has no RDMA device now. Unless the driver's RDMA module is loaded, its virtual"
-            " functions have none and are not offered."
+            "The physical function has no RDMA device now. Unless the RDMA module of the driver is loaded, its virtual"
+            " functions have no RDMA device, and the device plugin does not offer them."
         )
-        remedy = f"{load_rdma(hcas)} Or set rdma: false on the fabric."
+        remedy = f"{load_rdma(hcas)} Or set rdma: false on the fabric. Then run stage network again."
         yield Objection(RDMA, "nowhere", "no RDMA device", "an RDMA device", why, remedy)

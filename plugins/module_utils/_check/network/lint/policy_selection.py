@@ -36,15 +36,15 @@ def check_selection(
 ) -> typing.Iterator[Objection]:
     if not nodes:
         labels = ", ".join(f"{key}={value}" for key, value in sorted(policy.node_selector.items()))
-        why = f"No node of the cluster carries {labels}."
+        why = f"No node of the cluster carries the labels {labels}."
         text = f"no matched node is selected by the nodeSelector in CR {policy.name}"
         yield Objection(
             SELECT,
             "webhook",
             text,
-            "one node at least",
+            "at least one node",
             why,
-            "See the stage operators: it says why the label is absent.",
+            "See the findings operators.label for the cause, and correct it. Then run stage network again.",
         )
         return
     # where no node has reported anything yet, the webhook refuses every policy; that is no fault of this one
@@ -53,11 +53,18 @@ def check_selection(
     ]
     if reported and not any(select_functions(policy, state, world) for state in reported):
         why = (
-            "No node reports a physical function that the policy takes; see the findings on the nodes for the nearest"
-            " match."
+            "No node reports a physical function that the policy selects. The findings network.lint_select on the nodes"
+            " name the nearest match."
         )
         text = f"no supported NIC is selected by the nicSelector in CR {policy.name}"
-        yield Objection(SELECT, "webhook", text, "one physical function at least", why, "Correct select of the fabric.")
+        yield Objection(
+            SELECT,
+            "webhook",
+            text,
+            "at least one physical function",
+            why,
+            "Correct select of the fabric, then run stage network again.",
+        )
 
 
 def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> str:
@@ -85,8 +92,7 @@ def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore)
                 f"{hca.name} at {hca.pci.address} ({hca.pci.vendor}:{hca.pci.device})"
             )
     lines += [
-        f"the node has {', '.join(names)}, which the operator does not report: {why}"
-        for why, names in sorted(unseen.items())
+        f"the operator does not report {', '.join(names)} of the node: {why}" for why, names in sorted(unseen.items())
     ]
     return "; ".join(lines) or "the operator reports no other interface of the node"
 
@@ -104,7 +110,7 @@ def _explain_unreported(hca: Hca, pci: PciFunction, world: ClusterBefore) -> str
     if not _is_supported(pci.vendor, pci.device, world.supported):
         return f"not in the ConfigMap {LIST}"
     if pci.driver is None:
-        return "no driver is bound"
+        return "no driver bound"
     if not hca.netdevs:
-        return "there is no network interface"
-    return "the log of the config daemon on the node says why"
+        return "no network interface"
+    return "see the log of the config daemon on the node"

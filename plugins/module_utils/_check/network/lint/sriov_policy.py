@@ -69,13 +69,14 @@ def _check_other_policies(
         if refused:
             why = (
                 f"The policy {other.name} (resource {other.resource_name}) is in force on {len(shared)} of the same"
-                " nodes; both can't be."
+                " nodes. The webhook does not accept both policies."
             )
             remedy = (
-                f"Delete {other.name} if nothing needs it (kubectl delete sriovnetworknodepolicy {other.name}), or"
-                " leave its functions out of select."
+                f"If the policy {other.name} is not needed, delete it (kubectl delete sriovnetworknodepolicy"
+                f" {other.name}). Otherwise exclude its functions from select of the fabric. Then run stage network"
+                " again."
             )
-            yield Objection(OVERLAP, "webhook", refused, "functions of its own", why, remedy)
+            yield Objection(OVERLAP, "webhook", refused, "virtual functions that no other policy requests", why, remedy)
             continue
         for node in shared:
             for interface in select_functions(policy, world.states.get(node.name), world):
@@ -124,17 +125,23 @@ def _check_shared(policy: Policy, other: Policy, interface: StateInterface) -> t
     if mine.last < theirs.first or mine.first > theirs.last:
         return
     measured = (
-        f"functions {mine.first} to {mine.last} here, {theirs.first} to {theirs.last} in policy {other.name} (resource"
-        f" {other.resource_name})"
+        f"virtual functions {mine.first} to {mine.last} in this policy, {theirs.first} to {theirs.last} in policy"
+        f" {other.name} (resource {other.resource_name})"
     )
     why = (
-        f"The operator gives functions that two policies ask for to one of them: priority {policy.priority} here,"
-        f" {other.priority} there, the lower wins."
+        "If two policies request the same virtual functions, the operator gives them to only one policy. The lower"
+        f" priority value wins: {policy.priority} in this policy, {other.priority} in the other policy."
     )
     remedy = (
-        f"Give each policy functions of its own ({interface.name}#0-3 and {interface.name}#4-7 in netdev), or delete"
-        f" {other.name}."
+        f"Give each policy separate virtual functions ({interface.name}#0-3 and {interface.name}#4-7 in select.netdev),"
+        f" or delete the policy {other.name}. Then run stage network again."
     )
     yield Objection(
-        OVERLAP, "node", measured, "functions of its own", why, remedy, function=interface.name or interface.address
+        OVERLAP,
+        "node",
+        measured,
+        "virtual functions that no other policy requests",
+        why,
+        remedy,
+        function=interface.name or interface.address,
     )

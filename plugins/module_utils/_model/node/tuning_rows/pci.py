@@ -7,7 +7,7 @@ from __future__ import annotations
 from .row import TuningRow
 from .words import OF_ITS_LIKE, OTHER, argument
 
-_AT_EACH_BOOT = "In a unit that runs at each boot: "
+_AT_EACH_BOOT = "In a systemd unit that runs at each boot: "
 
 ROWS: tuple[TuningRow, ...] = (
     TuningRow("hca_model", "pci", "model of the HCAs", OTHER, OF_ITS_LIKE, alike=False),
