@@ -134,8 +134,8 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
     why = closed([turn], (), stand, (), known.fleet.intent.cluster, nodes)
     if why:
         raise RdmaError(
-            f"NVIDIA's operator would reboot nodes that may not go now: {' '.join(why[:5])}",
-            "Do what is said there, and run again: nothing is set",
+            f"NVIDIA's operator would reboot nodes that may not go down now: {' '.join(why[:5]).rstrip('.')}",
+            "Correct this, then rerun. Nothing was set",
         )
 
 

@@ -165,7 +165,7 @@ def _check_age(what: str, moment: str, most: int, now: str) -> None:
             f"{what} has the time '{moment}', which is not a valid time", "Run all stages, without rdma_from"
         ) from error
     if not -_CLOCK_SECONDS <= age <= most:
-        seen = f"the age of {what} is {age:.0f} s (time: {moment}); expected at most {most} s (rdma_facts_max_age)"
+        seen = f"the age of {what} is {age:.0f} s (time: {moment}); expected 0 to {most} s (rdma_facts_max_age)"
         raise ResumeError(seen, "Run all stages, without rdma_from, or raise rdma_facts_max_age")
 
 

@@ -252,7 +252,7 @@ def test_pods_of_the_operator_that_are_not_ready_are_told_and_close_nothing() ->
 def test_a_pod_of_the_operator_without_its_image_is_told_by_the_kubelet_s_words() -> None:
     seen = dataclasses.replace(GOOD, troubles=("operator-webhook-x7: ErrImagePull: lookup quay.io: no such host",))
     found = only(look(seen), "operators.pods")
-    assert found.status == "warn" and "does not reach the registry" in found.why
+    assert found.status == "warn" and "cannot reach the registry" in found.why
     assert (
         "spec.noProxy" in found.remedy
         and "kubectl -n sriov-network-operator describe pod operator-webhook-x7" in found.remedy
@@ -276,7 +276,7 @@ SUBSCRIBED = OlmObject(
             "fail",
             "TooManyOperatorGroups",
         ),
-        ((dataclasses.replace(SUCCEEDED, phase="Installing"),), "fail", "OLM says: nothing yet"),
+        ((dataclasses.replace(SUCCEEDED, phase="Installing"),), "fail", "OLM reports: nothing yet"),
         (
             (dataclasses.replace(SUBSCRIBED, version="", message="ResolutionFailed: no operators found"),),
             "fail",
@@ -287,7 +287,7 @@ SUBSCRIBED = OlmObject(
             "warn",
             "RequiresApproval",
         ),
-        ((), "unknown", "was not seen"),
+        ((), "unknown", "no ClusterServiceVersion of the operator was found"),
     ],
 )
 def test_how_far_olm_is(objects: tuple[OlmObject, ...], status: typing.Optional[str], why: str) -> None:
@@ -315,7 +315,7 @@ def test_an_operator_that_olm_has_not_made_yet() -> None:
         look(dataclasses.replace(GOOD, installations=(), olm=(dataclasses.replace(SUCCEEDED, phase="Failed"),))),
         "operators.single",
     )
-    assert "see operators.olm" in found.why
+    assert "see the findings operators.olm" in found.why
 
 
 NETDEVS = (Netdev("ib0", ""),)
@@ -347,18 +347,18 @@ def told(**config: tuple[str, ...]) -> tuple[FeatureDiscovery, ...]:
             NFD,
             hca(None),
             (WORKER,),
-            "No physical function of the node has SR-IOV; sriov_totalvfs: mlx5_0 absent",
+            "No physical function of the node has SR-IOV. Values of sriov_totalvfs: mlx5_0 absent",
         ),
         (CAPABLE, NFD, hca(0), (WORKER,), "sriov_totalvfs: mlx5_0 0"),
         # who looks
         (CAPABLE, NFD, hca(16), (), "the cluster has no DaemonSet of nfd-worker"),
-        (CAPABLE, NFD, hca(16), None, "is not known: its workers were not read"),
+        (CAPABLE, NFD, hca(16), None, "is unknown, because its workers could not be read"),
         (
             CAPABLE,
             NFD,
             hca(16),
             (dataclasses.replace(WORKER, worker=Workload("w", "nfd", 1, 1)),),
-            "(nfd/w) is on the node: its nodeSelector",
+            "(nfd/w) runs on the node: the nodeSelector",
         ),
         (
             CAPABLE,
@@ -369,36 +369,36 @@ def told(**config: tuple[str, ...]) -> tuple[FeatureDiscovery, ...]:
                     WORKER, worker=Workload("w", "nfd", 1, 0), pods={"worker-1": "ErrImagePull: no such host"}
                 ),
             ),
-            "is on the node and not ready: ErrImagePull: no such host",
+            "on the node is not ready: ErrImagePull: no such host",
         ),
-        (CAPABLE, {}, hca(16), (WORKER,), "nobody writes the labels"),
+        (CAPABLE, {}, hca(16), (WORKER,), "nfd-master does not write the labels"),
         # what it is told
         (
             CAPABLE,
             NFD,
             hca(16),
             told(sources=("pci",)),
-            "makes no labels of its source network: core.labelSources is pci",
+            "creates no labels of its source network, because core.labelSources is pci",
         ),
-        (CAPABLE, NFD, hca(16), told(sources=("all", "-network")), "makes no labels of its source network"),
-        (CAPABLE, NFD, hca(16, netdevs=()), (WORKER,), "no function with SR-IOV has one: mlx5_0"),
+        (CAPABLE, NFD, hca(16), told(sources=("all", "-network")), "creates no labels of its source network"),
+        (CAPABLE, NFD, hca(16, netdevs=()), (WORKER,), "no function with SR-IOV has a network interface: mlx5_0"),
         (
             PCI,
             NFD,
             hca(16),
             told(classes=("0200", "03", "12")),
-            "of PCI class 0207, and the worker makes labels only of 0200, 03, 12",
+            "have PCI class 0207, but the worker creates labels only for the classes 0200, 03, 12",
         ),
         (
             PCI,
             NFD,
             hca(16),
             told(classes=("02",)),
-            "With deviceLabelFields class, vendor the worker calls the label pci-0207_15b3",
+            "With deviceLabelFields class, vendor, the worker names the label pci-0207_15b3",
         ),
         # nothing speaks against it
-        (CAPABLE, NFD, hca(16), (WORKER,), "runs on the node and should report it"),
-        (PCI, NFD, hca(16), told(classes=("0207",), fields=("vendor",)), "runs on the node and should report it"),
+        (CAPABLE, NFD, hca(16), (WORKER,), "runs on the node and should set the label"),
+        (PCI, NFD, hca(16), told(classes=("0207",), fields=("vendor",)), "runs on the node and should set the label"),
         (
             PCI,
             NFD,
@@ -412,16 +412,19 @@ def told(**config: tuple[str, ...]) -> tuple[FeatureDiscovery, ...]:
             NFD,
             ObservedHcas(error="unreachable"),
             (WORKER,),
-            "should report it. The node's own view is missing: unreachable",
+            "should set the label. The data that the node itself reports (module node_info) is missing: unreachable",
         ),
         (
             CAPABLE,
             {},
             None,
             (),
-            ("the cluster has no DaemonSet of nfd-worker. The node's own view is missing: the node was not queried"),
+            (
+                "the cluster has no DaemonSet of nfd-worker. The data that the node itself reports (module node_info)"
+                " is missing: the node was not queried"
+            ),
         ),
-        ("rail-group", {}, hca(16), (WORKER,), "should report it"),
+        ("rail-group", {}, hca(16), (WORKER,), "should set the label"),
     ],
 )
 def test_why_the_label_is_absent(
@@ -441,7 +444,7 @@ def test_why_the_label_is_absent(
 
 def test_a_label_of_one_s_own_is_nobody_s_to_set() -> None:
     found = check_label(ClusterIntent(node_selector={"rdma": "yes"}), ClusterNode("worker-1"), hca(None), ())
-    assert "Nobody sets this label by itself" in found.why
+    assert "No component sets this label automatically" in found.why
     assert (
         only(look(dataclasses.replace(GOOD, nodes=(ClusterNode("worker-1", {}, True),))), "operators.label").status
         == "fail"

@@ -79,7 +79,7 @@ def test_figures_over_tcp_are_refused_by_name(name: str) -> None:
 def test_a_rank_that_dies_is_named_beside_the_transport() -> None:
     _run, proof = prove_text(text_of("mpi-dies"), RequiredProof(2, {"vm": {}}, ()))
     (figures,) = named(proof, "figures")
-    assert figures.status == UNKNOWN and "begun and not ended" in figures.why
+    assert figures.status == UNKNOWN and "the row of 67108864 bytes is incomplete" in figures.why
 
 
 def test_shared_memory_is_refused_by_name() -> None:
@@ -211,9 +211,9 @@ def test_wrong_values_name_the_size_of_chunks() -> None:
     [
         ({"errors": ("Test timeout (60s) Pid 1",)}, FAIL, "ended with an error"),
         (
-            {"lacks": ("its end is not there",)},
+            {"lacks": ("the end of the output is missing",)},
             UNKNOWN,
-            "The results are not those of a complete run: its end is not there",
+            "The results are not those of a complete run: the end of the output is missing",
         ),
         ({"cpu_time": True}, UNKNOWN, "option -C"),
     ],
@@ -247,7 +247,10 @@ def test_an_hca_of_another_fabric_fails() -> None:
 def test_a_rail_that_nothing_uses_fails() -> None:
     proof = prove(dataclasses.replace(JOB, hcas=("mlx5_21",)))
     assert {finding.why.partition(":")[0] for finding in named(proof, "rails")} == {
-        "No channel uses rail 1. NCCL_IB_HCA excludes the HCA of the rail, its port is down, or no GPU of the test is near the HCA."
+        (
+            "No channel uses rail 1. NCCL_IB_HCA excludes the HCA of the rail, its port is down, or no GPU of the test"
+            " is near the HCA."
+        )
     } and proof.status == FAIL
 
 

@@ -436,7 +436,7 @@ def test_interfaces_of_pods_that_run_count_more_than_names_in_the_annotation() -
         ("mlx5", None),
         ("^mlx5_2", None),
         ("=mlx5_6", "leaves out mlx5_7"),
-        ("mlx5_6,mlx5_7,mlx5_9", "mlx5_9 is not"),
+        ("mlx5_6,mlx5_7,mlx5_9", "the pod does not have mlx5_9"),
     ],
 )
 def test_hcas_against_what_the_pods_got(value: str, text: typing.Optional[str]) -> None:
@@ -554,7 +554,7 @@ def test_resources_that_no_node_has() -> None:
         nodes=(dataclasses.replace(node("worker-1"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_rose": 8}),),
     )
     found = finding(one(world), "job.resources")
-    assert found.measured == "not present on any node"
+    assert found.measured == "no node offers it"
     assert "did you mean 'openshift.io/mlx_rose'?" in found.expected
 
 
@@ -619,7 +619,7 @@ def test_beside_a_kind_that_does_not_fit_by_itself_nothing_is_told_of_all() -> N
     ("limits", "status", "text"),
     [
         ({"openshift.io/mlx_roce": "2"}, "fail", "no attachment brings into them"),
-        ({"openshift.io/mlx_roce": "0"}, "fail", "take a device of it each"),
+        ({"openshift.io/mlx_roce": "0"}, "fail", "attachments need one device of this resource each"),
     ],
 )
 def test_as_many_devices_as_attachments(limits: dict[str, str], status: str, text: str) -> None:
@@ -642,7 +642,7 @@ def test_an_attachment_without_an_rdma_resource() -> None:
         annotations={"k8s.v1.cni.cncf.io/networks": "rdmashared-net"},
         resources={"limits": {"cpu": "1", "memory": "512Gi", "nvidia.com/gpu": "8"}},
     )
-    assert "/dev/infiniband is not in the pods" in finding(made, "job.devices").why
+    assert "so the pods have no /dev/infiniband" in finding(made, "job.devices").why
 
 
 @pytest.mark.parametrize(
@@ -801,8 +801,8 @@ def test_a_resource_that_a_train_job_replaces_is_named_with_what_replaced_it() -
     assert found.status == "fail"
     assert (
         found.why
-        == f"ClusterTrainingRuntime torch-rdma asks for rdma/hca_shared_devices_a: 1, and {BY} replaces all of its"
-        " resources, so the pods have no such device: NCCL sends over TCP."
+        == f"ClusterTrainingRuntime torch-rdma requests rdma/hca_shared_devices_a: 1, but {BY} replaces all of its"
+        " resources. The pods do not get these devices, so NCCL sends over TCP."
     )
     assert found.remedy == f"Add rdma/hca_shared_devices_a: 1 to requests and limits in {BY}."
 
@@ -825,7 +825,9 @@ def test_a_runtime_without_the_resource_is_told_to_ask_for_it() -> None:
     (job,) = runtime["spec"]["template"]["spec"]["replicatedJobs"]
     job["template"]["spec"]["template"]["spec"]["containers"][0].pop("resources")
     (found,) = [finding for finding in lint([train], [runtime]) if finding.check == "job.devices"]
-    assert found.status == "fail" and found.remedy.startswith("Ask for the network's resource")
+    assert found.status == "fail" and found.remedy.startswith(
+        "Request the resource of the network in requests and limits"
+    )
 
 
 def test_which_objects_are_jobs() -> None:
@@ -1150,7 +1152,7 @@ def test_what_is_expected_of_a_claim(nodes: int, expected: str) -> None:
 def test_a_list_of_hcas_is_blamed_for_what_it_does(value: str, left: bool, extra: bool) -> None:
     world = dataclasses.replace(WORLD, pods=(PodDevices("train-worker-0", ("net1",), ("mlx5_6", "mlx5_7")),))
     why = finding(one(world, variables={"NCCL_IB_HCA": value}), "job.hcas").why
-    assert ("it leaves out" in why, "is not the pod's" in why) == (left, extra)
+    assert ("the value leaves out" in why, "the pod does not have" in why) == (left, extra)
 
 
 @pytest.mark.parametrize(
@@ -1269,7 +1271,8 @@ def test_gpus_and_nics_by_claims_are_devices_and_a_network() -> None:
 def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() -> None:
     found = of_claims(claimed(deviceClassName="fast.example"))
     assert (
-        found["job.networks"][0] == "unknown" and "whether one is of a network is not known" in found["job.networks"][2]
+        found["job.networks"][0] == "unknown"
+        and "whether a claim provides a network device is unknown" in found["job.networks"][2]
     )
     assert "kubectl get deviceclasses" in found["job.networks"][3] and found["job.memlock"][1] == "IPC_LOCK"
     classes = (DeviceClass("fast.example", ("dra.net",)), DeviceClass("gpu.nvidia.com", ("gpu.nvidia.com",)))
@@ -1281,7 +1284,7 @@ def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() ->
     assert (
         status == "unknown"
         and measured.endswith("has no IPC_LOCK")
-        and "whether one does is not known" in why
+        and "Whether a claim provides an RDMA device is unknown" in why
         and "add IPC_LOCK" in remedy
     )
     # GPUs alone are no network
@@ -1382,13 +1385,13 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             "unknown",
             "not read",
             "ResourceClaimTemplate all-rdma is in another file",
-            "Put it into the same file",
+            "Put the object into the same file",
         ),
         (
             without,
             THERE,
             "fail",
-            "ResourceClaimTemplate all-rdma is absent",
+            "ResourceClaimTemplate all-rdma does not exist",
             "the pods would stay Pending",
             (
                 "Create it, or correct its name in spec.resourceClaims of the pod. For a channel of"
@@ -1400,7 +1403,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             dataclasses.replace(THERE, device_claims=None),
             "unknown",
             "not read",
-            "does not let us read",
+            "does not allow the user to read",
             "Give the user the rights",
         ),
         (
@@ -1416,7 +1419,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             dataclasses.replace(THERE, device_classes=CLASSES[1:]),
             "fail",
             "DeviceClass mrdma.google.com does not exist",
-            "no DeviceClass",
+            "No DeviceClass of this name exists",
             "driver",
         ),
         (
@@ -1424,7 +1427,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             dataclasses.replace(THERE, device_classes=()),
             "fail",
             "DeviceClass mrdma.google.com does not exist",
-            "no DeviceClass",
+            "No DeviceClass of this name exists",
             "driver",
         ),
         (
@@ -1440,23 +1443,23 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             THERE,
             "fail",
             "not among resourceClaims",
-            "the API server refuses each of the pods",
-            "Add it to spec.resourceClaims",
+            "the API server refuses each pod",
+            "Add the claim to spec.resourceClaims",
         ),
         (
             of_three,
             THERE,
             "fail",
             "3 devices of dra.net requested, at most 2 on a node",
-            "no node has as many as request nic asks for",
-            "ask for fewer devices",
+            "no node has as many devices as request nic needs",
+            "request fewer devices",
         ),
         (
             lambda made: None,
             dataclasses.replace(THERE, device_slices=SLICES[1:]),
             "fail",
             "1 devices of dra.net requested, at most 0 on a node",
-            "no node has as many",
+            "no node has as many devices as request nic needs",
             "the driver's pod runs",
         ),
         (
@@ -1464,7 +1467,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             dataclasses.replace(THERE, device_slices=None),
             "unknown",
             "not read",
-            "does not let us read",
+            "does not allow the user to read",
             "Give the user the rights",
         ),
         (
@@ -1472,16 +1475,16 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             THERE,
             "fail",
             "request nics does not exist",
-            "the container gets none of its devices",
-            "or leave it out",
+            "the container gets none of the devices of the claim",
+            "or remove it",
         ),
         (
             of_another_request,
             None,
             "fail",
             "request nics does not exist",
-            "the container gets none of its devices",
-            "or leave it out",
+            "the container gets none of the devices of the claim",
+            "or remove it",
         ),
         (
             of_one_name,
@@ -1496,12 +1499,26 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             NAMED,
             "fail",
             "at most 2 of 4 devices on a node",
-            "Requests rdma/nic, more/nic",
-            "as many devices as",
+            "Requests rdma/nic, more/nic of one pod need the same devices",
+            "at most as many devices in each pod as a node has",
         ),
         # nothing but the number of its devices is known
-        (of_one_name, THERE, "unknown", "not evaluated", "can't be evaluated here", "kubectl get resourceslices"),
-        (untaken, THERE, "warn", "used by no container", "nobody else can have them", "Name it in resources.claims"),
+        (
+            of_one_name,
+            THERE,
+            "unknown",
+            "not evaluated",
+            "This collection cannot evaluate a selector",
+            "kubectl get resourceslices",
+        ),
+        (
+            untaken,
+            THERE,
+            "warn",
+            "used by no container",
+            "Other pods cannot use these devices",
+            "Name the claim in resources.claims",
+        ),
     ],
 )
 def test_a_claim_that_cannot_be_met_is_named(
@@ -1564,7 +1581,7 @@ def test_interfaces_that_a_claim_may_bring_are_a_question_and_no_fault() -> None
     made = claimed()
     in_pod(made)["containers"][0]["env"].append({"name": "NCCL_SOCKET_IFNAME", "value": "rdma0"})
     found = of_claims(made)["job.interfaces"]
-    assert found[0] == "warn" and "A claim may bring interfaces" in found[2] and "ip link" in found[3]
+    assert found[0] == "warn" and "A device claim can provide it" in found[2] and "ip link" in found[3]
 
 
 def test_an_object_beside_the_job_that_cannot_be_read_is_named() -> None:

@@ -92,7 +92,7 @@ def test_discover_passes_on_what_the_intent_asks_for() -> None:
     assert one(findings, "discover.guids").measured == "12 port GUIDs and 12 node GUIDs, all different"
     assert one(findings, "discover.descriptions").measured == "12 descriptions, all different"
     assert one(findings, "discover.driver", "worker-1 mlx5_0").measured == "mlx5_core, mlx5_0"
-    assert one(findings, "discover.sriov", "worker-1 eth1").measured == "7 VFs at most"
+    assert one(findings, "discover.sriov", "worker-1 eth1").measured == "at most 7 VFs"
     assert one(findings, "discover.fleet", "worker-2").measured == "6 InfiniBand HCAs"
 
 
@@ -108,11 +108,11 @@ def test_discover_without_nodes_or_answers_is_unknown() -> None:
     ("port", "measured", "remedy"),
     [
         ({"state": "DOWN", "physical_state": "Polling"}, "DOWN, Polling", "cable"),
-        ({"state": "DOWN", "physical_state": "Disabled"}, "DOWN, Disabled", "Switch it on"),
+        ({"state": "DOWN", "physical_state": "Disabled"}, "DOWN, Disabled", "Enable the port"),
         ({"state": "INIT", "sm_lid": None, "lid": None}, "no subnet manager", "Start a subnet manager"),
-        ({"state": "ARMED"}, "ARMED, LinkUp", "subnet manager's log"),
-        ({"state": "DOWN", "physical_state": "LinkErrorRecovery"}, "LinkErrorRecovery", "Replace"),
-        ({"lid": None}, "LID 0", "Read again"),
+        ({"state": "ARMED"}, "ARMED, LinkUp", "log of the subnet manager"),
+        ({"state": "DOWN", "physical_state": "LinkErrorRecovery"}, "LinkErrorRecovery", "replace the cable"),
+        ({"lid": None}, "LID 0", "Run stage discover again"),
     ],
 )
 def test_discover_names_a_bad_port_as_what_it_is(port: dict[str, typing.Any], measured: str, remedy: str) -> None:
@@ -123,7 +123,7 @@ def test_discover_names_a_bad_port_as_what_it_is(port: dict[str, typing.Any], me
         spare.status == "warn"
         and measured in spare.measured
         and remedy in spare.remedy
-        and "stage fabric tells" in spare.why
+        and "Stage fabric determines the fabric" in spare.why
     )
     bad = {f"mlx5_{index}": world.hca(1, index, **port) for index in (0, 1, 4)}
     findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, **bad))))
@@ -342,14 +342,14 @@ DRIVERLESS = dataclasses.replace(
     ("bare", "status", "measured", "text"),
     [
         (DRIVERLESS, "fail", "no driver", "No driver is bound to the function 0000:3c:00.0 [15b3:1021]"),
-        (dataclasses.replace(DRIVERLESS, unread=("driver",)), "unknown", "not known", "could not be read"),
+        (dataclasses.replace(DRIVERLESS, unread=("driver",)), "unknown", "unknown", "could not be read"),
         (
             dataclasses.replace(
                 DRIVERLESS, pci=dataclasses.replace(typing.cast(PciFunction, DRIVERLESS.pci), driver="mlx5_core")
             ),
             "fail",
             "mlx5_core, no RDMA device",
-            "no RDMA device",
+            "has not created an RDMA device",
         ),
         (
             dataclasses.replace(
@@ -357,7 +357,7 @@ DRIVERLESS = dataclasses.replace(
             ),
             "fail",
             "vfio-pci",
-            "given away",
+            "bound to vfio-pci, for a virtual machine",
         ),
     ],
 )
@@ -405,8 +405,8 @@ def test_discover_takes_a_bond_for_what_it_is() -> None:
         ({"sriov": None, "sriov_absence": "hidden"}, "absent", "BIOS or virtual machine"),
         ({"sriov": None, "sriov_absence": "off"}, "absent", "Firmware"),
         ({"sriov": None, "sriov_absence": "unused"}, "absent", "Kernel or BIOS"),
-        ({"sriov": Sriov(0, 0)}, "0 VFs at most", "Firmware"),
-        ({"sriov": Sriov(None, 0)}, "not read", "could not be read"),
+        ({"sriov": Sriov(0, 0)}, "at most 0 VFs", "Firmware"),
+        ({"sriov": Sriov(None, 0)}, "could not be read", "could not be read"),
     ],
 )
 def test_discover_names_the_layer_without_sriov(change: dict[str, typing.Any], measured: str, layer: str) -> None:
@@ -419,7 +419,7 @@ def test_discover_names_the_layer_without_sriov(change: dict[str, typing.Any], m
     assert (spared.status, spared.measured) == ("warn", measured) and layer in spared.why
     findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, **lame))))
     needed = one(findings, "discover.sriov", "worker-1 mlx5_4")
-    assert needed.status == ("unknown" if measured == "not read" else "fail") and not judge(findings).open
+    assert needed.status == ("unknown" if measured == "could not be read" else "fail") and not judge(findings).open
 
 
 def test_discover_misses_an_hca_that_the_other_node_has() -> None:
@@ -525,7 +525,9 @@ def test_a_failover_of_listed_managers_changes_nothing() -> None:
         assert names(membership, "worker-1") == names(membership, "worker-2") == expected
         assert [member.rail for member in membership.members["worker-1"]] == [0, 1, 2, 3]
     alone = resolve(world.fabric(subnet_manager=(master.guid,)), NODES, {"worker-1": after, "worker-2": after})
-    assert not alone.resolved and standby.guid in alone.why and "list all that may be the master" in alone.remedy
+    assert not alone.resolved and (
+        standby.guid in alone.why and "list all subnet managers that can be the master" in alone.remedy
+    )
 
 
 def test_the_only_server_of_its_model_keeps_its_rails_when_one_is_down() -> None:
@@ -674,7 +676,10 @@ def test_loss_in_one_direction() -> None:
     pair = one(findings, "reachability.pair", "worker-1 mlx5_0 -> worker-2 mlx5_0")
     assert pair.status == "fail" and pair.measured == "20 of 20 messages lost, 100 %"
     assert one(findings, "reachability.pair", "worker-2 mlx5_0 -> worker-1 mlx5_0").status == "pass"
-    assert "its server is the suspect" in one(findings, "reachability.port", "worker-2 mlx5_0").why
+    assert (
+        "the ibping server of this port is the probable cause"
+        in one(findings, "reachability.port", "worker-2 mlx5_0").why
+    )
     assert not judge(findings).open
 
 
@@ -860,43 +865,55 @@ NO_CAPABILITY: dict[str, typing.Any] = {"capability": None, "acs": None}
             {"capability": dataclasses.replace(OFFERS, offset=256)},
             "fail",
             "memory",
-            "VF 8 is on bus 0x3d",
-            "Switch on ARI",
+            "VF 8 needs bus 0x3d",
+            "Enable ARI",
         ),
         (
             {"capability": dataclasses.replace(OFFERS, offset=128, stride=32)},
             "fail",
             "memory",
             "buses up to 0x3c",
-            "Switch on ARI",
+            "Enable ARI",
         ),
         # more are wanted than are there
         (
             {"sriov_current": 1, "capability": dataclasses.replace(OFFERS, current=1, offset=128, stride=32)},
             "fail",
             "1 VFs exist",
-            "VF 8 is on",
+            "VF 8 needs bus",
             "ARI",
         ),
         # nobody knows
-        (NO_CAPABILITY, "unknown", "not proven", "only root may read", "lspci -vvv -s 0000:3c:00.0"),
-        ({"memory": None}, "unknown", "not proven", "does not show whether the memory", "by hand or its BMC"),
+        (NO_CAPABILITY, "unknown", "not verified", "only root can read", "lspci -vvv -s 0000:3c:00.0"),
+        (
+            {"memory": None},
+            "unknown",
+            "not verified",
+            "does not report whether memory",
+            "on the setup screen or through the BMC",
+        ),
         (
             {"memory": VfMemory(), "capability": dataclasses.replace(OFFERS, bars=())},
             "unknown",
-            "not proven",
-            "do not agree",
-            "Let the stage look as root",
+            "not verified",
+            "report different VF BARs",
+            "Allow this collection to read the node as root",
         ),
-        ({"memory": VfMemory((0, 2))}, "unknown", "not proven", "do not agree", "lspci"),
+        ({"memory": VfMemory((0, 2))}, "unknown", "not verified", "report different VF BARs", "lspci"),
         (
             {"last_bus": None, "capability": dataclasses.replace(OFFERS, offset=256)},
             "unknown",
-            "not proven",
-            "on bus 0x3d, and no port",
+            "not verified",
+            "need bus 0x3d, and no port",
             "lspci",
         ),
-        ({"sriov_current": 8}, "unknown", "8 or 0 VFs", "reset without the kernel", "Run again; reboot"),
+        (
+            {"sriov_current": 8},
+            "unknown",
+            "8 or 0 VFs",
+            "reset without the kernel",
+            "Run stage platform again. If the numbers still differ, reboot",
+        ),
     ],
 )
 def test_what_the_node_proves_of_its_bios(
@@ -915,7 +932,7 @@ def test_an_argument_that_keeps_the_kernel_from_making_room_is_named() -> None:
     node = NODES["worker-1"]
     functions = (proof(node.hcas[0], memory=VfMemory()), *evidence(node).functions[1:])
     finding = one(platforms(functions=functions, kernel_arguments=("pci=realloc=off",)), "platform.bios", "mlx5_0")
-    assert "Take pci=realloc=off out of the kernel arguments" in finding.remedy
+    assert "Remove pci=realloc=off from the kernel arguments" in finding.remedy
 
 
 @pytest.mark.parametrize(
@@ -924,8 +941,8 @@ def test_an_argument_that_keeps_the_kernel_from_making_room_is_named() -> None:
         (None, "hidden", "platform.bios", "BIOS or virtual machine"),
         (None, "off", "platform.sriov", "Firmware"),
         (None, None, "platform.sriov", "BIOS or firmware"),
-        (Sriov(4, 0), None, "platform.sriov", "makes 4 VFs at most"),
-        (Sriov(0, 0), None, "platform.sriov", "makes 0 VFs at most"),
+        (Sriov(4, 0), None, "platform.sriov", "can create at most 4 VFs"),
+        (Sriov(0, 0), None, "platform.sriov", "can create at most 0 VFs"),
     ],
 )
 def test_one_cause_is_told_once(
@@ -967,7 +984,7 @@ def test_one_that_runs_another_firmware_than_its_model_is_named() -> None:
     alike = firmware_of(new, new, new, new)
     assert {finding.status for finding in alike} == {"pass"} and alike[
         0
-    ].measured == f"16 VFs offered, firmware {new} (MT_0000000838), as 4 of 4 of its model"
+    ].measured == f"16 VFs offered, firmware {new} (MT_0000000838), same as 4 of 4 of its model"
     assert "the settings stored for the next reset are not reported" in alike[0].expected
     odd = [finding for finding in firmware_of(old, old, new, old) if finding.status != "pass"]
     assert [(finding.subject, finding.status, finding.measured, finding.expected) for finding in odd] == [
@@ -1007,7 +1024,7 @@ def test_platform_names_the_layer_without_iommu(change: dict[str, typing.Any], s
         (None, (), "fail", "SRIOV_EN"),
         (Sriov(4, 0), (), "fail", "NUM_OF_VFS"),
         (Sriov(8, 0), (), "pass", ""),
-        (Sriov(None, 0), ("sriov_totalvfs",), "unknown", "by hand"),
+        (Sriov(None, 0), ("sriov_totalvfs",), "unknown", "Read sriov_totalvfs of the function as root"),
     ],
 )
 def test_platform_judges_each_physical_function(
@@ -1041,7 +1058,7 @@ def test_platform_foresees_that_the_operator_refuses_a_kernel_that_is_locked_dow
     assert finding.status == status
     if status == "warn":
         assert (
-            "plugin mellanox then refuses every policy" in finding.why
+            "plugin mellanox of the operator then rejects every policy" in finding.why
             and '"disablePlugins": ["mellanox"]' in finding.remedy
         )
         assert f"mstconfig -d {hca.pci.address} set SRIOV_EN=1" in finding.remedy

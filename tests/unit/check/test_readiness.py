@@ -623,7 +623,7 @@ def test_what_is_missing_on_a_lost_node_is_the_node(world: ClusterState, matched
     assert "the node is NotReady: its kubelet is silent" in lost.node.detail
     assert lost.node.matched == (("0000:01:00.0",) if matched else ())
     assert lost.node.allocatable == (
-        offered if "all objects exist" in lost.node.detail or "offer" in lost.node.detail else None
+        offered if "all objects exist" in lost.node.detail or "offers" in lost.node.detail else None
     )
     assert "NotReady" not in look(world).node.detail
 

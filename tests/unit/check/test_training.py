@@ -179,7 +179,7 @@ def test_lines_that_only_list_devices_prove_nothing() -> None:
     log = parse(line for line in job.lines() if " via " not in line)
     findings = check(intent(), facts(log=log))
     assert closing(findings) == {"channels unknown", "transport unknown", "hcas unknown", "rails unknown"}
-    assert "since 2.22 NCCL connects at the first collective" in found(findings, "channels", UNKNOWN)[0].why
+    assert "NCCL 2.22 and later connect at the first collective" in found(findings, "channels", UNKNOWN)[0].why
 
 
 def test_channel_that_is_not_seen() -> None:
@@ -210,7 +210,7 @@ def test_rank_that_is_not_in_the_log() -> None:
     job = Job(hcas=tuple(FUNCTIONS))
     findings = check(intent(), facts(log=parse(f"{line}\n" for rank in (0, 1, 2) for line in job.process(rank))))
     (finding,) = found(findings, "ranks", UNKNOWN)
-    assert finding.measured == "3 of 4 ranks" and "rank 3" in finding.why
+    assert finding.measured == "3 of 4 ranks in the log" and "rank 3" in finding.why
 
 
 def test_a_communicator_of_more_ranks_than_any_job_has_costs_nothing() -> None:
@@ -230,7 +230,10 @@ def test_a_communicator_of_more_ranks_than_any_job_has_costs_nothing() -> None:
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
-    assert (finding.status, finding.measured) == ("unknown", "1 of 1000000 ranks") and "rank 1-999999:" in finding.why
+    assert (finding.status, finding.measured) == (
+        "unknown",
+        "1 of 1000000 ranks in the log",
+    ) and "rank 1-999999:" in finding.why
 
 
 def test_a_fact_with_more_ranks_than_any_job_has_is_refused() -> None:
@@ -254,7 +257,7 @@ def test_rank_that_never_completed() -> None:
         ),
     )
     (finding,) = found(findings, "ranks", UNKNOWN)
-    assert finding.measured == "3 of 4 complete"
+    assert finding.measured == "3 of 4 ranks with a complete initialization"
 
 
 def test_beginning_that_is_missing() -> None:
@@ -292,7 +295,7 @@ def test_the_network_of_a_plugin_proves_no_rdma(network: str) -> None:
     """UCX and the providers of libfabric may take TCP, and NCCL's log does not say so."""
     told = found(check(intent(), facts(Job(network=network))), "transport", UNKNOWN)
     assert len(told) == 4
-    assert all(f"Network {network} is a plugin's" in item.why and "NCCL_NET=IB" in item.remedy for item in told)
+    assert all(f"Network {network} belongs to a plugin" in item.why and "NCCL_NET=IB" in item.remedy for item in told)
 
 
 @pytest.mark.parametrize("network", ["IB", "IBext_v8", "IBext_v11"])
@@ -302,7 +305,7 @@ def test_the_networks_that_are_verbs(network: str) -> None:
 
 def test_tcp_although_there_are_devices() -> None:
     findings = check(intent(), facts(Job(network="Socket", gpu_direct=False)))
-    assert "does not say why" in found(findings, "transport", FAIL)[0].why
+    assert "The log does not show the reason" in found(findings, "transport", FAIL)[0].why
 
 
 def test_real_fallback_to_tcp() -> None:
@@ -319,7 +322,7 @@ def test_staged_through_the_host() -> None:
     without = Job(hcas=tuple(FUNCTIONS), gpu_direct=False)
     findings = check(intent(), facts(without))
     assert closing(findings) == {"gpu_direct fail"}
-    assert "does not say why" in found(findings, "gpu_direct", FAIL)[0].why
+    assert "The log does not show the reason" in found(findings, "gpu_direct", FAIL)[0].why
     assert judge(check(intent(gpu_direct=False), facts(without))).open
     said = dataclasses.replace(without, more=("NET/IB : GPU Direct RDMA Disabled for HCA 1 'mlx5_21' (no module)",))
     assert "mlx5_21: no module" in found(check(intent(), facts(said)), "gpu_direct", FAIL)[0].why
@@ -355,7 +358,7 @@ def test_physical_function_instead_of_the_pod_s_own() -> None:
     used = ("mlx5_0", *list(FUNCTIONS)[1:])
     findings = check(intent(), facts(Job(hcas=used)))
     assert closing(findings) == {"hcas fail", "rails fail"}
-    assert found(findings, "hcas", FAIL)[0].why.startswith("mlx5_0 is none of the functions that the pod got")
+    assert found(findings, "hcas", FAIL)[0].why.startswith("The pod did not get mlx5_0 as a function")
 
 
 def test_function_that_is_not_used() -> None:
@@ -372,14 +375,14 @@ def test_pod_with_too_few_functions() -> None:
 
 def test_pod_without_a_function_of_the_fabric() -> None:
     findings = check(intent(), facts(pods=tuple(pod(*place, functions=()) for place in ETHERNET)))
-    assert "hcas fail" in closing(findings) and "got none of this fabric" in found(findings, "hcas", FAIL)[0].why
+    assert "hcas fail" in closing(findings) and "got no HCA of this fabric" in found(findings, "hcas", FAIL)[0].why
 
 
 @pytest.mark.parametrize(
     ("pods", "words"),
     [
-        (None, "API server was not asked"),
-        ((), "No pod of the namespace"),
+        (None, "API server was not queried"),
+        ((), "No pod in the namespace"),
         (
             tuple(pod(*place, functions=None, error="pod x has no annotation") for place in ETHERNET),
             "has no annotation",
@@ -538,12 +541,12 @@ def test_completions_between_two_hcas_of_one_pod_name_the_route_inside_of_the_no
     ends = "(fd00:0:9000:5000:4:200:3:ff22 to fd00:0:9000:5000:4:200:3:ff1f)"
     assert (
         lost.why
-        == f"Both ends are in one pod, and packets between two of its HCAs do not arrive {ends}: the node has no route"
-        " between them (status 12)."
+        == f"Both ends of the connection are in one pod. Packets between two of its HCAs do not arrive {ends}, because"
+        " the node has no route between them (status 12)."
     )
     assert "NCCL_P2P_DISABLE" in lost.remedy and "CNI plugin sbr" in lost.remedy and "PFC" not in lost.remedy
     # of the same queue pair, later
-    assert flushed.status == WARN and "this is a consequence" in flushed.why
+    assert flushed.status == WARN and "This error is a consequence of the earlier failure" in flushed.why
 
 
 def test_completions_between_two_hosts_name_both_ends_and_roce() -> None:
@@ -563,7 +566,7 @@ def test_gids_of_two_subnets_need_a_route() -> None:
         " remoteGids::ffff:10.0.2.3 hca mlx5_10"
     )
     (finding,) = problems_of(failed_completion(text))
-    assert "the two GIDs are of two subnets (::ffff:10.0.1.3 to ::ffff:10.0.2.3, mlx5_10)" in finding.why
+    assert "the two GIDs are in two subnets (::ffff:10.0.1.3 to ::ffff:10.0.2.3, mlx5_10)" in finding.why
     assert (
         "ip route get ADDRESS from ADDRESS" in finding.remedy
         and "NCCL_CROSS_NIC=0" in finding.remedy
@@ -673,10 +676,10 @@ def test_a_provider_that_does_not_fit_the_kernel_explains_the_fallback_to_tcp() 
     (transport,) = [finding for finding in findings if finding.check == "training.transport"]
     assert (
         transport.status == FAIL
-        and "the image's rdma-core does not fit the node's driver" in transport.why
+        and "rdma-core in the image does not match the driver of the node" in transport.why
         and "fell back to TCP" in transport.why
     )
-    assert transport.remedy.startswith("Use an image whose rdma-core is of the release of the node's driver")
+    assert transport.remedy.startswith("Use an image whose rdma-core release matches the driver of the node")
     (problem,) = [finding for finding in findings if finding.check == "training.problem"]
     assert problem.status == WARN and "(2 times)" in problem.measured
 
@@ -881,7 +884,7 @@ def test_a_job_of_two_nodes_of_which_one_has_no_log(said_by: int) -> None:
 def test_a_rank_of_whose_process_nothing_is_known() -> None:
     findings = check(intent(), facts(log=dataclasses.replace(log_of(), processes=log_of().processes[1:])))
     assert [(finding.subject, finding.measured) for finding in found(findings, "ranks", UNKNOWN)] == [
-        ("job-worker-0 rank 0", "no process")
+        ("job-worker-0 rank 0", "no lines of the process")
     ]
 
 
@@ -934,17 +937,17 @@ IB_FABRIC = dataclasses.replace(intent().fabrics[0], mtu=4092)
     ("fabric", "said", "words"),
     [
         (IB_FABRIC, {"mtus": (4096,)}, ""),
-        (IB_FABRIC, {"mtus": (2048, 4096)}, "packets of 2048 bytes, and the MTU of the fabric has room for 4096"),
+        (IB_FABRIC, {"mtus": (2048, 4096)}, "packets of 2048 bytes, but the MTU of the fabric allows 4096"),
         (dataclasses.replace(IB_FABRIC, mtu=2044), {"mtus": (2048,)}, ""),
         (IB_FABRIC, {"mtus": (4096,), "gid_indexes": (0,)}, ""),
         (IB_FABRIC, {"environment": {"NCCL_IB_TC": "0"}}, ""),
         (dataclasses.replace(IB_FABRIC, mtu=None), {"mtus": (1024,)}, ""),
         (ROCE_FABRIC, {"mtus": (4096,), "gid_indexes": (3,), "environment": {"NCCL_IB_TC": "106"}}, ""),
-        (ROCE_FABRIC, {"mtus": (1024,)}, "room for 4096"),
+        (ROCE_FABRIC, {"mtus": (1024,)}, "allows 4096"),
         (dataclasses.replace(ROCE_FABRIC, mtu=1500), {"mtus": (1024,)}, ""),
         (dataclasses.replace(ROCE_FABRIC, mtu=4092), {"mtus": (2048,)}, ""),
         (ROCE_FABRIC, {"gid_indexes": (0, 3)}, "RoCE v1"),
-        (ROCE_FABRIC, {"environment": {"NCCL_IB_TC": "0"}}, "another DSCP than roce.dscp"),
+        (ROCE_FABRIC, {"environment": {"NCCL_IB_TC": "0"}}, "a different DSCP than roce.dscp"),
     ],
 )
 def test_queue_pairs_have_what_the_fabric_gives(fabric: Fabric, said: dict[str, typing.Any], words: str) -> None:

@@ -136,8 +136,8 @@ def test_a_fault_is_named_once(rows: Rows, check_id: str, status: str, says: str
 
 
 def onboard(rows: Rows) -> list[Finding]:
-    """What is not a pass where each node has a NIC on its board as well, which is of no fabric with RoCE, and the intent expects
-    a row of HCAs."""
+    """What is not a pass where each node has a NIC on its board as well, which is of no fabric with RoCE, and the
+    intent expects a row of HCAs."""
     fleet = healthy(PAIR)
     facts: Facts = fleet.of("tuning")
     nodes, tunings = dict(facts.nodes), dict(facts.tunings)
@@ -258,7 +258,7 @@ def test_one_of_a_thousand_with_another_governor_is_found() -> None:
 def test_one_node_that_is_unlike_the_others_is_found_whatever_is_expected(profile: str) -> None:
     (finding,) = judged(MANY, {"node-0500": {"thp": shows("never")}}, intent=with_tuning(MANY, profile=profile))
     assert (finding.check, finding.subject, finding.measured) == ("tuning.alike", "thp of node-0500", "never")
-    assert "999 of 1000 comparable nodes have always" in finding.why and finding.status == WARN
+    assert "999 of 1000 comparable nodes have the value always" in finding.why and finding.status == WARN
 
 
 def test_a_thousand_nodes_that_lack_the_same_are_one_piece_of_news() -> None:
@@ -276,7 +276,7 @@ def test_nodes_of_other_models_are_held_against_their_own_kind() -> None:
     """Of five nodes two are of another model: what both of them show is usual among them."""
     assert judged(FEW, {name: {"kernel": shows("5.14.0")} for name in ("node-2", "node-4")}) == []
     (finding,) = judged(FEW, {"node-1": {"kernel": shows("5.14.0")}})
-    assert finding.subject == "kernel of node-1" and "2 of 3 comparable nodes" in finding.why
+    assert finding.subject == "kernel of node-1" and "2 of 3 comparable nodes have the value" in finding.why
 
 
 def test_what_has_no_usual_value_within_a_node_is_told() -> None:

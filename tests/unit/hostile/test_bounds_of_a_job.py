@@ -119,7 +119,8 @@ def test_no_node_repeats_a_list_of_hcas() -> None:
         0
     ]
     assert short.why.startswith(
-        "The node has no HCA of this name: q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11 and 8 more. NCCL ignores such a name"
+        "The node has no HCA of this name: q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11 and 8 more. NCCL ignores"
+        " such a name"
     )
 
 

@@ -132,7 +132,7 @@ def test_a_waiver_opens_a_gate_and_what_was_not_run_says_so(fabrics: typing.Any)
         None,
         None,
     )
-    assert "the gate of stage fabric kept this stage from starting" in item.finding.why
+    assert "the gate of stage fabric prevented this stage from starting" in item.finding.why
     assert judged["host"].closed_by == "network"
 
 
@@ -176,7 +176,7 @@ def test_facts_that_are_damaged_or_gone_are_an_error(fabrics: typing.Any) -> Non
 
     judged = rejudge.judge_again(start, records, frame.RawIntent(fabrics()), torn)
     assert "worker-1.json can't be read" in judged["fabric"].judged[0].finding.measured
-    assert "hcas of the cluster is not in the folder any more" in judged["network"].judged[0].finding.measured
+    assert "hcas of the cluster no longer exists in the folder" in judged["network"].judged[0].finding.measured
     assert [judged[stage].gate for stage in STAGES] == ["open", "open", "closed", "closed", "open"]
 
 
@@ -206,7 +206,7 @@ def test_fewer_facts_than_the_run_was_judged_by_are_never_better(
     record = rejudge.judge_again(start, {"platform": red}, wishes, lambda stage: (FINE, now))["platform"]
     assert (record.gate, record.error is not None) == (("closed", True) if fewer else ("open", False))
     if fewer:
-        assert f"of {before[0].kind} " in record.judged[0].finding.measured
+        assert f"readable facts of kind {before[0].kind}, " in record.judged[0].finding.measured
         # what closes the gate by itself says more
         kept = rejudge.judge_again(start, {"platform": red}, wishes, lambda stage: (FAILS, now))["platform"]
         assert kept.error is None and kept.judged[0].finding.check == "fabric.one_master"

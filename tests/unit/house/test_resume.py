@@ -62,7 +62,7 @@ def test_a_run_may_go_on() -> None:
     [
         (
             ("netwrok", "validate", False),
-            "rdma_from is 'netwrok', which is no stage; expected one of: validate, .*did you mean 'network'",
+            "rdma_from is 'netwrok', which is not a stage; expected one of: validate, .*did you mean 'network'",
         ),
         (("network", "host", False), "first stage of this invocation is host.*rdma_from=host"),
         (("network", "validate", True), "rdma_from and --check"),
@@ -81,15 +81,21 @@ def test_where_no_run_goes_on(arguments: typing.Any, said: str) -> None:
             records("validate", "discover"),
             {},
             START.nodes,
-            "run run-1 has no record of stage fabric, which is before network: there is none",
+            "run run-1 has no record of stage fabric, which comes before network: the folder has no readable record",
         ),
-        ({}, records(fabric={"run": "run-0"}), {}, START.nodes, "no record of stage fabric.*only one of run run-0"),
+        (
+            {},
+            records(fabric={"run": "run-0"}),
+            {},
+            START.nodes,
+            "no record of stage fabric.*the record in the folder belongs to run run-0",
+        ),
         (
             {},
             records(fabric={"gate": "closed"}),
             {},
             START.nodes,
-            "gate of stage fabric, which is before network, is closed.*rdma_from=fabric",
+            "gate of stage fabric, which comes before network, is closed.*rdma_from=fabric",
         ),
         ({}, records(fabric={"check_mode": True}), {}, START.nodes, r"stage fabric.*is open \(check mode\)"),
         ({"check_mode": True}, records(), {}, START.nodes, "run run-1 was in check mode"),
@@ -98,11 +104,17 @@ def test_where_no_run_goes_on(arguments: typing.Any, said: str) -> None:
             records(),
             {"waivers": [{"check": "*", "reason": "so"}]},
             START.nodes,
-            "rdma_waivers differs from what run run-1 began with",
+            "rdma_waivers differs from the start of run run-1",
         ),
         ({}, records(), {"fabrics": [], "cluster": None}, START.nodes, "rdma_fabrics and rdma_cluster differ from"),
         ({}, records(), {}, ("worker-1",), "the group rdma_nodes differs"),
-        ({"versions": {"linerate.rdma": "0.1.0"}}, records(), {}, START.nodes, "begun by linerate.rdma 0.1.0.*rules"),
+        (
+            {"versions": {"linerate.rdma": "0.1.0"}},
+            records(),
+            {},
+            START.nodes,
+            "started with linerate.rdma 0.1.0.*rules",
+        ),
         ({"versions": {}}, records(), {}, START.nodes, "of an unknown version"),
         ({"strict_images": True}, records(), {}, START.nodes, "rdma_strict_images differs"),
         ({"images": {"rdma_observers_image": "x"}}, records(), {}, START.nodes, "rdma_observers_image differs"),
@@ -118,10 +130,13 @@ def test_what_is_in_the_way(
 @pytest.mark.parametrize("moment", ["2026-01-02T04:04:06+00:00", "2026-01-02T03:00:00+00:00"])
 def test_what_is_too_old_or_of_the_future(moment: str) -> None:
     with pytest.raises(
-        resume.ResumeError, match=r"what stage discover saw is .* s old .*3600 s at most, by rdma_facts_max_age"
+        resume.ResumeError,
+        match=r"the age of the data of stage discover is .* s .*0 to 3600 s \(rdma_facts_max_age\)",
     ):
         resume.check_age(records(), "network", 3600, moment)
-    with pytest.raises(resume.ResumeError, match=r"what stage fabric saw is of 'soon', which is no time"):
+    with pytest.raises(
+        resume.ResumeError, match=r"the data of stage fabric has the time 'soon', which is not a valid time"
+    ):
         resume.check_age(records(fabric={"started": "soon"}), "network", 3600, "2026-01-02T03:05:00+00:00")
 
 
@@ -324,7 +339,7 @@ def test_the_age_is_that_of_the_facts_whatever_the_records_say(
     time = text.partition('"time":"')[2].partition('"')[0]
     path.write_text(text.replace(time, "2025-02-02T03:04:05+00:00"), encoding="utf-8")
     options = {**WISHES, "stage": "validate", "resume_from": "fabric", "facts_max_age": 60, "report_dir": str(tmp_path)}
-    with pytest.raises(resume.ResumeError, match=r"the fact hcas of worker-2 is \d+ s old .*expected 60 s at most"):
+    with pytest.raises(resume.ResumeError, match=r"the age of the fact hcas of worker-2 is \d+ s .*expected 0 to 60 s"):
         frame.resume_run(options, START.nodes, False)
     assert folder.has("hcas", "worker-2") and len(read_records(str(tmp_path / "stages"))[0]) == len(STAGES), (
         "nothing was touched"

@@ -160,7 +160,7 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
         ({"profile": "sriov_ethernet"}, "validate.select on rdma_fabrics[0].select.subnet_manager", "any"),
         ({"select__subnet_manager": None}, "validate.select on rdma_fabrics[0].select", "only hcas_per_node"),
         ({"select__pci": ["3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci[0]", "'3c:00.0'"),
-        ({"select__pci": ["0000:3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci", "1 named"),
+        ({"select__pci": ["0000:3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci", "1 listed"),
         ({"select__vendor": "0x15b3"}, "validate.select on rdma_fabrics[0].select.vendor", "'0x15b3'"),
         ({"virtual_functions": 0}, "validate.profile on rdma_fabrics[0].virtual_functions", "0"),
         (
@@ -246,7 +246,11 @@ def test_addresses_are_counted_for_each_node(fabrics: typing.Any) -> None:
     }
     three, four = (validate.Facts(nodes=tuple(f"n{number}" for number in range(count))) for count in (3, 4))
     (finding,) = closing(fabrics(**change), three).values()
-    assert finding.status == "warn" and "reconciler" in finding.why and "one node's 32 more" in finding.expected
+    assert (
+        finding.status == "warn"
+        and "reconciler" in finding.why
+        and "32 spare addresses for the pods of one node" in finding.expected
+    )
     (finding,) = closing(fabrics(**change), four).values()
     assert (
         finding.status == "fail"
@@ -311,7 +315,7 @@ def test_pools_of_nv_ipam(fabrics: typing.Any, ipam: typing.Any, measured: str) 
             BLOCKS,
             {"gateway": None, "routes": [{"dst": "10.1.0.0/16"}]},
             "validate.routes on rdma_fabrics[0].ipam.routes[0]",
-            "a gateway",
+            "no gw, and a value for gateway (IPPool)",
         ),
         (
             BLOCKS,
@@ -323,7 +327,7 @@ def test_pools_of_nv_ipam(fabrics: typing.Any, ipam: typing.Any, measured: str) 
             BLOCKS,
             {"pool": {"name": "a", "create": False}, "routes": [{"dst": "10.1.0.0/16"}]},
             "validate.ipam on rdma_fabrics[0].ipam.routes",
-            "somebody else made",
+            "no routes with a pool that this collection does not create",
         ),
         (NETWORKS, {"gateway": "100.100.0.1"}, "validate.ipam on rdma_fabrics[0].ipam.gateway", "gateway_index"),
         (
@@ -438,7 +442,7 @@ def test_an_empty_inventory_says_why_it_is_empty(fabrics: typing.Any) -> None:
     assert (finding.check, finding.measured, finding.why) == (
         "validate.nodes",
         "no host",
-        f"The inventory gave no nodes: {said}",
+        f"The inventory contains no nodes: {said}",
     )
     assert finding.remedy == "Correct the cause under 'why', then run stage validate again."
     assert closing(fabrics(), validate.Facts(nodes=("worker-1",), inventory_error=said)) == {}
@@ -469,8 +473,12 @@ def test_misspelt_variable_is_refused(fabrics: typing.Any, name: str, status: st
         ({"check": "*", "reason": "I want green"}, "rdma_waivers[0].check", "checks of one stage"),
         ({"check": "*.error", "reason": "I want green"}, "rdma_waivers[0].check", "checks of one stage"),
         ({"check": "validate.ipam", "reason": "I want green"}, "rdma_waivers[0].check", "another stage"),
-        ({"check": "platform.error", "reason": "I want green"}, "rdma_waivers[0].check", "what a stage looks at"),
-        ({"check": "platform.run", "reason": "I want green"}, "rdma_waivers[0].check", "what a stage looks at"),
+        (
+            {"check": "platform.error", "reason": "I want green"},
+            "rdma_waivers[0].check",
+            "a check that a stage performs",
+        ),
+        ({"check": "platform.run", "reason": "I want green"}, "rdma_waivers[0].check", "a check that a stage performs"),
         ({"check": "platform.bios", "reason": " "}, "rdma_waivers[0].reason", "a reason of at least 2 words"),
     ],
 )
@@ -904,18 +912,23 @@ def test_all_of_a_mapping_s_keys_are_looked_at(fabrics: typing.Any) -> None:
         (
             "unknown key",
             "one of: mtu, ipam (did you mean 'mtu'?)",
-            "No part of the collection reads this key",
-            "Write 'mtu' in its place",
+            "This collection does not read this key",
+            "If you meant 'mtu', rename the key.",
         ),
         (
             "unknown key",
             "one of: mtu, ipam",
-            "No part of the collection reads this key",
-            "Take rdma_fabrics[0].x out, or correct its name",
+            "This collection does not read this key",
+            "Remove rdma_fabrics[0].x, or correct its name.",
         ),
-        ("missing", "an integer", "known to nobody but you", "Add rdma_fabrics[0].x;"),
-        ("not filled in yet", "whereabouts or nv-ipam", "The proposal left it to you", "Fill in rdma_fabrics[0].x;"),
-        ("'eight' (string)", "an integer", "another type or form", "Correct rdma_fabrics[0].x;"),
+        ("missing", "an integer", "the value depends on your site", "Add rdma_fabrics[0].x."),
+        (
+            "not filled in yet",
+            "whereabouts or nv-ipam",
+            "The proposal contains no value for this key",
+            "Set rdma_fabrics[0].x.",
+        ),
+        ("'eight' (string)", "an integer", "a value of a different type or form", "Correct rdma_fabrics[0].x."),
     ],
 )
 def test_each_sort_of_mistake_has_a_cause_of_its_own(seen: str, expected: str, why: str, remedy: str) -> None:
@@ -933,7 +946,7 @@ def test_without_an_intent_it_is_said_how_to_get_one() -> None:
         parse_intent(None)
     (finding,) = validate.refuse(error.value.problems)
     assert (finding.subject, finding.measured) == ("rdma_fabrics", "missing") and finding.why.startswith(
-        "There is no intent"
+        "The intent is missing: rdma_fabrics is set neither in the inventory nor with -e"
     )
     assert "ansible-playbook linerate.rdma.propose -i <inventory>" in finding.remedy
     with pytest.raises(IntentError) as error:

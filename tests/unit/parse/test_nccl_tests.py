@@ -100,7 +100,7 @@ def test_the_name_of_a_host_begins_with_a_digit(host: str) -> None:
 
 def test_a_host_that_no_rank_named_and_that_begins_with_a_digit_leaves_no_row() -> None:
     run = run_of(text_of("all_reduce-info.txt").replace("vm:", "7:"))
-    assert run.rows == () and "no whole row is there" in run.lacks
+    assert run.rows == () and "the output contains no complete row" in run.lacks
 
 
 def test_a_launcher_that_pads_its_prefix() -> None:
@@ -128,7 +128,7 @@ def test_a_network_that_does_not_start() -> None:
         ".. vm pid 1725: Test failure common.cu:1620",
         ".. vm pid 1725: Test failure common.cu:1454",
     )
-    assert run.lacks[0] == f"the test failed: {run.errors[0]}" and "its end is not there" in run.lacks
+    assert run.lacks[0] == f"the test failed: {run.errors[0]}" and "the end of the output is missing" in run.lacks
 
 
 def test_too_few_gpus() -> None:
@@ -143,7 +143,7 @@ def test_too_few_gpus() -> None:
 def test_a_rank_that_dies() -> None:
     run = run_of(text_of("mpi-dies.txt"))
     assert run.rows == () and run.unfinished == (67108864,) and run.average_bus_gbs is None and not run.concluded
-    assert run.lacks[0] == "the row of 67108864 bytes was begun and not ended"
+    assert run.lacks[0] == "the row of 67108864 bytes is incomplete"
 
 
 def test_json_says_the_same_as_the_table() -> None:
@@ -325,12 +325,12 @@ def test_a_row_that_is_lost_is_missed() -> None:
     text = text_of("all_reduce.txt")
     row = next(line for line in text.splitlines() if " 134217728 " in line and "#" not in line)
     lack, *_more = run_of(text.replace(f"{row}\n", "")).lacks
-    assert lack == "9 rows are there, and the test announced 10 for each type, operation and root"
+    assert lack == "the output contains 9 rows, but the test announced 10 for each type, operation and root"
 
 
 def test_a_summary_of_another_run_is_refused() -> None:
     run = run_of(text_of("all_reduce.txt").replace("91.3583", "171.3"))
-    assert run.lacks == ("the mean of the rows is not the 171.3 GB/s of its summary",)
+    assert run.lacks == ("the mean of the rows is not the 171.3 GB/s of the summary",)
 
 
 def test_several_runs() -> None:
@@ -405,8 +405,8 @@ def test_a_run_of_which_not_all_is_read_is_not_whole() -> None:
     head = "".join(text_of("all_reduce-info.txt").splitlines(keepends=True)[:10])
     title = next(line for line in text_of("all_reduce-info.txt").splitlines(keepends=True) if "algbw" in line)
     run = run_of(head + title + row * 2001)
-    assert len(run.rows) == 2000 and run.lacks[0] == "more of it is in the log than is read"
-    assert "more of it is in the log than is read" in run_of(head + title * 20_000 + row).lacks
+    assert len(run.rows) == 2000 and run.lacks[0] == "the log of the run is longer than this collection reads"
+    assert "the log of the run is longer than this collection reads" in run_of(head + title * 20_000 + row).lacks
     assert len(parse_text((head + title) * 70)) == 64
 
 

@@ -19,9 +19,7 @@ _PULLS = "It tells the reader what pulls the image, and how to put it there."
 _TREND = "A trend is a warning before a floor is reached; the floors are judged by this run alone."
 _COMPARED = "Stage collectives judges the figures; stage compare advises by them."
 _PARSED = "The parser works it out of the same lines as what is judged."
-_LISTED = (
-    "What carries the label of this collection was listed and removed, kind by kind; what is not listed is not there."
-)
+_LISTED = "What carries the collection's label was listed and removed, kind by kind; what is not listed is not there."
 _DEPLOYED = "Its Deployment is what runs it; what else stays is told by teardown.stays, or was removed by name."
 
 _PORT = ("state", "physical_state", "link_layer", "width", "speed", "lid", "sm_lid", "guid", "pkeys*", "mtu")
@@ -189,7 +187,7 @@ SITE: tuple[Row, ...] = (
     Row(
         ("collectives",),
         ("runs[].figures.rows[].out_of_place.p99_us", "runs[].figures.rows[].in_place.p99_us"),
-        "It is printed of only small messages, which this site does not run.",
+        "It is printed of small messages alone, which this site does not run.",
     ),
     Row(
         ("collectives",),

@@ -65,8 +65,8 @@ _NAMES = "A name for the reader; nothing is judged by it."
 _CARD = "It describes the card; what the card can do is measured."
 _UNSELECTED = "This intent does not select by it."
 _MADE = "VFs are there, which proves that they can be made."
-_RUNS = "What runs is proven by sysfs and PCI; what takes effect at the next reset is of the next one."
-_WAITS = "What runs is right; what takes effect at the next reset is warned of."
+_RUNS = "What runs is proven by sysfs and PCI; what waits for a reset is of the next one."
+_WAITS = "What runs is right; what waits for a reset is warned of."
 _SLOT = "What a slow slot costs is measured by stage bandwidth."
 _PULLED = "It tells beforehand how an image will be pulled. That it was is proven by the pods of stage bandwidth."
 _LATER = "Stages network and virtual_functions judge what the operator makes of a node; here it only tells causes."
@@ -1209,13 +1209,13 @@ ROWS: tuple[Row, ...] = (
     Row(
         ("hcas_after_network",),
         _under(f"{_VF}.", "administration"),
-        "The driver does not report the setting; stage bandwidth proves the link of one VF of each HCA.",
+        "The driver does not show it; stage bandwidth proves the link of one VF of each HCA.",
         warns=True,
     ),
     Row(
         ("hcas_after_network",),
         _under(f"{_VF}.", "administration.link_policy"),
-        "The driver does not report the setting; stage bandwidth proves the link of one VF of each HCA.",
+        "The driver does not show it; stage bandwidth proves the link of one VF of each HCA.",
         ("unread",),
         warns=True,
     ),

@@ -116,10 +116,11 @@ def find_held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, b
             twice += not closed
             continue
         names = folded([f"{budget.namespace}/{budget.name}" for budget in closed or its], MOST_NAMED)
+        several = len(closed) > 1
         found.append(
             (
-                f"pod {pod.namespace}/{pod.name} cannot be evicted because PodDisruptionBudget {names} currently allows"
-                " no eviction"
+                f"pod {pod.namespace}/{pod.name} cannot be evicted because PodDisruptionBudget{'s' * several} {names}"
+                f" currently {'allow' if several else 'allows'} no eviction"
             )
             if closed
             else (

@@ -33,7 +33,7 @@ def stops(pods: typing.Iterable[ClusterPod], allowed: DrainOptions) -> tuple[str
     unread = _format_pod_names(pod for pod in going if pod.unread)
     if unread:
         found.append(
-            (f"these pods are too large to be read: {unread}. Delete them, or have their owner reduce their size.")
+            f"these pods are too large to be read: {unread}. Delete them, or have their owner reduce their size."
         )
     if alone and not allowed.force:
         how = "rdma_cluster.drain.force: true (platform_delete_unmanaged: true does the same)"

@@ -191,9 +191,7 @@ def _find_reboots(
         found += firmware_changes(wanted, state.interfaces)
     if settings.mode == "systemd" and news:
         found.append(
-            (
-                "configurationMode is systemd: the operator applies every change at boot (on OpenShift by a MachineConfig)"
-            )
+            "configurationMode is systemd: the operator applies every change at boot (on OpenShift by a MachineConfig)"
         )
     return tuple(found)
 

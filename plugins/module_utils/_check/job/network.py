@@ -124,7 +124,7 @@ def check_routes(scope: Scope) -> typing.Iterator[Finding]:
             place = (
                 "The annotation requests a default route"
                 if request.default_route
-                else "ipam.routes of the attachment contain a default route, and CNI adds it to the default route of"
+                else "The attachment has a default route in ipam.routes, and CNI adds it to the default route of"
                 " the cluster"
             )
             why = (

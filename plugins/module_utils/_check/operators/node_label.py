@@ -74,7 +74,8 @@ def _explain_missing_label(
         found = (
             why,
             (
-                "See the log of the worker of node feature discovery on the node. The worker checks the node once a minute."
+                "See the log of the worker of node feature discovery on the node. The worker checks the node once a"
+                " minute."
             ),
         )
     why, remedy = found

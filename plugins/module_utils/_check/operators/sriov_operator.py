@@ -345,8 +345,8 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
         measured, remedy = (
             "no DaemonSet",
             (
-                "Correct the causes in the findings operators.single, operators.ready and operators.config, then run stage"
-                " operators again."
+                "Correct the causes in the findings operators.single, operators.ready and operators.config, then run"
+                " stage operators again."
             ),
         )
         if seen.says:

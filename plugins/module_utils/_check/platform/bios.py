@@ -117,8 +117,8 @@ def _report_no_memory(
 ) -> Finding:
     which = f"VF BAR {', '.join(map(str, missing))} without memory"
     why = (
-        f"BIOS: the memory (MMIO) of {function.sriov_total} VFs did not fit below the ports above the function, so the"
-        " kernel creates no VF."
+        f"BIOS: the memory (MMIO) of {function.sriov_total} VFs did not fit into the memory windows of the PCI bridges"
+        " above the function, so the kernel creates no VF."
     )
     remedy = (
         "Enable SR-IOV and Above 4G decoding in the BIOS, increase the memory for PCI there (MMIO size, PCI resource"

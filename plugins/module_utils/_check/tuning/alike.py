@@ -111,7 +111,7 @@ def _make_differing_finding(odd: DifferingRow, remedy: str) -> Finding:
             f" usual value. {row.harm}"
         )
         return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: the same on comparable nodes", why, remedy)
-    why = f"{odd.most} of {odd.known} comparable nodes have {odd.usual}. {row.harm}"
+    why = f"{odd.most} of {odd.known} comparable nodes have the value {odd.usual}. {row.harm}"
     return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: {odd.usual}, as on comparable nodes", why, remedy)
 
 

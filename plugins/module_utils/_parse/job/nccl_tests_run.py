@@ -303,32 +303,33 @@ class NcclTestsRun:
         for error in tuple(self.errors)[:1]:
             yield f"the test failed: {error}"
         if self.overrun:
-            yield "more of it is in the log than is read"
+            yield "the log of the run is longer than this collection reads"
         if self.unfinished:
-            yield f"the row of {self.unfinished[0]} bytes was begun and not ended"
+            yield f"the row of {self.unfinished[0]} bytes is incomplete"
         if self.torn:
-            yield f"{self.torn} rows or summaries are torn or contradict themselves"
+            yield f"{self.torn} rows or summaries are incomplete or contradict themselves"
         if not self.rows:
-            yield "no whole row is there"
+            yield "the output contains no complete row"
         elif len({(row.size_bytes, row.type, row.operation, row.root) for row in self.rows}) < len(self.rows):
             # all ranks of a job write into one text
             yield (
-                "rows of one size, type, operation and root are there more than once: another rank or program has"
-                " printed some"
+                "several rows have the same size, type, operation and root, so another rank or program printed some of"
+                " them"
             )
         elif announced and len(self.rows) % announced:
             yield (
-                f"{len(self.rows)} rows are there, and the test announced {announced} for each type, operation and root"
+                f"the output contains {len(self.rows)} rows, but the test announced {announced} for each type,"
+                " operation and root"
             )
         if bounds is None or average is None:
-            yield "its summary is not there, or there are two that differ"
+            yield "the summary is missing, or the output contains different summaries"
         elif self.rows and not self.cpu_time:
             buses = [figure.bus_gbs for row in self.rows for figure in row.figures]
             mean = sum(buses) / len(buses)
             if abs(mean - average) > _MEAN * mean + 0.01:
-                yield f"the mean of the rows is not the {average:g} GB/s of its summary"
+                yield f"the mean of the rows is not the {average:g} GB/s of the summary"
         if not concluded:
-            yield "its end is not there"
+            yield "the end of the output is missing"
 
 
 def _parse_figure(words: typing.Sequence[str], largest_error: bool) -> typing.Optional[NcclTestFigure]:

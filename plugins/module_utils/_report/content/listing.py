@@ -23,7 +23,10 @@ MOST_SUBJECTS = 100
 MOST_PASSES = 25
 
 #: the first check that a remedy leads to
-_SEE = re.compile(r"See (?:the findings? )?([a-z_0-9]+(?:\.[a-z_0-9]+)+)")
+_SEE = re.compile(
+    r"(?:See (?:the findings? )?|Check the findings? |Correct the (?:(?:causes?|problem) (?:in|that) the )?findings? )"
+    r"([a-z_0-9]+(?:\.[a-z_0-9]+)+)"
+)
 
 #: the order in which a reader wants them
 LABELS = ("fail", "unknown", "skipped", "warn", "waived", "pass")

@@ -75,8 +75,8 @@ class PoolGate:
         if why:
             names = ", ".join(roll.name for roll in rolls)
             raise NodeFailed(
-                f"MachineConfigPool {names} may not roll now: {' '.join(why[:5])}",
-                "Do what is said there, and run again",
+                f"MachineConfigPool {names} may not roll now: {' '.join(why[:5]).rstrip('.')}",
+                "Correct this, then rerun",
             )
 
     @contextlib.contextmanager

@@ -166,7 +166,7 @@ class PoolRoller:
             self._gate.ask(pools, rolling)
         except NodeFailed as error:
             return tuple(
-                dataclasses.replace(roll, error=f"{error.seen} It stays paused. {error.remedy}")
+                dataclasses.replace(roll, error=f"{error.seen}. It stays paused. {error.remedy}")
                 for roll in rolls.values()
             )
         with self._gate.pause_pool_health_checks(pools, rolling):

@@ -320,7 +320,7 @@ class NodeTurns:
         if why:
             raise NodeFailed(
                 f"the reset that another run noted did not come, and it was not reset now: {why.rstrip('.')}",
-                "Do what is said there, and run again",
+                "Correct this, then rerun",
             )
 
     def _verify_reset_allowed(self, step: NodeStep) -> None:
@@ -331,7 +331,7 @@ class NodeTurns:
         """
         cluster, remedy = (
             self._reader.read(pods=False, members=True),
-            "Do what is said there, and run again: it is reset then",
+            "Correct this, then rerun: the node is reset then",
         )
         for node in (node for node in cluster.nodes if node.name == step.node):
             why = explain_why_kept(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
