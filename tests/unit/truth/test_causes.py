@@ -357,13 +357,13 @@ def faults() -> typing.Iterator[Fault]:
         "fabric.one_master",
         "compute",
         guilty=(),
-        says="it hangs",
+        says="the subnet manager hangs",
     )
     yield Fault("standby took over", managers(""), "fabric.standby", "compute", "warn", ())
     yield Fault("two masters", managers("MASTER"), "fabric.one_master", "compute", guilty=(), says="sm-2 mlx5_0")
     yield Fault("leaf cut off", cut_leaf(), "fabric.island", LEAF, guilty=(LEAF, *ON_LEAF))
     yield Fault("swapped cables", swapped(), "fabric.rails", f"{NODE} compute", says="rail 3 and rail 4 are swapped")
-    yield Fault("port unlinked", unlinked(), "discover.port", f"{SUBJECT} port 1", says="no cable")
+    yield Fault("port unlinked", unlinked(), "discover.port", f"{SUBJECT} port 1", says="the cable is missing")
     yield Fault("port unlinked, seen by the fabric", unlinked(), "fabric.hcas", f"{NODE} compute", says=HCA)
     yield Fault("link with one lane", slow_link(), "fabric.rate", SUBJECT, says="100 Gb/s")
     yield Fault(
