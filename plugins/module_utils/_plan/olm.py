@@ -223,7 +223,7 @@ def _examine_catalog_package(wish: DesiredOperator, seen: OlmState) -> DesiredOp
     if catalog is None:
         there = ", ".join(sorted(f"{item.namespace}/{item.name}" for item in seen.catalogs.values())) or "none"
         raise _Refusal(
-            f"CatalogSource {name} is not there; the cluster has: {there}",
+            f"CatalogSource {name} does not exist; the cluster has: {there}",
             "Correct source and source_namespace, or create it",
         )
     if seen.packages is None or not catalog.ready:

@@ -126,8 +126,15 @@ def test_the_pod_network_needs_nothing() -> None:
             "fail",
             "ens2",
         ),
-        ("macvlan", {}, Surroundings(), "network.lint_select", "unknown", "gave no answer"),
-        ("macvlan", {}, Surroundings(), "network.lint_link", "unknown", "nothing to judge by"),
+        (
+            "macvlan",
+            {},
+            Surroundings(),
+            "network.lint_select",
+            "unknown",
+            "Data collection (module node_info) failed on the node",
+        ),
+        ("macvlan", {}, Surroundings(), "network.lint_link", "unknown", "could not check this rule"),
         ("macvlan", {"mtu": 9000}, around(), "network.lint_link", "fail", "must be [0, master MTU(1500)]"),
         (
             "macvlan",
@@ -135,7 +142,7 @@ def test_the_pod_network_needs_nothing() -> None:
             around(dataclasses.replace(NIC, netdevs=(Netdev("ens1", "aa:bb", 1500, "down"),))),
             "network.lint_link",
             "warn",
-            "nothing gets through",
+            "it carries no packets",
         ),
         (
             "rdma_shared",
@@ -143,7 +150,7 @@ def test_the_pod_network_needs_nothing() -> None:
             around(dataclasses.replace(NIC, rdma_device=None)),
             "network.lint_rdma",
             "fail",
-            "no RDMA device of the interface",
+            "no RDMA device for the interface",
         ),
         (
             "rdma_shared",
@@ -154,14 +161,14 @@ def test_the_pod_network_needs_nothing() -> None:
             "incorrect RDMA subsystem",
         ),
         ("rdma_shared", {}, around(rdma_mode="exclusive"), "network.lint_rdma", "fail", "incorrect RDMA subsystem"),
-        ("rdma_shared", {}, Surroundings(), "network.lint_rdma", "unknown", "does not show the interface"),
+        ("rdma_shared", {}, Surroundings(), "network.lint_rdma", "unknown", "does not report the interface"),
         (
             "rdma_shared",
             {},
             around(nic_policies=(NicPolicy("other", "ignore"),)),
             "network.lint_operator",
             "warn",
-            "obeys only one name",
+            "uses only the NicClusterPolicy of this name",
         ),
         (
             "rdma_shared",
@@ -179,7 +186,7 @@ def test_the_pod_network_needs_nothing() -> None:
             ),
             "network.lint_operator",
             "fail",
-            "The text is helm's",
+            "The owner of this configuration is helm",
         ),
     ],
 )
@@ -293,7 +300,7 @@ def test_a_part_of_a_bond_is_no_nic_for_pods_that_share_it(profile: str, part: s
     for item in (found["network.lint_select"], seen):
         assert (
             item.status == "fail"
-            and item.why.startswith(f"{part} is a part of the bond bond0")
+            and item.why.startswith(f"{part} is part of the bond bond0")
             and item.remedy.endswith("bond0.")
         )
 
@@ -305,7 +312,8 @@ def test_the_plugin_that_shares_devices_finds_no_bond() -> None:
         "bond0 is a bond",
     )
     assert (
-        "it offers nothing" in found["network.lint_rdma"].why and "sriov_ethernet" in found["network.lint_rdma"].remedy
+        "the device plugin offers no resource" in found["network.lint_rdma"].why
+        and "sriov_ethernet" in found["network.lint_rdma"].remedy
     )
 
 
@@ -370,8 +378,8 @@ def test_all_that_is_there_is_ready() -> None:
 @pytest.mark.parametrize(
     ("world", "said", "suspect"),
     [
-        (reports("NicClusterPolicy"), "there is no NicClusterPolicy", "not_reported"),
-        (reports("NicClusterPolicy", state=""), "has not reported on NicClusterPolicy", "not_reported"),
+        (reports("NicClusterPolicy"), "NicClusterPolicy nic-cluster-policy does not exist", "not_reported"),
+        (reports("NicClusterPolicy", state=""), "has not reported the state of NicClusterPolicy", "not_reported"),
         (
             reports("NicClusterPolicy", state="notReady", parts=("state-OFED notReady",)),
             "not ready: state-OFED notReady",
@@ -390,7 +398,7 @@ def test_all_that_is_there_is_ready() -> None:
                 reports("NicClusterPolicy", state="notReady"),
                 parts={"a": (("ds-1", PodState("waiting", "x: no such image", "image")),)},
             ),
-            "its pod ds-1 on the node: x: no such image",
+            "pod ds-1 of the operator on the node: x: no such image",
             "part_image",
         ),
         (
@@ -398,7 +406,7 @@ def test_all_that_is_there_is_ready() -> None:
                 reports("NicClusterPolicy", state="notReady"),
                 parts={"a": (("ds-1", PodState("waiting", "being created")),)},
             ),
-            "its pod ds-1 on the node: being created",
+            "pod ds-1 of the operator on the node: being created",
             "part",
         ),
         (
@@ -426,11 +434,23 @@ def test_all_that_is_there_is_ready() -> None:
             "unread",
         ),
         (attached(), "NetworkAttachmentDefinition training/net does not exist", "no_attachment"),
-        (attached(Attachment("net", fault="spec.config is no JSON")), "multus can't read", "bad_attachment"),
+        (attached(Attachment("net", fault="spec.config is no JSON")), "multus cannot read", "bad_attachment"),
         (attached(Attachment("net", {"master": "ens2"})), "master is 'ens2' instead of 'ens1'", "bad_attachment"),
-        (reports("IPPool.nv-ipam.nvidia.com"), "there is no IPPool", "no_share"),
-        (reports("IPPool.nv-ipam.nvidia.com", nodes=("b",)), "no share for the node; it has some for: b", "no_share"),
-        (dataclasses.replace(READY, blind={"IPPool.nv-ipam.nvidia.com": "HTTP 403"}), "can't be read", "unread"),
+        (
+            reports("IPPool.nv-ipam.nvidia.com"),
+            "IPPool.nv-ipam.nvidia.com nvidia-network-operator/pool does not exist",
+            "no_share",
+        ),
+        (
+            reports("IPPool.nv-ipam.nvidia.com", nodes=("b",)),
+            "no share for the node; nodes with a share: b",
+            "no_share",
+        ),
+        (
+            dataclasses.replace(READY, blind={"IPPool.nv-ipam.nvidia.com": "HTTP 403"}),
+            "IPPool.nv-ipam.nvidia.com could not be read",
+            "unread",
+        ),
         (
             dataclasses.replace(READY, nodes={"a": ClusterNode("a", ready=True)}),
             "the node offers no rdma/shared",
@@ -441,7 +461,7 @@ def test_all_that_is_there_is_ready() -> None:
                 dataclasses.replace(
                     READY, nodes={"a": ClusterNode("a", ready=True, allocatable={"rdma/shared": number})}
                 ),
-                f"the node offers {number} rdma/shared of 63",
+                f"the node offers {number} rdma/shared instead of 63",
                 "other_share",
             )
             for number in (1, 64)
@@ -466,7 +486,7 @@ def test_what_is_missing_is_named(world: ClusterState, said: str, suspect: str) 
 def test_what_an_operator_waits_for_may_be_a_node_of_somebody_else() -> None:
     waits = reports("NicClusterPolicy", state="notReady", parts=("state-OFED notReady",))
     for theirs, said in (
-        (ClusterNode("b"), "and of those that are not ours NotReady are: b"),
+        (ClusterNode("b"), "and these nodes outside this run are NotReady: b"),
         (ClusterNode("b", ready=True), "state-OFED notReady"),
     ):
         (found,) = judge((TARGET,), dataclasses.replace(waits, nodes={**READY.nodes, "b": theirs}))
@@ -508,15 +528,23 @@ def ready_of(**facts: typing.Any) -> Finding:
     ("facts", "status", "said"),
     [
         ({"applied": APPLIED, "sync": synced()}, "pass", ""),
-        ({"applied": APPLIED, "sync": synced(attached())}, "fail", "there is no NetworkAttachmentDefinition"),
+        (
+            {"applied": APPLIED, "sync": synced(attached())},
+            "fail",
+            "NetworkAttachmentDefinition training/net does not exist",
+        ),
         ({"applied": APPLIED, "sync": synced(dataclasses.replace(READY, nodes={}))}, "fail", "the cluster has no node"),
-        ({"applied": APPLIED, "sync": synced(attached()), "check_mode": True}, "unknown", "Nothing was applied"),
-        ({"applied": APPLIED}, "unknown", "The wait did not run"),
+        (
+            {"applied": APPLIED, "sync": synced(attached()), "check_mode": True},
+            "unknown",
+            "This run applied no objects",
+        ),
+        ({"applied": APPLIED}, "unknown", "The module sriov_sync did not wait for this node"),
         ({"applied": (dataclasses.replace(APPLIED[0], action="refused"),)}, "unknown", "was refused"),
         (
             {"applied": (dataclasses.replace(APPLIED[0], action="refused"),), "sync": synced()},
             "fail",
-            "of an earlier run",
+            "are from an earlier run",
         ),
         ({"unmade": {"macvlan": "addresses are in use"}}, "unknown", "addresses are in use"),
         ({"lint": network.LintFacts(held={"macvlan": "1 finding"})}, "unknown", "held the fabric back"),
@@ -654,9 +682,9 @@ def test_stages_say_what_they_do_not_cover() -> None:
     ]
     assert {finding.status for finding in found} <= {"pass", "warn"}
     said = {(finding.check, finding.subject): finding.measured for finding in found}
-    assert "it makes no VFs" in said["virtual_functions.members", "macvlan"]
-    assert "it makes no VFs" in said["platform.scope", "pods"]
-    assert "no HCA belongs to it alone" in said["fabric.membership", "pods"]
+    assert "creates no VFs" in said["virtual_functions.members", "macvlan"]
+    assert "creates no VFs" in said["platform.scope", "pods"]
+    assert "the fabric has no HCAs of its own" in said["fabric.membership", "pods"]
     assert said["fabric.hcas", "a macvlan"] == "1 HCAs: mlx5_0"
 
 
@@ -671,7 +699,10 @@ def test_without_virtual_functions_nobody_misses_the_sriov_operator() -> None:
     assert "SR-IOV network operator" not in found
     assert found["a"].status == "pass"
     missing = found["macvlannetworks.mellanox.com"]
-    assert (missing.status, missing.remedy) == ("fail", "Install NVIDIA's network operator.")
+    assert (missing.status, missing.remedy) == (
+        "fail",
+        "Install NVIDIA's network operator, then run stage operators again.",
+    )
 
 
 def test_a_network_without_rdma_is_measured_by_tcp_and_only_far_below_its_best_is_too_low() -> None:

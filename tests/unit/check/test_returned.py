@@ -52,8 +52,8 @@ def with_port(**changes: typing.Any) -> Hca:
         (now(with_port(state="INIT"), NIC), "mlx5_0 port 1, which was ACTIVE and now is INIT"),
         (now(with_port(state=None), NIC), "mlx5_0 port 1, which was ACTIVE and now is not there"),
         (now(dataclasses.replace(HCA, ports=()), NIC), "mlx5_0 port 1, which was ACTIVE and now is not there"),
-        (now(with_port(rate_gbps=200.0), NIC), "mlx5_0 port 1, which had 400 Gb/s and now has 200"),
-        (now(with_port(rate_gbps=None), NIC), "mlx5_0 port 1, which had 400 Gb/s and now has unknown"),
+        (now(with_port(rate_gbps=200.0), NIC), "mlx5_0 port 1, which had 400 Gb/s and now has 200 Gb/s"),
+        (now(with_port(rate_gbps=None), NIC), "mlx5_0 port 1, which had 400 Gb/s and now has an unknown rate"),
         (now(HCA, dataclasses.replace(NIC, netdevs=())), "the interface ens3 of ens3 (0000:31:00.0)"),
         (
             now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", "", state="down"),))),
@@ -61,7 +61,7 @@ def with_port(**changes: typing.Any) -> Hca:
         ),
         (
             now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", ""),))),
-            "ens3, which was up and now is of an unknown state",
+            "ens3, which was up and now is in an unknown state",
         ),
     ],
 )

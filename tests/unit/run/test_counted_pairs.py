@@ -270,9 +270,9 @@ def test_a_port_that_can_t_be_read_is_told_by_name() -> None:
     world.mute = {202}
     found = world.suspect()
     assert (
-        "The counters of these ports could not be read: spine-1 port 2 (to leaf-1 port 8) (perfquery: iberror: failed: classportinfo query)"
-        in found.why
-    )
+        "The counters of these ports could not be read: spine-1 port 2 (to leaf-1 port 8)"
+        " (perfquery: iberror: failed: classportinfo query)"
+    ) in found.why
     world = between()
     (seen,) = world.facts.topologies[NAMES[0]].value or ()
     assert seen.topology is not None

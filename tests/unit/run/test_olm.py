@@ -309,7 +309,7 @@ def test_a_catalog_that_is_gone(served: Served) -> None:
     world = served()
     stand = failed(
         run(world, DesiredOperator("nfd", SPACE, source="gone", source_namespace=CATALOGS)),
-        "CatalogSource olm/gone is not there",
+        "CatalogSource olm/gone does not exist; the cluster has",
         "olm/lab",
     )
     assert "source" in stand.remedy and world.writes() == []

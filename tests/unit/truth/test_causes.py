@@ -357,13 +357,13 @@ def faults() -> typing.Iterator[Fault]:
         "fabric.one_master",
         "compute",
         guilty=(),
-        says="it hangs",
+        says="the subnet manager hangs",
     )
     yield Fault("standby took over", managers(""), "fabric.standby", "compute", "warn", ())
     yield Fault("two masters", managers("MASTER"), "fabric.one_master", "compute", guilty=(), says="sm-2 mlx5_0")
     yield Fault("leaf cut off", cut_leaf(), "fabric.island", LEAF, guilty=(LEAF, *ON_LEAF))
     yield Fault("swapped cables", swapped(), "fabric.rails", f"{NODE} compute", says="rail 3 and rail 4 are swapped")
-    yield Fault("port unlinked", unlinked(), "discover.port", f"{SUBJECT} port 1", says="no cable")
+    yield Fault("port unlinked", unlinked(), "discover.port", f"{SUBJECT} port 1", says="the cable is missing")
     yield Fault("port unlinked, seen by the fabric", unlinked(), "fabric.hcas", f"{NODE} compute", says=HCA)
     yield Fault("link with one lane", slow_link(), "fabric.rate", SUBJECT, says="100 Gb/s")
     yield Fault(
@@ -529,14 +529,16 @@ def test_a_second_figure_that_others_do_not_need_closes_the_gate_and_accuses_nob
         ("bandwidth.fleet", "unknown"),
     }, told(bad)
     assert {item.measured for item in bad} == {"190.00 Gb/s with 8 queue pairs, 391.00 Gb/s with 16 of 4194304 bytes"}
-    assert all(NODE in item.subject and "Others are fast enough with as few" in item.why for item in bad)
+    assert all(
+        NODE in item.subject and "Other pairs are fast enough with as few queue pairs" in item.why for item in bad
+    )
 
 
 def test_where_no_pair_is_fast_with_few_queue_pairs_more_of_them_explain_it() -> None:
     bad = [item for item in findings(FLEET, "bandwidth", wider(391.0, slow(lambda pair: True))) if item.status != PASS]
     assert {(item.check, item.status) for item in bad} == {("bandwidth.floor", "warn")}, told(bad)
     assert all(
-        "how the pair was measured is the cause" in item.why
+        "the small number of queue pairs in the measurement is the cause" in item.why
         and "Set pods.queue_pairs of the fabric to 16" in item.remedy
         for item in bad
     )

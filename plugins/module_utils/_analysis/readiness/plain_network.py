@@ -179,7 +179,7 @@ def _check_node_resource(target: Target, name: str, world: ClusterState) -> typi
         return None
     if not offered:
         return Missing(f"the node offers no {target.resource}", "not_shared")
-    return Missing(f"the node offers {offered} of {target.offers} {target.resource}", "other_share")
+    return Missing(f"the node offers {offered} {target.resource} instead of {target.offers}", "other_share")
 
 
 PREDICATES: dict[str, Predicate] = {

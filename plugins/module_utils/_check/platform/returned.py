@@ -152,7 +152,7 @@ def _list_lost_parts(had: Hca, has: Hca) -> typing.Iterator[str]:
         if again.state != "ACTIVE":
             yield f"{had.name} port {port.number}, which was ACTIVE and now is {again.state or 'not there'}"
         elif port.rate_gbps and (again.rate_gbps is None or again.rate_gbps < port.rate_gbps):
-            rate = "unknown" if again.rate_gbps is None else f"{again.rate_gbps:g}"
+            rate = "an unknown rate" if again.rate_gbps is None else f"{again.rate_gbps:g} Gb/s"
             yield f"{had.name} port {port.number}, which had {port.rate_gbps:g} Gb/s and now has {rate}"
     # a pod that had some of them is gone by now
     for name in sorted(set(had.names) - set(has.names)):
@@ -160,4 +160,4 @@ def _list_lost_parts(had: Hca, has: Hca) -> typing.Iterator[str]:
     states = {netdev.name: netdev.state for netdev in has.netdevs}
     for netdev in had.netdevs:
         if netdev.state == "up" and states.get(netdev.name, "up") != "up":
-            yield f"{netdev.name}, which was up and now is {states[netdev.name] or 'of an unknown state'}"
+            yield f"{netdev.name}, which was up and now is {states[netdev.name] or 'in an unknown state'}"
