@@ -15,7 +15,7 @@ import typing
 
 from ..._model.base.load import to_data
 from ..._model.base.text import folded
-from ..._model.job.nccl import NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
+from ..._model.job.nccl import NOT_READ, NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
 from ..._parse.limits import BYTES_A_VALUE, count_values
 from .problems import check_problem
@@ -128,6 +128,9 @@ def _report_left_out(item: NcclLeftOut) -> Finding:
         " or the log is one of many runs. Nothing of it counts, and the others are judged."
     )
     remedy = "See what the pod of this host or file runs, and give the log of one run of the job."
+    if item.why.startswith(NOT_READ):
+        why = f"Only a regular file of a limited size is read as a log: {item.why}. The others are judged."
+        remedy = "See who put this file there, copy the log of the pod to a file of its own, and name that file."
     return Finding("training.log", item.source, UNKNOWN, f"left out{hosts}", "NCCL's lines of one run", why, remedy)
 
 
@@ -176,7 +179,7 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> li
     :param gpu_direct: whether each channel over the network must use GPUDirect RDMA
     """
     if not log.nccl_lines:
-        return [_check_log(log)]
+        return [_check_log(log), *map(_report_left_out, log.left_out)]
     log, forged = leave_out_forged(log)
     left_out = map(_report_left_out, log.left_out)
     first = (_check_log(log), _check_version(log), _check_job(log, ranks), *left_out, *forged)
