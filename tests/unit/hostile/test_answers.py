@@ -262,7 +262,7 @@ def test_no_text_of_a_node_has_a_tag(escape: bool) -> None:
 
 
 @pytest.mark.skipif(not has_types(), reason="from ansible-core 2.19 on")
-@pytest.mark.parametrize("key", ["foo", "msg", "warnings", "deprecations", "exception", "invocation"])
+@pytest.mark.parametrize("key", ["foo", "msg", "warnings", "deprecations", "invocation"])
 @pytest.mark.parametrize(
     "value",
     [
