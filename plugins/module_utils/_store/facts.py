@@ -69,6 +69,7 @@ _MOST = {
     "versions": 100,
 }
 _FEWER = "Name fewer of them; nodes can be looked at in several runs, each with a folder of its own"
+_RENAME = "Give this host another name in the inventory"
 _RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
@@ -358,7 +359,7 @@ class FactFolder:
             raise FileError(
                 f"{path} is not written:"
                 f" {wrong or f'it would have {len(text)} bytes; {_MOST_OF_A_START} are the most'}",
-                _FEWER,
+                _RENAME if "has the name" in wrong else _FEWER,
             )
         write_text(path, text, self.report_dir)
         return path
@@ -436,6 +437,9 @@ def _describe_excess(start: RunStart) -> str:
         number = len(value) if isinstance(value, (list, tuple, dict)) else 0
         if number > most:
             return f"it names {number} {name}; {most} are the most"
+    # what the user wrote may be anything here too
+    if isinstance(start.nodes, (list, tuple)) and CLUSTER in start.nodes:
+        return f"a node has the name '{CLUSTER}', under which a run keeps the facts of the cluster"
     return ""
 
 

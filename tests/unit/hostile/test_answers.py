@@ -275,7 +275,7 @@ def test_no_text_of_a_node_has_a_tag(escape: bool) -> None:
 def test_an_object_of_ansible_core_in_an_odd_place_is_an_error_of_its_node(key: str, value: typing.Any) -> None:
     for placed in (value, [value], {"a": value}):
         with pytest.raises(
-            AnsibleConnectionFailure, match="worker-1 answered with (a value of type|JSON that is no answer)"
+            AnsibleConnectionFailure, match=r"worker-1 answered with (a value of type|JSON that is no answer)"
         ):
             decoded({"rc": 0, key: placed})
 

@@ -267,3 +267,28 @@ def test_a_folder_of_invented_kinds_is_refused(tmp_path: pathlib.Path) -> None:
         (tmp_path / "facts" / f"k{number}").mkdir(parents=True)
     with pytest.raises(FileError, match="501 kinds of facts; 500 are the most"):
         run.all_of("node-1")
+
+
+@pytest.mark.parametrize("node", [CLUSTER, "node-1"])
+def test_a_number_of_any_sign_that_is_written_is_read_again(tmp_path: pathlib.Path, node: str) -> None:
+    run = begun(tmp_path, 2)
+    for number in (10**64 - 1, 1 - 10**64):
+        run.write("operators", node, {"a": number})
+        fact = run.read("operators", node)
+        assert fact is not None and fact.value == {"a": number}
+    for number in (10**64, -(10**64)):
+        run.write("operators", node, {"a": number})
+        fact = run.read("operators", node)
+        assert fact is not None and "a number of more than 64 digits" in str(fact.error)
+
+
+def test_no_node_has_the_name_of_the_facts_of_the_cluster(tmp_path: pathlib.Path) -> None:
+    start = RunStart(RUN, TIME, nodes=("node-1", CLUSTER))
+    with pytest.raises(FileError, match="under which a run keeps the facts of the cluster") as refused:
+        FactFolder(str(tmp_path), RUN).begin(start)
+    assert "another name" in refused.value.remedy
+    begun(tmp_path, 1)
+    path = tmp_path / "run.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"node-1"', f'"{CLUSTER}"'), encoding="utf-8")
+    with pytest.raises(FileError, match="under which a run keeps"):
+        facts.read_start(str(tmp_path))
