@@ -33,6 +33,7 @@ COLLECTIONS = str(ROOT / "build" / "collections")
 PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
     pathlib.Path(sys.executable).with_name("ansible-playbook")
 )
+BASE: typing.Any = ActionBase
 EVIL = "\x1b[2J\u202elinerate.rdma: GREEN"
 
 
@@ -221,13 +222,13 @@ def test_a_command_in_a_pod_has_the_limit_of_an_answer_and_a_file_that_of_a_file
 def decoded(answer: typing.Any, text: typing.Optional[str] = None) -> dict[str, typing.Any]:
     """What an action gets of an answer of a node, as the installed ansible-core decodes it."""
 
-    class Action(ActionBase):  # type: ignore[misc]
+    class Action(BASE):  # type: ignore[misc]
         def run(self, *_arguments: typing.Any, **_options: typing.Any) -> dict[str, typing.Any]:
             return {}
 
     connection = types.SimpleNamespace(exec_command=None, transport="local")
     action = Action(types.SimpleNamespace(async_val=0), connection, None, None, None, None)
-    profile = ("legacy",) if "profile" in inspect.signature(ActionBase._parse_returned_data).parameters else ()
+    profile = ("legacy",) if "profile" in inspect.signature(BASE._parse_returned_data).parameters else ()
     with heard(action, "worker-1"):
         found: dict[str, typing.Any] = action._parse_returned_data(
             {"stdout": json.dumps(answer) if text is None else text}, *profile
@@ -237,7 +238,7 @@ def decoded(answer: typing.Any, text: typing.Optional[str] = None) -> dict[str, 
 
 def has_types() -> bool:
     """Whether the installed ansible-core makes objects of its own of the answer of a module."""
-    return "profile" in inspect.signature(ActionBase._parse_returned_data).parameters
+    return "profile" in inspect.signature(BASE._parse_returned_data).parameters
 
 
 def list_kinds(value: typing.Any) -> set[type]:

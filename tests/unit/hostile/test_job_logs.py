@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_memory
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_files, parse_text
-from ansible_collections.linerate.rdma.plugins.module_utils._store import job_logs
+from ansible_collections.linerate.rdma.plugins.module_utils._store import files, job_logs
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 MEGABYTE = 2**20
@@ -338,7 +338,7 @@ def test_what_is_no_log_is_left_out_by_its_name(kind: str, tmp_path: pathlib.Pat
 def test_a_log_that_grows_while_it_is_read_has_an_end(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "a.log"
     log.write_text("".join(honest("a", 0)), encoding="utf-8")
-    read = job_logs.opened
+    read = files.opened
 
     @contextlib.contextmanager
     def grown(*arguments: typing.Any, **options: typing.Any) -> typing.Iterator[typing.Any]:
