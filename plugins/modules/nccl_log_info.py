@@ -33,6 +33,8 @@ options:
     description:
       - Log files on the host where the module runs. Either one file with all ranks, or one file per pod.
       - If there are several, each process lists the files that contain its lines, and the other hosts in these files.
+      - A link, a FIFO, a device, or a file of more than 16 GiB is left out, since any program of the job may have put
+        it there.
     type: list
     elements: path
   text:
@@ -185,7 +187,7 @@ log:
       sample: false
     left_out:
       description: Files and hosts that name more processes and ranks than any pod can have, or than have room in the
-        result. The others are not affected.
+        result, and files that are not regular files of 16 GiB at most. The others are not affected.
       returned: success
       type: list
       elements: dict

@@ -13,6 +13,7 @@ A redirection is not followed, since a signature or a token is valid for one hos
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import http.client
 import io
@@ -36,6 +37,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive i
     ArchiveError,
     ArchiveLogin,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.http_response import BoundedResponse, HeadError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of, refusal_words
 
 #: bytes per second that an upload must reach on average
@@ -139,20 +141,21 @@ def _exchange(
         headers["Authorization"] = f"Bearer {login.token}"
     shown = base if bare else place.cut(base)
     try:
-        answer = open_url(
-            base + ("" if bare else place.query),
-            data=None if content is None else body,
-            headers=headers,
-            method=method,
-            timeout=patience,
-            url_username=login.user or None,
-            url_password=login.password or None,
-            force_basic_auth=bool(login.user),
-            follow_redirects="none",
-            ca_path=authority or None,
-            http_agent="linerate.rdma",
-            use_netrc=False,
-        )
+        with _bounded_heads():
+            answer = open_url(
+                base + ("" if bare else place.query),
+                data=None if content is None else body,
+                headers=headers,
+                method=method,
+                timeout=patience,
+                url_username=login.user or None,
+                url_password=login.password or None,
+                force_basic_auth=bool(login.user),
+                follow_redirects="none",
+                ca_path=authority or None,
+                http_agent="linerate.rdma",
+                use_netrc=False,
+            )
     except urllib.error.HTTPError as error:
         with error:
             if not bare:
@@ -163,6 +166,19 @@ def _exchange(
     else:
         with answer:
             pass
+
+
+@contextlib.contextmanager
+def _bounded_heads() -> typing.Iterator[None]:
+    """Let, as a context, connections of http.client limit the heads of their answers. ``open_url`` takes no class of
+    connections. The task has a process of its own, in which nothing else is asked meanwhile.
+    """
+    before = http.client.HTTPConnection.response_class
+    http.client.HTTPConnection.response_class = BoundedResponse
+    try:
+        yield
+    finally:
+        http.client.HTTPConnection.response_class = before
 
 
 def _describe_refusal(
@@ -300,6 +316,8 @@ def _describe_failure(shown: str, error: Exception, patience: float, seconds: fl
         )
     if isinstance(cause, _Late):
         return _describe_lateness(shown, seconds)
+    if isinstance(cause, HeadError):
+        return ArchiveError(f"{shown} gave no answer of HTTP: {cause}", "Look at the server, and at a proxy before it")
     if isinstance(cause, (socket.timeout, TimeoutError)):
         return ArchiveError(
             f"{shown} gave no sign within {patience:g} s",

@@ -40,6 +40,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
 import json
 import re
 import typing
@@ -120,6 +121,16 @@ _TEXTS, _LINES = frozenset({"stdout", "stderr"}), frozenset({"stdout_lines", "st
 #: what a deprecation may have, so that it can be shown [ansible-core utils/display.py, deprecated]: with ``removed`` it
 #: raises
 _DEPRECATION = ("msg", "version", "date", "collection_name")
+#: what an answer has in it that becomes an object of ansible-core from 2.19 on: the key, or an escape of a part of it
+_MAY_HAVE_TYPES = ("__ansible_type", "\\u00")
+#: keys whose values a module makes of classes of ansible-core from 2.19 on, and the names of these
+_SUMMARIES = {"warnings": "WarningSummary", "deprecations": "DeprecationSummary", "exception": "ErrorSummary"}
+#: how a value of a class that was made of one becomes one
+_PLAIN: typing.Sequence[tuple[type, typing.Callable[[typing.Any], typing.Any]]] = (
+    (str, str.__str__),
+    (int, int.__int__),
+    (float, float.__float__),
+)
 #: texts of a difference, and sizes in it [ansible-core plugins/callback/__init__.py, _get_diff]
 _DIFF_TEXTS, _DIFF_SIZES = (
     ("before_header", "after_header", "prepared"),
@@ -345,7 +356,7 @@ def marked_loss() -> typing.Iterator[None]:
         raise AnsibleError(words_of(error)) from None
 
 
-def words_of(error: AnsibleError) -> str:
+def words_of(error: Exception) -> str:
     """Return the message of an error on one line, shortened to _MOST_LOSS characters and escaped."""
     return escape.line(cut(str(error), _MOST_LOSS))
 
@@ -388,7 +399,17 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
                 f"{node} answered with JSON of {values} values, expected {most // BYTES_A_VALUE} at most: look at its"
                 " Python"
             )
-        found = remove_internals(parse({**said, "stdout": output}, *options))
+        typed = any(sign in output for sign in _MAY_HAVE_TYPES)
+        try:
+            found = remove_internals(parse({**said, "stdout": output}, *options))
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
+            if not typed:
+                raise
+            raise AnsibleConnectionFailure(
+                f"{node} answered with JSON that is no answer of a module: {words_of(error)}: look at its Python"
+            ) from None
+        if isinstance(found, dict) and typed:
+            found = remove_tags(node, found)
         if isinstance(found, dict):
             refuse_lines(node, *(found[name] for name in _TEXTS if isinstance(found.get(name), str)))
         return found
@@ -493,6 +514,59 @@ def remove_internals(answer: typing.Any) -> typing.Any:
         and key not in ("add_host", "add_group")
         and not (key == "ansible_facts" and not isinstance(facts, dict))
     }
+
+
+def remove_tags(node: str, answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+    """Return the decoded answer of a module with plain values only. From 2.19 on, ansible-core makes an object of its
+    own of each mapping with the key ``__ansible_type``, whoever wrote it. A text with the tag ``Deprecated`` makes each
+    later template that names it show words of the node, and a callback plugin fails on objects in a place where no
+    module puts them [ansible-core module_utils/_internal/_datatag, _json/_profiles/__init__.py].
+
+    :raises AnsibleConnectionFailure: the answer has such an object that is not a warning, a deprecation or an error
+        in its place
+    """
+    try:
+        return {
+            _make_plain(node, key): _make_plain(node, value, _SUMMARIES.get(key, "")) for key, value in answer.items()
+        }
+    except RecursionError:
+        raise AnsibleConnectionFailure(
+            f"{node} answered with JSON that is nested too deep: look at its Python"
+        ) from None
+
+
+def _make_plain(node: str, value: typing.Any, summary: str = "") -> typing.Any:
+    """Return a value of plain types.
+
+    :param summary: name of the class of ansible-core that the value, or each item of it, may have
+    """
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    for plain_kind, make in _PLAIN:
+        if isinstance(value, plain_kind):
+            return make(value)
+    if isinstance(value, dict):
+        return {_make_plain(node, key): _make_plain(node, item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_make_plain(node, item, summary) for item in value]
+    if summary and any(base.__name__ == summary for base in kind.__mro__):
+        return _make_summary_plain(value)
+    raise AnsibleConnectionFailure(
+        f"{node} answered with a value of type {kind.__name__}, expected JSON of plain values: look at its Python"
+    )
+
+
+def _make_summary_plain(value: typing.Any) -> typing.Any:
+    """Return a warning, a deprecation or an error of ansible-core without tags on its texts."""
+    if isinstance(value, str) and not isinstance(value, enum.Enum):
+        return str.__str__(value)
+    if isinstance(value, tuple):
+        return tuple(map(_make_summary_plain, value))
+    if not _is_summary(value):
+        return value
+    fields = (field.name for field in dataclasses.fields(value) if field.init)
+    return dataclasses.replace(value, **{name: _make_summary_plain(getattr(value, name)) for name in fields})
 
 
 def remove_junk(output: str) -> str:

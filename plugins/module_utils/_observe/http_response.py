@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""HTTP responses of BMCs and registries, with limits of what comes before their bodies."""
+"""HTTP responses of BMCs, registries and upload servers, with limits of what comes before their bodies."""
 
 from __future__ import annotations
 

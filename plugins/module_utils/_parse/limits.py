@@ -267,7 +267,7 @@ def _build_unique_mapping(pairs: list[tuple[str, typing.Any]]) -> dict[str, typi
 
 
 def _parse_integer(text: str) -> int:
-    if len(text) > _MOST_DIGITS:
+    if len(text.lstrip("-")) > _MOST_DIGITS:
         raise _Refused(text, f"a number of at most {_MOST_DIGITS} digits")
     return int(text)
 

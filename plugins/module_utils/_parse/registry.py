@@ -20,6 +20,8 @@ from .limits import MIB, decode_json
 
 _PARAMETER = re.compile(r'\s*([A-Za-z_]{1,32})\s*=\s*(?:"((?:[^"\\]|\\.){0,4096})"|([^\s",]{1,4096}))\s*(?:,|$)')
 _MOST = 65536
+#: a tag, whose length the distribution spec limits
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}", re.ASCII)
 #: bytes of an answer: a list of 10,000 tags of at most 128 characters has 1.3 MB, and some registries tell all tags at
 #: once
 _MOST_ANSWER = 8 * MIB
@@ -108,7 +110,8 @@ def token_of(text: str) -> str:
 
 
 def parse_tags(text: str) -> tuple[str, ...]:
-    """Return the tags in the response of ``/v2/NAME/tags/list``.
+    """Return the tags in the response of ``/v2/NAME/tags/list``. What the distribution spec does not allow as a tag is
+    left out.
 
     :raises RdmaError: the response is not a list of tags
     """
@@ -116,4 +119,4 @@ def parse_tags(text: str) -> tuple[str, ...]:
     tags = data.get("tags") if isinstance(data, dict) else None
     if not isinstance(data, dict) or "tags" not in data or not isinstance(tags, (list, type(None))):
         raise RdmaError("the registry gave no list of tags")
-    return tuple(tag for tag in tags or () if isinstance(tag, str))
+    return tuple(tag for tag in tags or () if isinstance(tag, str) and _TAG.fullmatch(tag))

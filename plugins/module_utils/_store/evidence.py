@@ -21,11 +21,13 @@ import shutil
 import stat
 import tarfile
 import typing
+import urllib.parse
 import zlib
 
 from .._model.base.errors import ParseError
 from .._model.base.redact import redact, redact_text
 from .._parse.limits import decode_json
+from .facts import FactFolder, read_start
 from .files import FileError, base_of, read_bytes, remove, write_bytes, write_parts
 
 SUMS = "SHA256SUMS"
@@ -55,13 +57,17 @@ _MOST_OF_A_HEADER = 1024
 
 # what a run leaves in its folder; nothing else is packed or kept, and nothing else is taken out of an archive
 _OURS = re.compile(
-    r"run\.json|report\.(html|json|xml|prom|md)|difference\.(json|html)|stages/[a-z_]+\.jsonl|facts/[a-z][a-z0-9_]*/[^/\\\x00-\x1f]+\.json"
+    r"run\.json|report\.(html|json|xml|prom|md)|difference\.(json|html)|stages/[a-z_]+\.jsonl|facts/[a-z][a-z0-9_]*/[A-Za-z0-9._~%-]+\.json"
 )
 # made of the rest by the report, and made anew where an archive is unpacked: a page from a stranger is code in the
 # browser of who reads it
 _PAGES = re.compile(r"report\.(html|json|xml|prom|md)|difference\.(json|html)")
 # what is made anew in a folder that is there already
 _MADE = re.compile(rf"(?:{JUDGED}/)?(?:{_PAGES.pattern})|{JUDGED}/stages/[a-z_]+\.jsonl")
+_FACT = re.compile(r"facts/([a-z][a-z0-9_]*)/(.+)\.json")
+#: folders in a path of a run: facts/<kind>
+_MOST_FOLDERS = 2
+_ESCAPES: typing.Final = "backslashreplace"
 _TOP = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SUM = re.compile(r"([0-9a-f]{64})  ([^\n]+)")
 
@@ -181,6 +187,11 @@ def pack(report_dir: str, archive: str, top: str) -> Packed:
     """
     names, left_out = listed(report_dir)
     sums: Sums = {}
+    start = None
+    # whoever unpacks it is told what is wrong with it
+    with contextlib.suppress(FileError):
+        start = read_start(report_dir)
+    facts = FactFolder(report_dir, "" if start is None else start.run)
     handle = io.BytesIO()
     # neither the time nor the name of the file is in the head of the compressed stream
     with (
@@ -189,7 +200,8 @@ def pack(report_dir: str, archive: str, top: str) -> Packed:
     ):
         for name in names:
             # a link that came in the meantime is not followed
-            text = _remove_secrets(name, read_bytes(os.path.join(report_dir, name), report_dir, MOST_BYTES_OF_A_FILE))
+            most = _limit_of(name, facts)
+            text = _remove_secrets(name, read_bytes(os.path.join(report_dir, name), report_dir, most))
             sums[name] = hashlib.sha256(text).hexdigest()
             _add_member(tar, f"{top}/{name}", text)
         _add_member(tar, f"{top}/{SUMS}", "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
@@ -293,17 +305,36 @@ def listed(report_dir: str) -> tuple[list[str], list[str]]:
     """
     names: list[str] = []
     left_out: list[str] = []
-    for folder, folders, files in os.walk(report_dir):
-        if folder == report_dir and RUNS in folders:
-            # runs before this one
-            folders.remove(RUNS)
-        folders.sort()
-        for name in [*files, *[item for item in folders if os.path.islink(os.path.join(folder, item))]]:
-            path = os.path.join(folder, name)
-            inside = os.path.relpath(path, report_dir).replace(os.sep, "/")
-            is_ours = _OURS.fullmatch(inside) and stat.S_ISREG(os.lstat(path).st_mode)
-            (names if is_ours else left_out).append(inside)
+    for inside in _walk(report_dir):
+        is_ours = _OURS.fullmatch(inside) and stat.S_ISREG(os.lstat(os.path.join(report_dir, inside)).st_mode)
+        # a name that is no UTF-8 is shown with escapes
+        (names if is_ours else left_out).append(inside if is_ours else os.fsencode(inside).decode(errors=_ESCAPES))
     return sorted(names), sorted(left_out)
+
+
+def _walk(report_dir: str) -> typing.Iterator[str]:
+    """Yield the relative paths of all files in a folder but those of kept runs. A link, and a folder deeper than
+    those of a run, count as files.
+    """
+    open_folders = [""]
+    while open_folders:
+        folder = open_folders.pop()
+        with contextlib.suppress(OSError), os.scandir(os.path.join(report_dir, folder)) as found:
+            for entry in found:
+                inside = f"{folder}/{entry.name}" if folder else entry.name
+                if inside == RUNS and entry.is_dir(follow_symlinks=False):
+                    # runs before this one
+                    continue
+                if entry.is_dir(follow_symlinks=False) and inside.count("/") < _MOST_FOLDERS:
+                    open_folders.append(inside)
+                else:
+                    yield inside
+
+
+def _limit_of(name: str, facts: FactFolder) -> int:
+    """Return how many bytes a file of a run may have."""
+    found = _FACT.fullmatch(name)
+    return facts.limit(found[1], urllib.parse.unquote(found[2]))[0] if found else MOST_BYTES_OF_A_FILE
 
 
 def _remove_secrets(name: str, raw: bytes) -> bytes:

@@ -51,6 +51,8 @@ _MOST_OF_CLUSTER, _MOST_FOR_A_NODE = 32 * MIB, 64 * 1024
 #: bytes for each node of all facts of one kind, beside those that one of them may have. A node with eight rails and
 #: sixteen virtual functions on each has 130 KiB
 _MOST_OF_EACH = 256 * 1024
+#: kinds of facts in a folder, some ten times those that a run has
+_MOST_KINDS = 500
 #: bytes of what a run began with. Of 20,000 nodes in observers, each with a name of 63 characters, it has 3 MiB
 _MOST_OF_A_START = 8 * MIB
 #: what a run may begin with: each node is looked at in each stage, and each waiver held against each finding. Versions
@@ -67,6 +69,7 @@ _MOST = {
     "versions": 100,
 }
 _FEWER = "Name fewer of them; nodes can be looked at in several runs, each with a folder of its own"
+_RENAME = "Give this host another name in the inventory"
 _RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
@@ -279,13 +282,24 @@ class FactFolder:
         return refused
 
     def all_of(self, node: str) -> tuple[Data, dict[str, str]]:
-        """Return all facts of this run for a node: values by kind, and errors by kind.
+        """Return all facts of this run for a node: values by kind, and errors by kind. They are all in memory at once,
+        so the largest are not read if all together are too large.
 
-        :raises FileError: the folder cannot be read
+        :raises FileError: the folder cannot be read, or names more kinds than any run has
         """
         values: Data = {}
-        errors: dict[str, str] = {}
-        for kind in filter(_KIND.match, list_names_in(os.path.join(self.report_dir, "facts"), self.report_dir)):
+        path = os.path.join(self.report_dir, "facts")
+        names = list_names_in(path, self.report_dir)
+        if len(names) > _MOST_KINDS:
+            raise FileError(
+                f"{path} has {len(names)} kinds of facts; {_MOST_KINDS} are the most",
+                "Look where the folder comes from",
+            )
+        kinds = list(filter(_KIND.match, names))
+        errors = self._find_excess_of_kinds(kinds, node)
+        for kind in kinds:
+            if kind in errors:
+                continue
             try:
                 fact = self.read(kind, node)
             except FileError as error:
@@ -296,6 +310,31 @@ class FactFolder:
             elif fact is not None:
                 values[kind] = fact.value
         return values, errors
+
+    def _find_excess_of_kinds(self, kinds: typing.Iterable[str], node: str) -> dict[str, str]:
+        """Return why facts of a node or of the cluster are not read, by kind: the largest, until the others fit into
+        what one of them may have."""
+        sizes: dict[str, int] = {}
+        most = 0
+        for kind in kinds:
+            with contextlib.suppress(OSError, ValueError, FileError):
+                size, limit = os.lstat(self.path(kind, node)).st_size, self.limit(kind, node)[0]
+                # a larger one is refused without being read
+                sizes[kind] = size if size <= limit else 0
+                most = max(most, limit)
+        # the kinds whose facts are large are few
+        most = most if node == CLUSTER else most + MOST_ANSWER
+        total = left = sum(sizes.values())
+        refused: dict[str, str] = {}
+        for kind in sorted(sizes, key=lambda name: -sizes[name]):
+            if left <= most:
+                break
+            left -= sizes[kind]
+            refused[kind] = (
+                f"{self.path(kind, node)} is not read: the facts of {len(sizes)} kinds of {node} have {total} bytes,"
+                f" {most} are the most together, and it is one of the largest with {sizes[kind]}"
+            )
+        return refused
 
     def value(self, kind: str) -> typing.Any:
         """Return the value of a fact of the cluster. Return None if this run has none.
@@ -320,7 +359,7 @@ class FactFolder:
             raise FileError(
                 f"{path} is not written:"
                 f" {wrong or f'it would have {len(text)} bytes; {_MOST_OF_A_START} are the most'}",
-                _FEWER,
+                _RENAME if "has the name" in wrong else _FEWER,
             )
         write_text(path, text, self.report_dir)
         return path
@@ -398,6 +437,9 @@ def _describe_excess(start: RunStart) -> str:
         number = len(value) if isinstance(value, (list, tuple, dict)) else 0
         if number > most:
             return f"it names {number} {name}; {most} are the most"
+    # what the user wrote may be anything here too
+    if isinstance(start.nodes, (list, tuple)) and CLUSTER in start.nodes:
+        return f"a node has the name '{CLUSTER}', under which a run keeps the facts of the cluster"
     return ""
 
 

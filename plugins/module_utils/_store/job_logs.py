@@ -9,28 +9,31 @@ import io
 import os
 import typing
 
-from .._model.base.errors import RdmaError
+from .._model.base.errors import RdmaError, SourceRefused
 from .._parse.job.nccl_log import is_document
+from .files import FileError, opened
 
 #: characters that are read at once, and most of a line: NCCL writes 1024 at most, and what stands before them is short
 _PIECE = 1 << 18
+#: bytes of a log. One of 16 GiB has 100 million lines, which NCCL does not write with NCCL_DEBUG=INFO
+_MOST_OF_A_LOG = 16 << 30
+#: characters of a file in which the first line is looked for that is not empty
+_MOST_OF_A_BEGINNING = 1 << 24
 
 
 def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
     """Yield the lines of all files, one file after the other, with their line ends. A line that is too long becomes an
     empty line.
 
-    :raises RdmaError: a file cannot be read
+    Whoever writes the logs of a job may put anything into their folder. What is not a regular file is not opened for
+    longer than it takes to see that: a FIFO or a device may have no end, and a link names a file that its owner may not
+    read.
+
+    :raises RdmaError: there is no such file
+    :raises SourceRefused: a file cannot be read, is not a regular file, or is too large
     """
     for path in paths:
-        try:
-            # a log is what any program wrote, so no byte of it may end the reading
-            with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
-                yield from _read_bounded_lines(file)
-        except OSError as error:
-            raise RdmaError(
-                f"{path} can't be read: {error.strerror}", "Name a log that is on the controller"
-            ) from error
+        yield from _read_lines_of(path)
 
 
 def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing.Iterator[str]]]:
@@ -48,23 +51,54 @@ def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing
 
 def has_several_logs(paths: typing.Sequence[str]) -> bool:
     """Return whether more than one of the files is a log, and not a JSON document of nccl-tests. Each log then belongs
-    to one pod.
+    to one pod. A file that is refused counts as a log.
 
-    :raises RdmaError: a file cannot be read
+    :raises RdmaError: there is no such file
     """
     found = 0
     for path in dict.fromkeys(paths):
-        first = next((line for line in read_lines([path]) if not line.isspace()), "")
+        try:
+            lines = _read_lines_of(path, _MOST_OF_A_BEGINNING)
+            first = next((line for line in lines if not line.isspace()), "")
+        except SourceRefused:
+            first = ""
         found += not is_document(first)
     return found > 1
 
 
-def _read_bounded_lines(file: typing.TextIO) -> typing.Iterator[str]:
+def _read_lines_of(path: str, most: typing.Optional[int] = None) -> typing.Iterator[str]:
+    """Yield the lines of a file.
+
+    :param most: characters after which the reading ends; None for a file of at most ``_MOST_OF_A_LOG``
+    """
+    try:
+        with opened(path, most=_MOST_OF_A_LOG, of_what="a log of a job") as stream:
+            if stream is None:
+                raise RdmaError(
+                    f"{path} can't be read: No such file or directory", "Name a log that is on the controller"
+                )
+            # a log is what any program wrote, so no byte of it may end the reading
+            with io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="\n") as file:
+                yield from _read_bounded_lines(file, path, most)
+    except FileError as error:
+        raise SourceRefused(error.seen, error.remedy) from error
+
+
+def _read_bounded_lines(file: typing.TextIO, path: str, most: typing.Optional[int]) -> typing.Iterator[str]:
     """Yield the lines of a file, which is read in pieces. Reading line by line takes twice as long, and a broken log
     may consist of a single line.
+
+    :param path: of the file, for the error
+    :param most: as for ``_read_lines_of``
+    :raises SourceRefused: the file has grown beyond _MOST_OF_A_LOG while it was read
     """
-    rest, skip = "", False
+    rest, skip, left = "", False, _MOST_OF_A_LOG if most is None else most
     for piece in iter(lambda: file.read(_PIECE), ""):
+        left -= len(piece)
+        if left < 0 and most is None:
+            raise SourceRefused(f"{path} has grown beyond {_MOST_OF_A_LOG} bytes while it was read")
+        if left < 0:
+            return
         for line in io.StringIO(rest + piece, newline="\n"):
             if line[-1] != "\n":
                 rest = line

@@ -20,7 +20,7 @@ from .._model.base.text import cut_texts
 from .._model.run.findings import MOST_WAIVERS, STAGES, Judged
 from .._model.run.records import RECORD_SCHEMA, Record, contradiction, make_record_data
 from .._parse.limits import MIB
-from .facts import clock
+from .facts import clock, read_start
 from .files import FileError, decode_file_json, json_of, opened, remove, write_text
 
 #: bytes of a record, and of a line of it: the head with its intent, or a finding
@@ -28,10 +28,58 @@ _MOST_BYTES = 512 * MIB
 _MOST_OF_A_LINE = 16 * MIB
 #: findings of a stage: 5,000 nodes with all of theirs are a third of it
 _MOST_FINDINGS = 1_000_000
+#: findings of all records together, and bytes of them, and the same for each node of the run. One node with 4,096
+#: functions has some 16,000 findings in a stage, and one with eight rails some 200 in all of them
+_FINDINGS_OF_ALL, _FINDINGS_OF_A_NODE = 150_000, 5000
+_BYTES_OF_ALL, _BYTES_OF_A_NODE = 256 * MIB, MIB
+#: part of these bytes that one record may have
+_SHARE = 4
 #: characters of a text of a finding where it is written, the first of these with which the record can be read again.
 #: JSON takes 12 bytes at most for one of them, and a finding with its waiver has 9 texts: of the first, a line has its
 #: place in _MOST_OF_A_LINE; of the last, that is 5,000 nodes with 100 each
 _MOST_TEXTS = (64 * 1024, 4096, 256)
+
+
+@dataclasses.dataclass
+class _Budget:
+    """What the records of a folder may still have together. They are all in memory at once, and so are the pages of the
+    report.
+    """
+
+    findings: int
+    size: int
+    nodes: int
+
+    def take(self, path: str, findings: int, size: int) -> None:
+        """Count a record.
+
+        :raises FileError: it has more than is left
+        """
+        for number, left, what in ((findings, self.findings, "findings"), (size, self.size, "bytes")):
+            if number > left:
+                raise FileError(
+                    f"{path} can't be read: it has {number} {what}; {left} are left for it of those of all stages in a"
+                    f" run of {self.nodes} nodes",
+                    "Look where the folder comes from",
+                )
+        self.findings -= findings
+        self.size -= size
+
+
+def _make_budget(directory: str) -> typing.Optional[_Budget]:
+    """Return what the records in a folder may have together. Return None if there is no readable start of a run beside
+    it.
+    """
+    try:
+        start = read_start(os.path.dirname(directory))
+    except FileError:
+        return None
+    nodes = 0 if start is None else len(start.nodes)
+    return None if start is None else _Budget(*_list_limits(nodes), nodes)
+
+
+def _list_limits(nodes: int) -> tuple[int, int]:
+    return _FINDINGS_OF_ALL + _FINDINGS_OF_A_NODE * nodes, _BYTES_OF_ALL + _BYTES_OF_A_NODE * nodes
 
 
 def write_record(directory: str, record: Record, below: str = "") -> str:
@@ -44,22 +92,26 @@ def write_record(directory: str, record: Record, below: str = "") -> str:
     """
     path = _get_record_path(directory, record.stage)
     write_text(
-        path, "".join(_render_record_lines(path, redact(make_record_data(record)))), below or os.path.dirname(directory)
+        path,
+        "".join(_render_record_lines(path, redact(make_record_data(record)), _make_budget(directory))),
+        below or os.path.dirname(directory),
     )
     return path
 
 
-def _render_record_lines(path: str, data: dict[str, typing.Any]) -> list[str]:
+def _render_record_lines(path: str, data: dict[str, typing.Any], budget: typing.Optional[_Budget] = None) -> list[str]:
     """Return the lines of a record.
 
+    :param budget: what all records of the run may have together; None if that is not known
     :raises FileError: the lines exceed the limits of reading, even with texts cut
     """
     judged = data.pop("judged")
     head = f"{json_of({**data, 'findings': len(judged)})}\n"
+    most_bytes = _MOST_BYTES if budget is None else min(_MOST_BYTES, budget.size // _SHARE)
     if len(head) <= _MOST_OF_A_LINE and len(judged) <= _MOST_FINDINGS:
         for most in _MOST_TEXTS:
             lines = [head, *(f"{json_of(cut_texts(item, most))}\n" for item in judged)]
-            if sum(map(len, lines)) <= _MOST_BYTES:
+            if sum(map(len, lines)) <= most_bytes:
                 return lines
     raise FileError(
         f"{path} can't be written: a head of {len(head)} bytes and {len(judged)} findings are more than can be read"
@@ -72,7 +124,8 @@ def read_records(directory: str) -> tuple[dict[str, Record], dict[str, str]]:
 
     :returns: records by stage; and errors by stage for files that could not be read
     """
-    return _read_all(directory, _read_record)
+    budget = _make_budget(directory) or _Budget(*_list_limits(0), 0)
+    return _read_all(directory, lambda path, stage: _read_record(path, stage, budget))
 
 
 def read_heads(directory: str) -> dict[str, Record]:
@@ -129,10 +182,11 @@ def _read_head(path: str, stage: str) -> typing.Optional[Record]:
         )
 
 
-def _read_record(path: str, stage: str) -> typing.Optional[Record]:
+def _read_record(path: str, stage: str, budget: _Budget) -> typing.Optional[Record]:
     """Read the record of one stage. Return None if it does not exist.
 
-    :raises FileError: the file cannot be read, or is not valid JSON
+    :param budget: what all records may still have together
+    :raises FileError: the file cannot be read, is not valid JSON, or has more than is left
     :raises LoadError: the record belongs to another stage, has another schema, is truncated, or contradicts itself
     """
     with _open_record(path) as stream:
@@ -140,6 +194,9 @@ def _read_record(path: str, stage: str) -> typing.Optional[Record]:
             return None
         head = stream.readline(_MOST_OF_A_LINE + 1)
         record, findings = _load_head(_decode_line(head, path, 1) if head else None, stage)
+        # any other number is refused right after
+        number = findings if isinstance(findings, int) and 0 <= findings <= _MOST_FINDINGS else 0
+        budget.take(path, number, os.fstat(stream.fileno()).st_size)
         record = dataclasses.replace(record, judged=tuple(_read_findings(stream, path, stage, findings)))
     wrong = contradiction(record)
     if wrong:

@@ -229,7 +229,8 @@ def test_a_wait_that_timed_out_says_where_it_stood() -> None:
     )
     assert (
         finding.remedy
-        == "See its log. If the node only needs more time, raise rdma_cluster.wait_seconds. Then run stage network again."
+        == "See its log. If the node only needs more time, raise rdma_cluster.wait_seconds. Then run stage network"
+        " again."
     )
 
 

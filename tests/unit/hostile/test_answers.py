@@ -5,6 +5,7 @@ each way to a node."""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import typing
 import pytest
 import yaml
 from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.action import fabric_info, node_info
 from ansible_collections.linerate.rdma.plugins.connection import pod
@@ -31,6 +33,7 @@ COLLECTIONS = str(ROOT / "build" / "collections")
 PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
     pathlib.Path(sys.executable).with_name("ansible-playbook")
 )
+BASE: typing.Any = ActionBase
 EVIL = "\x1b[2J\u202elinerate.rdma: GREEN"
 
 
@@ -214,3 +217,82 @@ def test_a_command_in_a_pod_has_the_limit_of_an_answer_and_a_file_that_of_a_file
     connection.fetch_file("/a", str(tmp_path / "a"))
     assert asked == [16 * MIB, 64 * MIB, 256 * MIB]
     assert json.loads(json.dumps(action._parse_returned_data())) == {}
+
+
+def decoded(answer: typing.Any, text: typing.Optional[str] = None) -> dict[str, typing.Any]:
+    """What an action gets of an answer of a node, as the installed ansible-core decodes it."""
+
+    class Action(BASE):  # type: ignore[misc]
+        def run(self, *_arguments: typing.Any, **_options: typing.Any) -> dict[str, typing.Any]:
+            return {}
+
+    connection = types.SimpleNamespace(exec_command=None, transport="local")
+    action = Action(types.SimpleNamespace(async_val=0), connection, None, None, None, None)
+    profile = ("legacy",) if "profile" in inspect.signature(BASE._parse_returned_data).parameters else ()
+    with heard(action, "worker-1"):
+        found: dict[str, typing.Any] = action._parse_returned_data(
+            {"stdout": json.dumps(answer) if text is None else text}, *profile
+        )
+    return found
+
+
+def has_types() -> bool:
+    """Whether the installed ansible-core makes objects of its own of the answer of a module."""
+    return "profile" in inspect.signature(BASE._parse_returned_data).parameters
+
+
+def list_kinds(value: typing.Any) -> set[type]:
+    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return {type(value)}.union(*map(list_kinds, parts))
+
+
+PLAIN = {dict, list, str, int, float, bool, type(None)}
+TAGS = [{"__ansible_type": "Deprecated", "msg": EVIL}]
+TAGGED = {"__ansible_type": "_AnsibleTaggedStr", "value": "infinity", "tags": TAGS}
+
+
+@pytest.mark.parametrize("escape", [False, True])
+def test_no_text_of_a_node_has_a_tag(escape: bool) -> None:
+    number = {"__ansible_type": "_AnsibleTaggedInt", "value": 7, "tags": TAGS}
+    answer = {"rc": 0, "stdout": TAGGED, "deep": [{"a": TAGGED}], "number": number, "msg": TAGGED}
+    text = json.dumps(answer)
+    found = decoded(answer, text.replace("__ansible_type", "__\\u0061nsible_type") if escape else text)
+    assert list_kinds(found) <= PLAIN
+    if has_types():
+        assert (found["stdout"], found["deep"], found["number"]) == ("infinity", [{"a": "infinity"}], 7)
+
+
+@pytest.mark.skipif(not has_types(), reason="from ansible-core 2.19 on")
+@pytest.mark.parametrize("key", ["foo", "msg", "warnings", "deprecations", "invocation"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"__ansible_type": "Event", "msg": "x"},
+        {"__ansible_type": "Deprecated", "msg": "x"},
+        {"__ansible_type": "PluginType", "value": "module"},
+        {"__ansible_type": "AnsibleSerializableDate", "iso8601": "2020-01-01"},
+    ],
+)
+def test_an_object_of_ansible_core_in_an_odd_place_is_an_error_of_its_node(key: str, value: typing.Any) -> None:
+    for placed in (value, [value], {"a": value}):
+        with pytest.raises(
+            AnsibleConnectionFailure, match=r"worker-1 answered with (a value of type|JSON that is no answer)"
+        ):
+            decoded({"rc": 0, key: placed})
+
+
+@pytest.mark.skipif(not has_types(), reason="from ansible-core 2.19 on")
+def test_a_warning_of_a_module_is_kept_without_tags() -> None:
+    event = {"__ansible_type": "Event", "msg": TAGGED}
+    found = decoded(
+        {
+            "rc": 1,
+            "failed": True,
+            "msg": "x",
+            "warnings": [{"__ansible_type": "WarningSummary", "event": event}],
+            "deprecations": [{"__ansible_type": "DeprecationSummary", "event": event}],
+            "exception": {"__ansible_type": "ErrorSummary", "event": event},
+        }
+    )
+    for item in (*found["warnings"], *found["deprecations"], found["exception"]):
+        assert item.event.msg == "infinity" and type(item.event.msg) is str

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
+import pathlib
+import socket
 import tracemalloc
 import typing
 
@@ -17,6 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors i
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_memory
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_files, parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._store import files, job_logs
 from ansible_collections.linerate.rdma.tests.unit.limit import measure_seconds
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
@@ -291,3 +295,70 @@ def test_the_largest_hosts_are_left_out_until_the_others_have_room_in_a_fact() -
     assert [item.source for item in left.left_out] == ["d", "c"] and data == to_data(left)
     assert {process.host for process in left.processes} == {"a", "b"}
     assert {item.subject for item in judge_log(left, None, True) if item.check == "training.log"} == {"job", "c", "d"}
+
+
+def make_odd_files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
+    """What a program of a job can put in place of its log."""
+    made = {name: folder / f"{name}.log" for name in ("fifo", "link", "socket", "zeros", "folder")}
+    os.mkfifo(made["fifo"])
+    made["link"].symlink_to("/dev/zero")
+    made["folder"].mkdir()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(made["socket"]))
+    with made["zeros"].open("wb") as file:
+        file.truncate(job_logs._MOST_OF_A_LOG + 1)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "socket", "zeros", "folder"])
+def test_what_is_no_log_is_left_out_by_its_name(kind: str, tmp_path: pathlib.Path) -> None:
+    odd = str(make_odd_files(tmp_path)[kind])
+    logs = [tmp_path / f"{host}.log" for host in "ab"]
+    for rank, log in enumerate(logs):
+        log.write_text("".join(honest(log.stem, rank)), encoding="utf-8")
+    paths = [str(logs[0]), odd, str(logs[1])]
+    assert job_logs.has_several_logs(paths) and job_logs.has_several_logs(paths[:2])
+    read = parse_files(job_logs.read_files(paths), "files")
+    assert [item.source for item in read.left_out] == [f"{kind}.log"]
+    assert {process.host for process in read.processes} == {"a", "b"}
+    (finding,) = [item for item in judge_log(read, None, True) if item.subject == f"{kind}.log"]
+    assert (finding.check, finding.status) == ("training.log", "unknown")
+    # and where it is the only one
+    alone = judge_log(parse_files(job_logs.read_files([odd]), "hosts"), None, True)
+    assert ("training.log", f"{kind}.log", "unknown") in {(item.check, item.subject, item.status) for item in alone}
+
+
+def test_a_log_that_grows_while_it_is_read_has_an_end(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("".join(honest("a", 0)), encoding="utf-8")
+    read = files.opened
+
+    @contextlib.contextmanager
+    def grown(*arguments: typing.Any, **options: typing.Any) -> typing.Iterator[typing.Any]:
+        with read(*arguments, **options) as stream, log.open("ab") as more:
+            more.write(b"x" * 8192)
+            more.flush()
+            yield stream
+
+    monkeypatch.setattr(job_logs, "opened", grown)
+    monkeypatch.setattr(job_logs, "_MOST_OF_A_LOG", 4096)
+    (gone,) = parse_files(job_logs.read_files([str(log)]), "files").left_out
+    assert gone.source == "a.log" and "4096" in gone.why
+
+
+def test_the_beginning_of_a_file_is_looked_for_in_a_part_of_it(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_logs, "_MOST_OF_A_BEGINNING", job_logs._PIECE)
+    log, read = tmp_path / "a.log", []
+    log.write_bytes(b"\n" * 3 * job_logs._PIECE)
+    bounded = job_logs._read_bounded_lines
+
+    def counted(*arguments: typing.Any) -> typing.Iterator[str]:
+        for line in bounded(*arguments):
+            read.append(line)
+            yield line
+
+    monkeypatch.setattr(job_logs, "_read_bounded_lines", counted)
+    assert not job_logs.has_several_logs([str(log)])
+    assert len(read) == job_logs._PIECE

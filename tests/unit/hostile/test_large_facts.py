@@ -239,3 +239,56 @@ def test_a_number_that_no_reader_takes_is_an_error_of_its_fact(tmp_path: pathlib
     folder.write("nic_firmware", node, value={"hcas": 10**63, "digest": "1" * 65})
     fact = folder.read("nic_firmware", node)
     assert fact is not None and fact.value == {"hcas": 10**63, "digest": "1" * 65}
+
+
+@pytest.mark.parametrize(("node", "most"), [(CLUSTER, 32 * MIB + 2 * 65536), ("node-1", (4 + 16) * MIB)])
+def test_facts_of_invented_kinds_are_not_read_beyond_what_one_fact_may_have(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, node: str, most: int
+) -> None:
+    run = begun(tmp_path, 2)
+    size = 4 * MIB - 1
+    for number in range(20):
+        os.truncate(run.write(f"k{number}", node, 1), size + (number == 7))
+    read: list[int] = []
+
+    def counted(path: str, *_limits: typing.Any) -> None:
+        read.append(os.lstat(path).st_size)
+
+    monkeypatch.setattr(facts, "read_json", counted)
+    monkeypatch.setattr(run, "_nodes", 2)
+    values, errors = run.all_of(node)
+    assert not values and most - size <= sum(read) <= most and len(read) + len(errors) == 20
+    assert "is one of the largest" in errors["k7"]
+
+
+def test_a_folder_of_invented_kinds_is_refused(tmp_path: pathlib.Path) -> None:
+    run = begun(tmp_path, 2)
+    for number in range(facts._MOST_KINDS + 1):
+        (tmp_path / "facts" / f"k{number}").mkdir(parents=True)
+    with pytest.raises(FileError, match="501 kinds of facts; 500 are the most"):
+        run.all_of("node-1")
+
+
+@pytest.mark.parametrize("node", [CLUSTER, "node-1"])
+def test_a_number_of_any_sign_that_is_written_is_read_again(tmp_path: pathlib.Path, node: str) -> None:
+    run = begun(tmp_path, 2)
+    for number in (10**64 - 1, 1 - 10**64):
+        run.write("operators", node, {"a": number})
+        fact = run.read("operators", node)
+        assert fact is not None and fact.value == {"a": number}
+    for number in (10**64, -(10**64)):
+        run.write("operators", node, {"a": number})
+        fact = run.read("operators", node)
+        assert fact is not None and "a number of more than 64 digits" in str(fact.error)
+
+
+def test_no_node_has_the_name_of_the_facts_of_the_cluster(tmp_path: pathlib.Path) -> None:
+    start = RunStart(RUN, TIME, nodes=("node-1", CLUSTER))
+    with pytest.raises(FileError, match="under which a run keeps the facts of the cluster") as refused:
+        FactFolder(str(tmp_path), RUN).begin(start)
+    assert "another name" in refused.value.remedy
+    begun(tmp_path, 1)
+    path = tmp_path / "run.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"node-1"', f'"{CLUSTER}"'), encoding="utf-8")
+    with pytest.raises(FileError, match="under which a run keeps"):
+        facts.read_start(str(tmp_path))

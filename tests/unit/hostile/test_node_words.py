@@ -116,3 +116,10 @@ def test_no_node_takes_the_place_of_the_controller(name: str) -> None:
     assert [one.name for one in found.nodes] == ["worker-1"]
     (refused,) = found.refused
     assert f"Node {name} has the name by which Ansible knows the controller" in refused
+
+
+def test_no_node_takes_the_place_of_the_cluster() -> None:
+    """The facts of the cluster have other limits, and no secret in them is looked for twice."""
+    found = inventory([node("worker-1", "10.0.0.1"), node("cluster", "10.6.6.6")])
+    assert [one.name for one in found.nodes] == ["worker-1"]
+    assert "Node cluster has the name under which a run keeps the facts of the cluster" in found.refused[0]

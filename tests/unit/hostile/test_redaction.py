@@ -26,6 +26,17 @@ from ansible_collections.linerate.rdma.tests.unit.limit import bounded, measure_
 
 WORD = "hunter2hunter2hunter2"
 SECRETS: typing.Sequence[tuple[str, str]] = (
+    (f"vault hvs.{WORD} was refused", WORD),
+    ("xoxb" + f"-12345678901-{WORD}", WORD),
+    (f"//registry.npmjs.org/:x npm_{WORD}", WORD),
+    (f"key=AIza{WORD}{WORD}", WORD),
+    (f"sk-proj-{WORD}", WORD),
+    (f"sk-{WORD}{WORD}", WORD),
+    (f"root:$6$salt${WORD}:19000", WORD),
+    (f"root:$y$j9T$salt${WORD}:19000", WORD),
+    (f"x $2b$12${WORD}", WORD),
+    (f'psk="{WORD} two"', WORD),
+    (f"psk: {WORD}", WORD),
     ("token sha256~Zz0_9-aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789abc in use", "Zz0_9"),
     (f"Authorization: Basic {WORD}==", WORD),
     (f"authorization: basic {WORD}", WORD),
@@ -290,3 +301,17 @@ def test_what_the_collection_itself_makes_and_what_is_harmless_has_no_such_limit
     folder.write("objects", CLUSTER, objects)
     fact = folder.read("objects", CLUSTER)
     assert is_suspect(objects) and fact is not None and len(fact.value) == len(objects) and WORD not in fact.value[0]
+
+
+@pytest.mark.parametrize("key", ["psk", "wifi-psk", "community", "keytab"])
+def test_values_of_names_of_secrets_are_removed(key: str) -> None:
+    data = {key: "public"}
+    assert redact(data) == {key: REDACTED} and not is_free(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sk-rack1-gpu-node-0001-a", "disk-0123456789abcdef0123456789abcdef01", "costs $25 and $6", "worker.example-1"],
+)
+def test_names_that_begin_like_a_secret_are_kept(text: str) -> None:
+    assert redact_text(text) == text

@@ -6,6 +6,7 @@ a time."""
 from __future__ import annotations
 
 import contextlib
+import http.client
 import pathlib
 import socket
 import threading
@@ -235,3 +236,25 @@ def test_an_upload_goes_in_pieces_and_ends_with_its_time(monkeypatch: pytest.Mon
             False,
         )
     assert not told.value.again and "KiB/s" in told.value.remedy
+
+
+#: heads that no server sends, and the word by which they are refused
+HEADS: typing.Mapping[str, tuple[bytes, bytes, str]] = {
+    "lines that end with a CR": (b"HTTP/1.1 200 OK\r\na: " + b"b\r" * 1000 + b"\r\n", b"", "CR"),
+    "many bytes": (b"HTTP/1.1 200 OK\r\n", b"a: " + b"b" * 8000 + b"\r\n", "bytes"),
+    "interim answers": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "interim"),
+}
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_a_head_without_an_end_is_refused(kind: str) -> None:
+    first, more, word = HEADS[kind]
+
+    def talk(connection: socket.socket, end: threading.Event) -> None:
+        connection.recv(65536)
+        connection.sendall(first)
+        drip(connection, end, more * 10)
+
+    told, _seconds = refused(talk)
+    assert "gave no answer of HTTP" in str(told) and word in str(told) and not told.again
+    assert http.client.HTTPConnection.response_class is http.client.HTTPResponse

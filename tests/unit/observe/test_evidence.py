@@ -10,6 +10,8 @@ import hashlib
 import io
 import os
 import pathlib
+import subprocess
+import sys
 import tarfile
 import typing
 
@@ -102,6 +104,35 @@ def test_only_what_a_run_leaves_is_packed(folder: pathlib.Path, tmp_path: pathli
         "notes.txt",
         "stages/host.jsonl",
     ]
+
+
+def test_odd_names_and_deep_folders_are_left_out(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    written(folder, {"facts/hcas/a b.json": "{}", "facts/hcas/x/y/z.json": "{}"})
+    with open(os.fsencode(folder) + b"/facts/hcas/\xff.json", "wb"):
+        pass
+    deep = os.open(folder / "facts", os.O_RDONLY)
+    for _level in range(sys.getrecursionlimit() + 100):
+        os.mkdir("d", dir_fd=deep)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = deeper
+    os.close(deep)
+    try:
+        sums, left_out, _sha256 = pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
+    finally:
+        subprocess.run(["/bin/rm", "-rf", str(folder / "facts" / "d")], check=True)
+    assert set(sums) == set(FILES)
+    assert left_out == ["facts/d/d", "facts/hcas/\\xff.json", "facts/hcas/a b.json", "facts/hcas/x"]
+
+
+@pytest.mark.parametrize("name", ["facts/hcas/node-1.json", "facts/operators/cluster.json"])
+def test_a_fact_that_no_run_would_write_is_not_read_to_be_packed(
+    folder: pathlib.Path, tmp_path: pathlib.Path, name: str
+) -> None:
+    written(folder, {name: "{}"})
+    os.truncate(folder / name, 33 << 20)
+    with pytest.raises(FileError, match=r"it has 34603008 bytes; (8388608|33554432) are the most"):
+        pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
 
 
 def test_no_secret_is_packed(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:

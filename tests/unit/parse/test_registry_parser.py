@@ -81,6 +81,8 @@ def test_a_token_that_would_end_a_line_of_http_is_none() -> None:
 
 def test_tags() -> None:
     assert parse_tags('{"tags": ["1", 2, "3"]}') == ("1", "3")
+    long = "1" * 128
+    assert parse_tags(json.dumps({"tags": [long, f"{long}1", "a b", "a\n", "", "\u0661", "-a", "_a"]})) == (long, "_a")
     # of a repository that is empty
     assert parse_tags('{"name": "a", "tags": null}') == ()
     for text in ("", "{}", '{"errors": []}', '{"tags": "1"}'):

@@ -15,7 +15,7 @@ import typing
 
 from ..._model.base.load import to_data
 from ..._model.base.text import folded
-from ..._model.job.nccl import NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
+from ..._model.job.nccl import NOT_READ, NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
 from ..._parse.limits import BYTES_A_VALUE, count_values
 from .problems import check_problem
@@ -129,6 +129,15 @@ def _report_left_out(item: NcclLeftOut) -> Finding:
         " files were judged."
     )
     remedy = "Check the programs that the pod of this host or file runs. Give the log of one run of the job."
+    if item.why.startswith(NOT_READ):
+        why = (
+            f"This collection reads a log only from a regular file of limited size: {item.why}. The other hosts and"
+            " files were judged."
+        )
+        remedy = (
+            "Find out who created this file. Copy the log of the pod to a new file, set training_logs to this file,"
+            " then run stage training again."
+        )
     return Finding("training.log", item.source, UNKNOWN, f"not judged{hosts}", "the NCCL lines of one run", why, remedy)
 
 
@@ -186,7 +195,7 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> li
     :param gpu_direct: whether each channel over the network must use GPUDirect RDMA
     """
     if not log.nccl_lines:
-        return [_check_log(log)]
+        return [_check_log(log), *map(_report_left_out, log.left_out)]
     log, forged = leave_out_forged(log)
     left_out = map(_report_left_out, log.left_out)
     first = (_check_log(log), _check_version(log), _check_job(log, ranks), *left_out, *forged)

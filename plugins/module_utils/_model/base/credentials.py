@@ -6,7 +6,8 @@ unbounded repetition is never followed by text that the repetition itself could 
 Sources: OpenShift, "Managing user-owned OAuth access tokens" (``sha256~``); RFC 7617 (Basic); AWS IAM, "IAM
 identifiers" (AKIA, ASIA, ...); GitHub, "About authentication to GitHub", token formats; GitLab, "Token overview"
 (glpat-); RFC 3986 section 3.2.1 (userinfo); Azure Storage, "Create a service SAS" (sig) and "Configure connection
-strings" (AccountKey); dracut.cmdline(7), netroot (iscsi).
+strings" (AccountKey); dracut.cmdline(7), netroot (iscsi); Vault, "Tokens" (hvs., hvb.,
+hvr.); Slack, "Tokens" (xoxb-); npm, "About access tokens"; Google Cloud, "API keys" (AIza); crypt(5) ($6$).
 """
 
 from __future__ import annotations
@@ -47,8 +48,18 @@ _FORMS: tuple[tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"(?<=://)(?=[a-z_.-]{0,128}[A-Z0-9])[^\s/@:]{20,255}(?=@)"), REDACTED),
     (re.compile(r"(?<=\biscsi:)[^\s:@]{1,128}(?::[^\s:@]{1,128}){1,3}(?=@)"), REDACTED),
     (re.compile(r"(?<=\bsig=)[A-Za-z0-9%+/=_-]{16,}"), REDACTED),
+    (re.compile(r"\bhv[sbr]\.[A-Za-z0-9_-]{16,}"), REDACTED),
+    (re.compile(r"\bxox[a-z]-[A-Za-z0-9-]{10,}"), REDACTED),
+    (re.compile(r"\bnpm_[A-Za-z0-9]{16,}"), REDACTED),
+    (re.compile(r"\bAIza[A-Za-z0-9_-]{30,}"), REDACTED),
+    # a name may begin with sk- too
+    (re.compile(r"\bsk-(?:(?:proj|ant|svcacct|admin)-[A-Za-z0-9_-]{16,}|[A-Za-z0-9]{32,})"), REDACTED),
+    (re.compile(r"\$(?:1|2[abxy]|5|6|7|g?y|argon2(?:id?|d))\$[A-Za-z0-9./$,=+-]{8,}"), REDACTED),
+    (re.compile(r"(?i)(\bpsk[\"']?[ \t]{0,3}[:=][ \t]{0,3})(?:\"[^\"\n]{1,128}|'[^'\n]{1,128}|[^\s\"',]{8,})"), _KEEPS),
     (re.compile(r"(AccountKey[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?)[A-Za-z0-9+/=]{16,}"), _KEEPS),
 )
+#: beginnings of the hashes of passwords
+_HASHES = ("$1$", "$2", "$5$", "$6$", "$7$", "$y$", "$gy$", "$argon2")
 # one of them is in each text that has any; a search for all forms costs ten times as much
 _GITHUB = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")
 _HINTS = (
@@ -68,12 +79,14 @@ _HINTS = (
         "sig=",
         "AccountKey",
     ),
+    *("hvs.", "hvb.", "hvr.", "xox", "npm_", "AIza", "sk-", "psk", "PSK", "Psk", *_HASHES),
     *("--", "://", "iscsi:", "ecret", "ECRET"),
 )
 #: the same in lower case, for a document
 SUSPECTS = (
     *("sha256~", "akia", "asia", "abia", "acca", *_GITHUB, "nvapi-", "hf_", "x-amz-signature", "glpat-"),
     *("://", "--", "iscsi:", "sig=", "accountkey"),
+    *("hvs.", "hvb.", "hvr.", "xox", "npm_", "aiza", "sk-", "psk", *_HASHES),
 )
 _WHOLE_FLAG = re.compile(rf"(?i){_FLAG}")
 

@@ -45,6 +45,10 @@ class ParseError(RdmaError):
         super().__init__(f"{source}: {shown!r} is not {expected}")
 
 
+class SourceRefused(RdmaError):
+    """The error for one of several sources, such as the log of one pod, that is left out. The others are read."""
+
+
 def wrap_unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:
     """Convert an unexpected exception, raised while the output of one node was processed, to an ``RdmaError``. The
     caller reports it as the error of that node and continues with the other nodes.

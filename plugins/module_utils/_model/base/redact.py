@@ -26,7 +26,7 @@ _WORDS = (
 )
 # names of fields whose value is a secret whatever it looks like
 _SECRET_KEY = re.compile(
-    rf"(?:{_WORDS})$|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|dockerconfigjson|dockercfg)$|[a-z0-9]\.key$"
+    rf"(?:{_WORDS})$|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|dockerconfigjson|dockercfg|psk|community|keytab)$|[a-z0-9]\.key$"
     r"|private[_-]?key|client[_-]?key|client-certificate-data|certificate-authority-data|api[_-]?key|access[_-]?key",
     re.IGNORECASE,
 )
@@ -115,7 +115,7 @@ _HINTS = (
     *("client-certificate-data", "certificate-authority-data"),
 )
 # the same of names of fields, and of what JSON escapes and may hide one
-_SUSPECTS = (*SUSPECTS, *_HINTS, "bearer", "authorization", "kubeconfig", "mkey", "m_key", "\\u")
+_SUSPECTS = (*SUSPECTS, *_HINTS, "bearer", "authorization", "kubeconfig", "mkey", "m_key", "\\u", "community", "keytab")
 
 
 def is_free(document: str) -> bool:

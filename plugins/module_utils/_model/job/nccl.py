@@ -205,6 +205,10 @@ class NcclProblem:
     line: int
 
 
+#: first words of why a source was left out that is not a file with a log
+NOT_READ = "it is not read: "
+
+
 @dataclasses.dataclass(frozen=True)
 class NcclLeftOut:
     """A source whose lines are ignored: a file, or a host if all ranks are in one file.

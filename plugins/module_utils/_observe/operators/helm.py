@@ -26,12 +26,19 @@ from ..._parse.operators.charts import definitions_text
 from ..._store.files import read_bytes
 from ..kubernetes.kinds import Resource
 from ..kubernetes.yaml_documents import MOST_CHART, MOST_FILE, read_documents
-from ..process.command import Finished, each, run, search_path
+from ..process.command import Bounds, Finished, each, run, search_path
 
 #: seconds for one chart; a registry that is far away may take its time
 LIMIT = 120.0
 #: charts that are asked for at the same time
 _AT_ONCE = 4
+#: helm reads the index of a repository and a chart as a whole, in memory and in its cache. The largest index in use
+#: has 20 MB, and a chart is smaller
+_BOUNDS = Bounds(memory=1 << 30, file=128 << 20)
+#: words of helm, and of the runtime of Go, about these limits
+_BEYOND = re.compile(r"out of memory|cannot allocate memory|file too large", re.IGNORECASE)
+#: variables that name the caches of Helm 3 and 4 [helm.sh/docs/helm/helm, Environment variables]
+_CACHES = ("HELM_CACHE_HOME", "HELM_REPOSITORY_CACHE", "HELM_CONTENT_CACHE")
 #: reading takes memory: one of them does so at a time
 _READING = threading.Lock()
 #: what to do about a Chart.yaml
@@ -142,7 +149,7 @@ def _read_helm_documents(
         *(["--version", chart.version] if chart.version else []),
         *(["--repo", chart.repository] if chart.repository else []),
     ]
-    done = _run_helm([path, *argv, *of_chart])
+    done = _run_helm([path, *argv, *of_chart], chart)
     if done.overflowed:
         raise HelmError(
             _redact_message(done.failure),
@@ -190,6 +197,11 @@ def look_at_charts(
 def _describe_remedy(words: str, chart: OperatorChart) -> str:
     if "kubeVersion" in words:
         return "Give the version of the cluster: -e operators_kubernetes_version=v1.33.2"
+    if _BEYOND.search(words):
+        return (
+            f"Look at what {chart.repository or chart.reference} sends: Helm may take {_BOUNDS.memory >> 20} MiB of"
+            f" memory and files of {_BOUNDS.file >> 20} MiB. Or name another chart or version in operators_charts"
+        )
     if chart.repository or "://" in chart.reference:
         return (
             f"Give this machine a way to {chart.repository or chart.reference}, or name another chart or version in"
@@ -198,9 +210,15 @@ def _describe_remedy(words: str, chart: OperatorChart) -> str:
     return f"Correct what Helm says of the chart {chart.reference}, or name another one in operators_charts"
 
 
-def _run_helm(argv: typing.Sequence[str]) -> Finished:
+def _run_helm(argv: typing.Sequence[str], chart: OperatorChart) -> Finished:
+    """Run helm with limits of its time, output, memory and files. What it fetches is removed again, unless the chart is
+    in a repository that the user added to Helm: then helm needs the user's cache.
+    """
     try:
-        return run(argv, LIMIT, _KEPT, MOST_CHART)
+        with tempfile.TemporaryDirectory(prefix="linerate-") as folder:
+            is_fetched = bool(chart.repository) or "://" in chart.reference
+            caches = {name: os.path.join(folder, name) for name in _CACHES} if is_fetched else {}
+            return run(argv, LIMIT, _KEPT, MOST_CHART, caches, _BOUNDS)
     except OSError as error:
         raise HelmError(
             f"{argv[0]} cannot be started: {error.strerror}", "Name Helm in operators_helm_binary"

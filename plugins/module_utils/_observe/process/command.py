@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import os
 import re
+import resource
 import selectors
 import shutil
 import signal
@@ -103,8 +104,35 @@ def make_environment(kept: tuple[str, ...] = ()) -> dict[str, str]:
     return {**own, "LC_ALL": "C", "PATH": search_path()}
 
 
+@dataclasses.dataclass(frozen=True)
+class Bounds:
+    """Limits of a program, and of each program that it starts.
+
+    :ivar memory: bytes of memory that it may write to. What it only reserves does not count
+    :ivar file: bytes of each file that it writes
+    """
+
+    memory: int
+    file: int
+
+    def apply(self, process: int) -> None:
+        """Limit a program that has just been started, before it can have read anything. A function between fork and
+        exec would be unsafe beside other threads. Systems without prlimit(2) have no such limits."""
+        limit = getattr(resource, "prlimit", None)
+        for kind, most in ((resource.RLIMIT_DATA, self.memory), (resource.RLIMIT_FSIZE, self.file)):
+            # it may have ended already, or may have less anyhow
+            with contextlib.suppress(OSError, ValueError):
+                if limit is not None:
+                    limit(process, kind, (most, most))
+
+
 def run(
-    argv: typing.Sequence[str], limit_seconds: float, kept: tuple[str, ...] = (), most_bytes: int = MOST_OUTPUT
+    argv: typing.Sequence[str],
+    limit_seconds: float,
+    kept: tuple[str, ...] = (),
+    most_bytes: int = MOST_OUTPUT,
+    more: typing.Optional[typing.Mapping[str, str]] = None,
+    bounds: typing.Optional[Bounds] = None,
 ) -> Finished:
     """Run a program until it ends or exceeds a limit. A failure of the program is part of the result, not an exception.
 
@@ -113,8 +141,10 @@ def run(
     :param kept: as in ``make_environment``
     :param most_bytes: limit of both streams together in bytes. If it is exceeded, the program is killed, and the output
         so far is kept
+    :param more: environment variables beside those of ``make_environment``
+    :param bounds: limits of memory and files; None for those of this process
     """
-    variables = make_environment(kept)
+    variables = {**make_environment(kept), **(more or {})}
     with subprocess.Popen(
         list(argv),
         stdin=subprocess.DEVNULL,
@@ -124,6 +154,8 @@ def run(
         start_new_session=True,
     ) as process:
         try:
+            if bounds is not None:
+                bounds.apply(process.pid)
             rc, out, err, overflowed = _read_streams(process, limit_seconds, most_bytes)
         except BaseException:
             # an interrupt must not leave the program behind

@@ -23,8 +23,8 @@ import itertools
 import re
 import typing
 
-from ..._model.base.errors import ParseError
-from ..._model.job.nccl import NcclCommunicator, NcclLeftOut, NcclLog
+from ..._model.base.errors import ParseError, SourceRefused
+from ..._model.job.nccl import NOT_READ, NcclCommunicator, NcclLeftOut, NcclLog
 from ..._model.job.ucx import UcxEndpoint
 from ..pods import libibverbs
 from . import transports
@@ -84,10 +84,14 @@ def parse_files(
     :param hosts: by the name of a file, the only host whose lines count in it
     :raises ParseError: as ``parse`` does
     """
+    # a file whose lines raise SourceRefused is left out
     reader = _Reader(sources=sources)
     for name, lines in files:
         reader.begin_file(name)
-        reader.read_lines(lines)
+        try:
+            reader.read_lines(lines)
+        except SourceRefused as error:
+            reader.refuse_file(error.seen)
     return reader.build_log()
 
 
@@ -229,6 +233,17 @@ class _Reader:
                 self._leave_out(str(error))
                 if self._sources == "files":
                     return
+
+    def refuse_file(self, why: str) -> None:
+        """Leave out the current file, which is not read to its end.
+
+        :param why: the reason
+        """
+        name = "" if self._file is None else self._file.name
+        if self._sources == "files":
+            self._leave_out(name)
+        hosts = self._left_out[name].hosts if name in self._left_out else ()
+        self._left_out[name] = NcclLeftOut(name, hosts, f"{NOT_READ}{why}")
 
     def absorb(self, part: _Reader) -> None:
         """Take all that another reader has read, of a file about other hosts.

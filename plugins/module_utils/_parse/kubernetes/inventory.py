@@ -12,6 +12,7 @@ import typing
 from ..._model.boundary.addresses import HOST_ADDRESS
 from ..._model.boundary.kubernetes import GROUP_WORD, LABEL_KEY, LABEL_VALUE, SUBDOMAIN
 from ..._model.kubernetes.inventory import Inventory, InventoryNode
+from ..._model.run.facts import CLUSTER
 from .core import internal_addresses
 from .resource import (
     Resource,
@@ -65,6 +66,11 @@ def inventory_node(resource: Resource) -> InventoryNode:
         controller, so that tasks for the controller would run on the node
     """
     name = text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name")
+    if name == CLUSTER:
+        raise ResourceError(
+            f"Node {name} has the name under which a run keeps the facts of the cluster; its kubelet needs another"
+            " (--hostname-override)"
+        )
     if name in _CONTROLLER:
         raise ResourceError(
             f"Node {name} has the name by which Ansible knows the controller; its kubelet needs another"
