@@ -530,7 +530,7 @@ def test_an_hca_that_the_tuning_does_not_list_is_missed_as_well() -> None:
             for item in judged(PAIR, {"node-2": unlisted}, intent=with_tuning(PAIR, expected={row: value}))
             if item.subject == f"node-2 {row}"
         ]
-        assert (found.status, more) == (UNKNOWN, []) and "no reading of HCA mlx5_3" in found.why
+        assert (found.status, more) == (UNKNOWN, []) and "no value for HCA mlx5_3" in found.why
 
 
 @pytest.mark.parametrize("odd", ["none", "4"])
