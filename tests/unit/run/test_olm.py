@@ -564,7 +564,8 @@ def test_a_plan_that_holds_more_than_was_asked_for(served: Served) -> None:
     world.subscribed = olm
     stand = failed(
         run(world),
-        "installs theirs.v2.0.0 in addition to nfd.v1.0.0. These versions are not requested, so this run does not approve the InstallPlan",
+        "installs theirs.v2.0.0 in addition to nfd.v1.0.0. These versions are not requested, so this run does not"
+        " approve the InstallPlan",
     )
     assert "give the operator its own namespace" in stand.remedy
     (title,) = world.names("InstallPlan")
