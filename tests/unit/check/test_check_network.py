@@ -227,9 +227,8 @@ def test_a_wait_that_timed_out_says_where_it_stood() -> None:
         synced(phase="waiting", detail="the config daemon works", remedy="See its log.", allocatable=0),
         "network.allocatable",
     )
-    assert (
-        finding.remedy
-        == "See its log. If the node only needs more time, raise rdma_cluster.wait_seconds. Then run stage network again."
+    assert finding.remedy == (
+        "See its log. If the node only needs more time, raise rdma_cluster.wait_seconds. Then run stage network again."
     )
 
 
