@@ -227,10 +227,8 @@ def test_a_wait_that_timed_out_says_where_it_stood() -> None:
         synced(phase="waiting", detail="the config daemon works", remedy="See its log.", allocatable=0),
         "network.allocatable",
     )
-    assert (
-        finding.remedy
-        == "See its log. If the node only needs more time, raise rdma_cluster.wait_seconds. Then run stage network"
-        " again."
+    assert finding.remedy == (
+        "See its log. If the node only needs more time, raise rdma_cluster.wait_seconds. Then run stage network again."
     )
 
 
@@ -303,8 +301,6 @@ KUBELET = HostConfig(
     ("stand", "status"),
     [
         (KubeletStatus((KUBELET,), (), (POOL,)), "pass"),
-        # no configuration is rendered yet, so no machine has one
-        (KubeletStatus((KUBELET,), (), (dataclasses.replace(POOL, wanted_config="", current_config=""),)), "unknown"),
         (KubeletStatus(error="forbidden"), "unknown"),
         (None, "unknown"),
     ],
