@@ -26,7 +26,9 @@ _WORDS = (
 )
 # names of fields whose value is a secret whatever it looks like
 _SECRET_KEY = re.compile(
-    rf"(?:{_WORDS})$|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|dockerconfigjson|dockercfg|psk|community|keytab)$|[a-z0-9]\.key$"
+    rf"(?:{_WORDS})$"
+    r"|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|dockerconfigjson|dockercfg|psk"
+    r"|community|keytab)$|[a-z0-9]\.key$"
     r"|private[_-]?key|client[_-]?key|client-certificate-data|certificate-authority-data|api[_-]?key|access[_-]?key",
     re.IGNORECASE,
 )
