@@ -196,23 +196,33 @@ def decode_file_json(text: typing.Union[str, bytes], path: str, what: str = "it"
         raise FileError(f"{path} can't be read: {error}") from error
 
 
+def open_file(
+    path: str, below: str = "", most: int = MOST_BYTES, of_what: str = ""
+) -> typing.Optional[typing.BinaryIO]:
+    """Open a regular file for reading.
+
+    :param most: limit in bytes
+    :param of_what: kind of file to which the limit applies, for the message
+    :returns: None if the file does not exist
+    :raises FileError: the file cannot be read, is not a regular file, or is too large
+    """
+    try:
+        with _translate_os_errors(path, "read"):
+            return os.fdopen(_open_regular_file(path, below, most, of_what), "rb")
+    except FileNotFoundError:
+        return None
+
+
 @contextlib.contextmanager
 def opened(
     path: str, below: str = "", most: int = MOST_BYTES, of_what: str = ""
 ) -> typing.Iterator[typing.Optional[typing.BinaryIO]]:
-    """Open a file to read it; None where there is none.
-
-    :param most: bytes that it may have
-    :param of_what: what may have so many, for the message
-    :raises FileError: it can't be read, is no regular file, or too large
-    """
-    try:
-        with _translate_os_errors(path, "read"):
-            handle = _open_regular_file(path, below, most, of_what)
-    except FileNotFoundError:
+    """Open a regular file for reading, as ``open_file`` does. Errors of reading are a ``FileError`` too."""
+    stream = open_file(path, below, most, of_what)
+    if stream is None:
         yield None
         return
-    with os.fdopen(handle, "rb") as stream, _translate_os_errors(path, "read"):
+    with stream, _translate_os_errors(path, "read"):
         yield stream
 
 

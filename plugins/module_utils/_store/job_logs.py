@@ -11,7 +11,7 @@ import typing
 
 from .._model.base.errors import RdmaError, SourceRefused
 from .._parse.job.nccl_log import is_document
-from .files import FileError, opened
+from .files import FileError, open_file
 
 #: characters that are read at once, and most of a line: NCCL writes 1024 at most, and what stands before them is short
 _PIECE = 1 << 18
@@ -72,16 +72,17 @@ def _read_lines_of(path: str, most: typing.Optional[int] = None) -> typing.Itera
     :param most: characters after which the reading ends; None for a file of at most ``_MOST_OF_A_LOG``
     """
     try:
-        with opened(path, most=_MOST_OF_A_LOG, of_what="a log of a job") as stream:
-            if stream is None:
-                raise RdmaError(
-                    f"{path} can't be read: No such file or directory", "Name a log that is on the controller"
-                )
-            # a log is what any program wrote, so no byte of it may end the reading
-            with io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="\n") as file:
-                yield from _read_bounded_lines(file, path, most)
+        stream = open_file(path, most=_MOST_OF_A_LOG, of_what="a log of a job")
     except FileError as error:
         raise SourceRefused(error.seen, error.remedy) from error
+    if stream is None:
+        raise RdmaError(f"{path} can't be read: No such file or directory", "Name a log that is on the controller")
+    # a log is what any program wrote, so no byte of it may end the reading
+    with io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="\n") as file:
+        try:
+            yield from _read_bounded_lines(file, path, most)
+        except OSError as error:
+            raise SourceRefused(f"{path} can't be read: {error.strerror}") from error
 
 
 def _read_bounded_lines(file: typing.TextIO, path: str, most: typing.Optional[int]) -> typing.Iterator[str]:

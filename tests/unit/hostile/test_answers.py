@@ -295,4 +295,4 @@ def test_a_warning_of_a_module_is_kept_without_tags() -> None:
         }
     )
     for item in (*found["warnings"], *found["deprecations"], found["exception"]):
-        assert item.event.msg == "infinity" and type(item.event.msg) is str
+        assert item.event.msg == "infinity" and item.event.msg.__class__ is str

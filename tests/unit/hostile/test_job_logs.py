@@ -331,16 +331,15 @@ def test_what_is_no_log_is_left_out_by_its_name(kind: str, tmp_path: pathlib.Pat
 def test_a_log_that_grows_while_it_is_read_has_an_end(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = tmp_path / "a.log"
     log.write_text("".join(honest("a", 0)), encoding="utf-8")
-    read = files.opened
+    read = files.open_file
 
-    @contextlib.contextmanager
-    def grown(*arguments: typing.Any, **options: typing.Any) -> typing.Iterator[typing.Any]:
-        with read(*arguments, **options) as stream, log.open("ab") as more:
+    def grown(*arguments: typing.Any, **options: typing.Any) -> typing.Any:
+        stream = read(*arguments, **options)
+        with log.open("ab") as more:
             more.write(b"x" * 8192)
-            more.flush()
-            yield stream
+        return stream
 
-    monkeypatch.setattr(job_logs, "opened", grown)
+    monkeypatch.setattr(job_logs, "open_file", grown)
     monkeypatch.setattr(job_logs, "_MOST_OF_A_LOG", 4096)
     (gone,) = parse_files(job_logs.read_files([str(log)]), "files").left_out
     assert gone.source == "a.log" and "4096" in gone.why

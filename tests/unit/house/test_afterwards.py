@@ -206,7 +206,7 @@ def test_a_run_goes_on_at_a_stage(tmp_path: pathlib.Path, collections: pathlib.P
         and "fabric: kept from" in second.output
     )
     third = player.play("linerate.rdma.site", "-e", "rdma_from=netwrok")
-    assert third.code != 0 and "which is no stage; expected one of: validate, discover" in third.output
+    assert third.code != 0 and "which is not a stage; expected one of: validate, discover" in third.output
 
 
 @pytest.mark.parametrize(

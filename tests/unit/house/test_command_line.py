@@ -95,10 +95,10 @@ def test_an_inventory_with_localhost_alone_ends_with_the_verdict(tmp_path: pathl
     code, said = play(tmp_path, "-i", "localhost,", "linerate.rdma.site", ANSIBLE_PYTHON_INTERPRETER=f"{NONE}/python")
     assert code == 2 and NONE not in said and "NOT LEFT CLEAN" not in said, said
     assert (
-        "linerate.rdma: NOT GREEN - stage validate: 3 fail (validate.api_server: Nothing names an API server" in said
+        "linerate.rdma: NOT GREEN - stage validate: 3 fail (validate.api_server: No API server is configured" in said
     ), said
     last = said.rpartition("linerate.rdma: NOT GREEN - ")[2]
-    assert "Name a kubeconfig with export KUBECONFIG=FILE" in last and "; and 2 more) - report: " in last, last
+    assert "Specify a kubeconfig with export KUBECONFIG=FILE" in last and "; and 2 more) - report: " in last, last
 
 
 @pytest.mark.processes
@@ -107,9 +107,12 @@ def test_the_last_line_says_what_to_do_about_an_intent(tmp_path: pathlib.Path) -
     for given, done in (
         (
             (),
-            "(validate.intent on rdma_fabrics: Have one written by what the nodes show: ansible-playbook linerate.rdma",
+            "(validate.intent on rdma_fabrics: Generate an intent from the nodes: ansible-playbook linerate.rdma",
         ),
-        (("-e", "operators_instal=true"), "(validate.variables on operators_instal: Rename it to operators_install."),
+        (
+            ("-e", "operators_instal=true"),
+            "(validate.variables on operators_instal: Rename the variable to operators_install.",
+        ),
     ):
         code, said = play(tmp_path, "-i", "hosts.ini", "linerate.rdma.validate", *given)
         assert code == 2 and done in said.rpartition("linerate.rdma: NOT GREEN - stage validate: ")[2], said
@@ -161,7 +164,7 @@ def test_a_run_step_by_step_ends_as_any_other_and_one_without_steps_proves_nothi
         ),
         ("teardown", ("-e", '{"rdma_fabrics": null}'), "rdma_fabrics is empty, and nothing was begun"),
         ("teardown", ("-e", '{"rdma_fabrics": {"name": "a"}}'), "rdma_fabrics is no list, and nothing was begun"),
-        ("fabric", ("-e", "rdma_from=fabrik"), "msg: 'stage fabric: rdma_from is 'fabrik', which is no stage"),
+        ("fabric", ("-e", "rdma_from=fabrik"), "msg: 'stage fabric: rdma_from is 'fabrik', which is not a stage"),
     ],
 )
 def test_what_is_missing_is_the_last_message(

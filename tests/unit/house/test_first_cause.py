@@ -163,7 +163,7 @@ def test_an_inventory_that_is_refused_is_one_warning_and_not_one_of_each_plugin_
     first, second = said.split("[WARNING]: ")[1:]
     assert "kubeconfig none.conf in " in first and "provided hosts list is empty" in second, said
     last = said.rpartition("linerate.rdma: NOT GREEN - ")[2]
-    assert code == 2 and last.startswith("stage validate: 2 fail, 1 skipped (validate.nodes: The inventory gave no"), (
-        said
-    )
+    assert code == 2 and last.startswith(
+        "stage validate: 2 fail, 1 skipped (validate.nodes: The inventory contains no"
+    ), said
     assert "kubeconfig none.conf in " in last

@@ -226,4 +226,4 @@ def test_a_node_that_is_lost_at_any_task_is_unknown(tmp_path: pathlib.Path) -> N
         "No route to host" in found["teardown.drop_in", "second"].why
         and "No route to host" in found["teardown.kernel_arguments", "third"].why
     )
-    assert "Bring the node back" in found["teardown.kernel_arguments", "third"].remedy
+    assert "Make the node reachable" in found["teardown.kernel_arguments", "third"].remedy
