@@ -539,7 +539,7 @@ def ready_of(**facts: typing.Any) -> Finding:
             "unknown",
             "This run applied no objects",
         ),
-        ({"applied": APPLIED}, "unknown", "The module sriov_sync did not wait for this node"),
+        ({"applied": APPLIED}, "unknown", "The inventory does not list this node in the group rdma_nodes"),
         ({"applied": (dataclasses.replace(APPLIED[0], action="refused"),)}, "unknown", "was refused"),
         (
             {"applied": (dataclasses.replace(APPLIED[0], action="refused"),), "sync": synced()},

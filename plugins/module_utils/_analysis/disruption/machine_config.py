@@ -204,7 +204,8 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 measured,
                 expected,
                 why,
-                "See oc describe machineconfigpool, then rerun.",
+                "Read the state of the pool with oc describe machineconfigpool, and correct its degraded node or its"
+                " blocked drain. Then run stage network again.",
             )
         elif roll.rolls > 1:
             why = (

@@ -87,7 +87,15 @@ def _check_node(
         why = (
             f"The kubelet of {name} reports no boot ID, so it could not be verified that the facts come from this node."
         )
-        return Finding(check_id, name, UNKNOWN, measured, expected, why, f"{compare}, and restart the kubelet.")
+        return Finding(
+            check_id,
+            name,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            f"Restart the kubelet of {name}, so that it reports its boot ID. {compare}.",
+        )
     others = {other: kind for kind, boot in odd.items() for other in (owners.get(boot, ()) if boot else ())}
     if others:
         whose = ", ".join(list(others)[:3])

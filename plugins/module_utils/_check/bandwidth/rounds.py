@@ -156,6 +156,14 @@ def check_participation(
                 else ("No other node has a usable pod.", CAUSES["pod"].remedy)
             )
             findings.append(
-                Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[rail, name])}", expected, why, remedy)
+                Finding(
+                    "bandwidth.measured",
+                    subject,
+                    UNKNOWN,
+                    f"measured with {len(met[rail, name])} other nodes",
+                    expected,
+                    why,
+                    remedy,
+                )
             )
     return findings

@@ -109,7 +109,10 @@ def check_errors(
     """
     if errors is None or errors.later is None or errors.first is None:
         why = f"The error counters were not read twice: {(errors.error if errors else None) or 'no node was queried'}."
-        return [Finding(check, fabric.name, UNKNOWN, "unknown", "", why, _BY_HAND) for check in (_COUNT, _GROWING)]
+        return [
+            Finding(check, fabric.name, UNKNOWN, "unknown", "two readings of the error counters", why, _BY_HAND)
+            for check in (_COUNT, _GROWING)
+        ]
     names, way, readings = (
         Names(topology),
         LinksInScope(membership, topology),

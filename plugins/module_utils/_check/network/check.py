@@ -552,8 +552,9 @@ def _explain_missing_wait(fabric: Fabric, facts: Facts) -> tuple[str, str]:
         )
     if fabric.name in facts.unmade:
         return facts.unmade[fabric.name], "Correct the cause under 'why', then run stage network again."
-    return "The module sriov_sync did not wait for this node.", (
-        "Put the node into the group rdma_nodes of the inventory, then run stage network again."
+    return (
+        "The inventory does not list this node in the group rdma_nodes, so the stage did not wait for its resources.",
+        ("Put the node into the group rdma_nodes of the inventory, then run stage network again."),
     )
 
 

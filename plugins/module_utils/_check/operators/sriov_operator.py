@@ -165,6 +165,9 @@ def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
         else "The Deployment of the operator is scaled to 0."
     )
     why += _describe_pods(seen, work.name)
+    if not work.wanted:
+        scale = f"kubectl -n {work.namespace} scale deployment {work.name} --replicas=1"
+        remedy = f"Run {scale}, then run stage operators again."
     return Finding("operators.ready", f"Deployment {work.namespace}/{work.name}", FAIL, measured, expected, why, remedy)
 
 
@@ -242,7 +245,10 @@ def _check_prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
     if one.resource_prefix == expected:
         return ok("operators.resource_prefix", subject, one.resource_prefix, expected)
     if not one.resource_prefix:
-        why = "The Deployment of the operator does not set RESOURCE_PREFIX."
+        why = (
+            "The Deployment of the operator does not set RESOURCE_PREFIX, so the prefix of the resources is unknown. If"
+            " it is a different prefix, pods request a resource that does not exist."
+        )
         return Finding(
             "operators.resource_prefix",
             subject,
@@ -250,7 +256,8 @@ def _check_prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
             "not set",
             expected,
             why,
-            "Compare rdma_cluster.resource_prefix with the resources in kubectl describe node NODE.",
+            "Read the names of the resources with kubectl describe node NODE. If they have a different prefix, set"
+            " rdma_cluster.resource_prefix to it. Then run stage operators again.",
         )
     why = "Pods would request a resource that no node offers."
     return Finding(
@@ -276,7 +283,15 @@ def check_config(seen: OperatorFacts) -> Finding:
         "Create the object, or set sriovOperatorConfig.deploy=true in the values of the operator's Helm chart. Then run"
         " stage operators again."
     )
-    return Finding("operators.config", subject, FAIL, ", ".join(seen.configs) or "absent", expected, why, remedy)
+    return Finding(
+        "operators.config",
+        subject,
+        FAIL,
+        f"only in namespace {', '.join(seen.configs)}" if seen.configs else "absent",
+        expected,
+        why,
+        remedy,
+    )
 
 
 def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.Iterator[Finding]:

@@ -136,7 +136,7 @@ def find_pairs(
                     observed = pings.get(client.node)
                     why = (
                         "the node of the client returned no result:"
-                        f" {observed.error if observed and observed.error else 'this destination is missing in it'}"
+                        f" {observed.error if observed and observed.error else 'the result has no such destination'}"
                     )
                     result.append(Pair(client, server, None, why))
                 elif ping.error is not None:

@@ -146,7 +146,7 @@ def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
     if row in node.unread:
         return node.unread[row]
     if row not in node.rows:
-        return "the data from module node_info has no such row"
+        return "the data from module node_info does not contain this value"
     silent = _collect_row_devices(node, "gpu_model") - _collect_row_devices(node, row) if row in _OF_EACH_GPU else ()
     return f"nvidia-smi does not report {names(sorted(silent))}" if silent else None
 
@@ -257,7 +257,7 @@ def _report_unread(
             "unknown",
             expected,
             why,
-            f"Read the value as root on {together[0]} to see the error, and install the missing tool if there is one."
+            f"Read this value as root on {together[0]} by hand to see the error. If a tool is missing, install it."
             " Then run stage tuning again.",
         )
 

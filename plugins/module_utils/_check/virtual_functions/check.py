@@ -82,7 +82,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     "no data",
                     "data from module node_info",
                     why,
-                    f"Correct the error under 'why' on {name}, then run stage virtual_functions again.",
+                    f"Correct the error under 'why' on {name}, then run stage virtual_functions again."
+                    if observed.error
+                    else f"Run stage virtual_functions again. If the answer of {name} is empty again, run ansible"
+                    f" {name} -m linerate.rdma.node_info to see it.",
                 )
             )
         else:

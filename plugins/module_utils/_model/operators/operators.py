@@ -108,7 +108,7 @@ TABLE: tuple[Operator, ...] = (
         NFD,
         (),
         ("nfd-master",),
-        "Nobody writes the labels by which nodes are chosen.",
+        "Without this operator, the nodes do not get the labels that select them.",
         OperatorChart("oci://registry.k8s.io/nfd/charts/node-feature-discovery", "0.18.3", NFD, "nfd"),
         OperatorPackage("nfd", "openshift-nfd", "nfd."),
         configuration="NodeFeatureDiscovery",
@@ -117,7 +117,7 @@ TABLE: tuple[Operator, ...] = (
         SRIOV,
         (SRIOV,),
         (SRIOV,),
-        "Nobody makes the virtual functions that the attachments take.",
+        "Without this operator, the nodes get no virtual functions for the attachments.",
         OperatorChart("oci://ghcr.io/k8snetworkplumbingwg/sriov-network-operator-chart", "1.6.0", SRIOV, SRIOV),
         OperatorPackage(SRIOV, "openshift-sriov-network-operator", f"{SRIOV}."),
         # the chart makes it, and operators.config looks at it whoever installed the operator
@@ -127,7 +127,7 @@ TABLE: tuple[Operator, ...] = (
         NETWORK,
         (NETWORK,),
         ("nvidia-network-operator-controller-manager",),
-        "Nobody shares the RDMA devices among the pods.",
+        "Without this operator, the pods cannot share the RDMA devices of a node.",
         # its NicClusterPolicy is made by stage network
         OperatorChart(NETWORK, "26.4.1", "nvidia-network-operator", NETWORK, _NGC),
         OperatorPackage(
@@ -138,7 +138,7 @@ TABLE: tuple[Operator, ...] = (
         GPU,
         (GPU,),
         (GPU,),
-        "Nobody installs the driver, GPUDirect and the device plugin of the GPUs.",
+        "Without this operator, the nodes get no GPU driver, no GPUDirect and no device plugin for GPUs.",
         OperatorChart(GPU, "v26.3.3", GPU, GPU, _NGC),
         OperatorPackage(
             "gpu-operator-certified", "nvidia-gpu-operator", "gpu-operator-certified.", "certified-operators"
@@ -157,7 +157,7 @@ TABLE: tuple[Operator, ...] = (
         JOBSET,
         ("jobset",),
         ("jobset-controller-manager",),
-        "Nobody makes pods of a JobSet, which a TrainJob becomes.",
+        "Without this operator, the JobSet of a TrainJob gets no pods.",
         OperatorChart("oci://registry.k8s.io/jobset/charts/jobset", "0.12.0", "jobset-system", JOBSET),
         OperatorPackage("job-set", "openshift-jobset-operator", "jobset-operator."),
         configuration="JobSetOperator",
@@ -166,7 +166,7 @@ TABLE: tuple[Operator, ...] = (
         TRAINER,
         ("trainer-controller-manager",),
         ("kubeflow-trainer-controller-manager",),
-        "Nobody makes a JobSet of a TrainJob.",
+        "Without this operator, a TrainJob gets no JobSet and no pods.",
         OperatorChart("oci://ghcr.io/kubeflow/charts/kubeflow-trainer", "2.3.0", "kubeflow-system", "kubeflow-trainer"),
         by_hand="Set the component trainer of OpenShift AI's DataScienceCluster to Managed, or use a PyTorchJob.",
     ),
@@ -174,7 +174,7 @@ TABLE: tuple[Operator, ...] = (
         TRAINING,
         (TRAINING,),
         (TRAINING, "kubeflow-training-operator"),
-        "Nobody makes pods of a PyTorchJob or MPIJob.",
+        "Without this operator, a PyTorchJob or an MPIJob gets no pods.",
         by_hand=(
             "kubectl apply --server-side -k 'github.com/kubeflow/trainer.git/manifests/overlays/standalone?ref=v1.9.4',"
             " or use a TrainJob."
@@ -184,7 +184,7 @@ TABLE: tuple[Operator, ...] = (
         KUEUE,
         (KUEUE,),
         ("kueue-controller-manager",),
-        "Nobody admits the job: it stays suspended.",
+        "Without this operator, no controller admits the job, so the job stays suspended.",
         OperatorChart("oci://registry.k8s.io/kueue/charts/kueue", "0.19.2", "kueue-system", KUEUE),
         OperatorPackage("kueue-operator", "openshift-kueue-operator", "kueue-operator.", own_namespace=False),
         configuration="Kueue",
