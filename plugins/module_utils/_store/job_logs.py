@@ -11,7 +11,7 @@ import typing
 
 from .._model.base.errors import RdmaError, SourceRefused
 from .._parse.job.nccl_log import is_document
-from .files import FileError, open_file
+from .files import open_file
 
 #: characters that are read at once, and most of a line: NCCL writes 1024 at most, and what stands before them is short
 _PIECE = 1 << 18
@@ -73,7 +73,7 @@ def _read_lines_of(path: str, most: typing.Optional[int] = None) -> typing.Itera
     """
     try:
         stream = open_file(path, most=_MOST_OF_A_LOG, of_what="a log of a job")
-    except FileError as error:
+    except RdmaError as error:
         raise SourceRefused(error.seen, error.remedy) from error
     if stream is None:
         raise RdmaError(f"{path} can't be read: No such file or directory", "Name a log that is on the controller")
