@@ -96,6 +96,25 @@ def _limit_of_node(kind: str) -> tuple[int, str]:
     return most, f"the fact {kind} of one node"
 
 
+def _choose_largest(sizes: typing.Mapping[str, int], most: int, what: str) -> dict[str, str]:
+    """Return why facts are left out, by name: the largest, until the others have at most so many bytes together.
+
+    :param sizes: bytes by name
+    :param most: bytes that all may have together
+    :param what: the facts and their number, for the message
+    """
+    total = left = sum(sizes.values())
+    chosen: dict[str, str] = {}
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        if left <= most:
+            break
+        left -= sizes[name]
+        chosen[name] = (
+            f"{what} have {total} bytes, {most} are the most together, and it is one of the largest with {sizes[name]}"
+        )
+    return chosen
+
+
 def file_name(node: str) -> str:
     """Return the file name for the facts of a node. It never points out of the folder, whatever the name of the node.
 
@@ -266,20 +285,8 @@ class FactFolder:
                 size = os.lstat(self.path(kind, node)).st_size
                 # a larger one is refused without being read
                 sizes[node] = size if size <= most else 0
-        total = left = sum(sizes.values())
-        most += _MOST_OF_EACH * len(sizes)
-        if total <= most:
-            return {}
-        refused: dict[str, str] = {}
-        for node in sorted(sizes, key=lambda name: -sizes[name]):
-            if left <= most:
-                break
-            left -= sizes[node]
-            refused[node] = (
-                f"{self.path(kind, node)} is not read: the facts {kind} of {len(sizes)} nodes have {total} bytes,"
-                f" {most} are the most together, and it is one of the largest with {sizes[node]}"
-            )
-        return refused
+        found = _choose_largest(sizes, most + _MOST_OF_EACH * len(sizes), f"the facts {kind} of {len(sizes)} nodes")
+        return {node: f"{self.path(kind, node)} is not read: {why}" for node, why in found.items()}
 
     def all_of(self, node: str) -> tuple[Data, dict[str, str]]:
         """Return all facts of this run for a node: values by kind, and errors by kind. They are all in memory at once,
@@ -324,17 +331,8 @@ class FactFolder:
                 most = max(most, limit)
         # the kinds whose facts are large are few
         most = most if node == CLUSTER else most + MOST_ANSWER
-        total = left = sum(sizes.values())
-        refused: dict[str, str] = {}
-        for kind in sorted(sizes, key=lambda name: -sizes[name]):
-            if left <= most:
-                break
-            left -= sizes[kind]
-            refused[kind] = (
-                f"{self.path(kind, node)} is not read: the facts of {len(sizes)} kinds of {node} have {total} bytes,"
-                f" {most} are the most together, and it is one of the largest with {sizes[kind]}"
-            )
-        return refused
+        found = _choose_largest(sizes, most, f"the facts of {len(sizes)} kinds of {node}")
+        return {kind: f"{self.path(kind, node)} is not read: {why}" for kind, why in found.items()}
 
     def value(self, kind: str) -> typing.Any:
         """Return the value of a fact of the cluster. Return None if this run has none.

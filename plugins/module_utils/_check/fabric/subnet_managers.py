@@ -307,36 +307,21 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts)
         return [_report_nobody_answers(fabric, silent, world)]
     if any(seen.master for subnets in world.subnets.values() for seen in subnets):
         why = f"The subnet manager of the fabric could not be determined: {membership.why}."
-        return [
-            Finding(
-                "fabric.one_master",
-                fabric.name,
-                UNKNOWN,
-                "unknown",
-                _ONE,
-                why,
-                "See the finding fabric.membership for the remedy.",
-            )
-        ]
+        return [_report_unknown_master(fabric, why, "See the finding fabric.membership for the remedy.")]
     if not any(world.subnets.values()):
         why = "No port was queried: no node responded, or no node has an InfiniBand port."
-        return [
-            Finding(
-                "fabric.one_master",
-                fabric.name,
-                UNKNOWN,
-                "unknown",
-                _ONE,
-                why,
-                "See the findings fabric.node and the findings of stage discover for the cause.",
-            )
-        ]
+        remedy = "See the findings fabric.node and the findings of stage discover for the cause."
+        return [_report_unknown_master(fabric, why, remedy)]
     why = f"Not enough ports could be queried, so it is unknown whether a subnet manager runs.{words_of_ports(world)}"
     remedy = (
         "Correct the errors that the ports report, and run sminfo as root on a node as a test. Then run stage fabric"
         " again."
     )
-    return [Finding("fabric.one_master", fabric.name, UNKNOWN, "unknown", _ONE, why, remedy)]
+    return [_report_unknown_master(fabric, why, remedy)]
+
+
+def _report_unknown_master(fabric: Fabric, why: str, remedy: str) -> Finding:
+    return Finding("fabric.one_master", fabric.name, UNKNOWN, "unknown", _ONE, why, remedy)
 
 
 def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:

@@ -40,8 +40,6 @@ _WORDS = {"hcas": "", "ports": "port", "netdevs": "netdev", "functions": "functi
 MOST_LINES = 200
 #: differences of one node, and characters of the name of a thing and of what is said of it: a node writes all of them
 MOST_OF_NODE, _MOST_WHAT, _MOST_TEXT = 512, 400, 2000
-#: of the figures of collectives: node and property of a difference
-_UNREAD = {COLLECTIVES: ("collectives", "figures")}
 #: nodes without a topology that a line names
 _MOST_UNREAD = 5
 
@@ -120,7 +118,8 @@ def _list_unread(before: Snapshot, after: Snapshot) -> list[RunDifference]:
             there = side.collectives is not None if name == COLLECTIVES else name in side.records
             words.append(side.unread.get(name) or ("seen" if there else "not looked at"))
         if name in before.unread or name in after.unread:
-            found += _compare_words(*_UNREAD.get(name, (f"stage {name}", "record")), *words)
+            place = ("collectives", "figures") if name == COLLECTIVES else (f"stage {name}", "record")
+            found += _compare_words(*place, *words)
     return found
 
 
