@@ -57,7 +57,8 @@ _MOST_OF_A_HEADER = 1024
 
 # what a run leaves in its folder; nothing else is packed or kept, and nothing else is taken out of an archive
 _OURS = re.compile(
-    r"run\.json|report\.(html|json|xml|prom|md)|difference\.(json|html)|stages/[a-z_]+\.jsonl|facts/[a-z][a-z0-9_]*/[A-Za-z0-9._~%-]+\.json"
+    r"run\.json|report\.(html|json|xml|prom|md)|difference\.(json|html)|stages/[a-z_]+\.jsonl"
+    r"|facts/[a-z][a-z0-9_]*/[A-Za-z0-9._~%-]+\.json"
 )
 # made of the rest by the report, and made anew where an archive is unpacked: a page from a stranger is code in the
 # browser of who reads it

@@ -42,8 +42,12 @@ _MOST_TEXTS = (64 * 1024, 4096, 256)
 
 @dataclasses.dataclass
 class _Budget:
-    """What the records of a folder may still have together. They are all in memory at once, and so are the pages of the
-    report.
+    """The findings and bytes that the remaining records of a folder may have together. All records are in memory at
+    once, and so are the pages of the report.
+
+    :ivar findings: number of findings that are left
+    :ivar size: bytes that are left
+    :ivar nodes: number of nodes of the run, for the message
     """
 
     findings: int
@@ -74,12 +78,11 @@ def _make_budget(directory: str) -> typing.Optional[_Budget]:
         start = read_start(os.path.dirname(directory))
     except FileError:
         return None
-    nodes = 0 if start is None else len(start.nodes)
-    return None if start is None else _Budget(*_list_limits(nodes), nodes)
+    return None if start is None else _budget_for(len(start.nodes))
 
 
-def _list_limits(nodes: int) -> tuple[int, int]:
-    return _FINDINGS_OF_ALL + _FINDINGS_OF_A_NODE * nodes, _BYTES_OF_ALL + _BYTES_OF_A_NODE * nodes
+def _budget_for(nodes: int) -> _Budget:
+    return _Budget(_FINDINGS_OF_ALL + _FINDINGS_OF_A_NODE * nodes, _BYTES_OF_ALL + _BYTES_OF_A_NODE * nodes, nodes)
 
 
 def write_record(directory: str, record: Record, below: str = "") -> str:
@@ -124,7 +127,7 @@ def read_records(directory: str) -> tuple[dict[str, Record], dict[str, str]]:
 
     :returns: records by stage; and errors by stage for files that could not be read
     """
-    budget = _make_budget(directory) or _Budget(*_list_limits(0), 0)
+    budget = _make_budget(directory) or _budget_for(0)
     return _read_all(directory, lambda path, stage: _read_record(path, stage, budget))
 
 

@@ -12,11 +12,11 @@ MOST_OF_ONE, PAUSE = 30, 60.0
 
 
 @dataclasses.dataclass
-class _Told:
-    """What was said last about one thing.
+class _LastLine:
+    """The last line that was reported about one node or operator.
 
-    :ivar number: number of lines
-    :ivar at: seconds after the start at which the last one was said
+    :ivar number: number of lines that were reported about it
+    :ivar at: seconds after the start at which the last line was reported
     """
 
     line: str
@@ -37,11 +37,11 @@ class StateLines:
     def __init__(self, say: typing.Callable[[str], None], pause: float = PAUSE) -> None:
         self._say = say
         self._pause = pause
-        self._told: dict[typing.Hashable, _Told] = {}
+        self._lines: dict[typing.Hashable, _LastLine] = {}
 
     def expect(self, key: typing.Hashable, line: str) -> None:
         """Take this line as said already."""
-        self._told[key] = _Told(line)
+        self._lines[key] = _LastLine(line)
 
     def tell(self, key: typing.Hashable, line: str, seconds: float, ends: bool = False) -> None:
         """Report the state of one thing if it differs from the one that was said last.
@@ -49,9 +49,9 @@ class StateLines:
         :param seconds: seconds since the start
         :param ends: whether it is the last state, which is reported in any case
         """
-        told = self._told.setdefault(key, _Told(""))
-        if told.line == line or (told.number >= MOST_OF_ONE and seconds - told.at < self._pause and not ends):
+        last = self._lines.setdefault(key, _LastLine(""))
+        if last.line == line or (last.number >= MOST_OF_ONE and seconds - last.at < self._pause and not ends):
             return
-        told.line, told.at = line, seconds
-        told.number += 1
+        last.line, last.at = line, seconds
+        last.number += 1
         self._say(f"{seconds:.0f} s  {line}")
