@@ -111,6 +111,17 @@ class Server:
         self._thread.join(10)
 
 
+def ask_refused(server: Server) -> BmcError:
+    """Ask a server for an answer that is refused. It needs a second or two."""
+    try:
+        asked = Session(Bmc("worker-1", "localhost", server.port, "user", "password"), Trust(False), 120.0)
+        with asked, pytest.raises(BmcError) as refused:
+            asked.body("/redfish/v1")
+    finally:
+        server.close()
+    return refused.value
+
+
 @pytest.mark.parametrize(
     ("begin", "again"),
     [
@@ -121,28 +132,15 @@ class Server:
     ids=["trailer", "extensions of chunks", "body"],
 )
 def test_an_answer_without_end_is_an_error_of_its_bmc(tmp_path: pathlib.Path, begin: bytes, again: bytes) -> None:
-    server = Server(tmp_path, begin, again)
-    try:
-        # it needs a second or two
-        asked = Session(Bmc("worker-1", "localhost", server.port, "user", "password"), Trust(False), 120.0)
-        with asked, pytest.raises(BmcError) as refused:
-            asked.body("/redfish/v1")
-    finally:
-        server.close()
-    assert refused.value.cause == "too_large"
-    assert "GET /redfish/v1 was answered with more than" in refused.value.what
+    refused = ask_refused(Server(tmp_path, begin, again))
+    assert refused.cause == "too_large"
+    assert "GET /redfish/v1 was answered with more than" in refused.what
 
 
 def test_a_head_with_lines_in_a_line_is_an_error_of_its_bmc(tmp_path: pathlib.Path) -> None:
-    server = Server(tmp_path, b"HTTP/1.1 503 Busy\r\n", b"X: " + b"\ra:" * 21_000 + b"\r\n")
-    try:
-        asked = Session(Bmc("worker-1", "localhost", server.port, "user", "password"), Trust(False), 120.0)
-        with asked, pytest.raises(BmcError) as refused:
-            asked.body("/redfish/v1")
-    finally:
-        server.close()
-    assert refused.value.cause == "too_large"
-    assert refused.value.what == "GET /redfish/v1: a line of its head has a CR that does not end it"
+    refused = ask_refused(Server(tmp_path, b"HTTP/1.1 503 Busy\r\n", b"X: " + b"\ra:" * 21_000 + b"\r\n"))
+    assert refused.cause == "too_large"
+    assert refused.what == "GET /redfish/v1: a line of its head has a CR that does not end it"
 
 
 def test_each_answer_over_one_connection_has_the_limit_of_its_own() -> None:

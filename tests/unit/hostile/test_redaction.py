@@ -28,7 +28,7 @@ WORD = "hunter2hunter2hunter2"
 SECRETS: typing.Sequence[tuple[str, str]] = (
     (f"vault hvs.{WORD} was refused", WORD),
     ("xoxb" + f"-12345678901-{WORD}", WORD),
-    (f"//registry.npmjs.org/:x npm_{WORD}", WORD),
+    (f"//packages.example/:x npm_{WORD}", WORD),
     (f"key=AIza{WORD}{WORD}", WORD),
     (f"sk-proj-{WORD}", WORD),
     (f"sk-{WORD}{WORD}", WORD),
