@@ -448,7 +448,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "platform.roll",
                 "worker-2",
                 ("answered with 412", "somebody else changes its settings at the same time"),
-                "Find out who does, and run again after that.",
+                "Find and stop the other client, then rerun.",
             ),
         ),
         (Injection("sriov-off", {"worker": "worker-2"}), Injection("bmc-contended", {"worker": "worker-2"})),
@@ -923,7 +923,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "bandwidth.rping",
                 "storage *",
                 (
-                    "no end within the limit, and no error text",
+                    "did not end within the limit, and printed no error",
                     "its packets are dropped on the path without an error",
                 ),
                 "allow UDP port 4791",
@@ -1110,7 +1110,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "storage *",
                 (
                     "left-behind.sriovnetwork.openshift.io",
-                    "is not there: its operator was removed, and its webhook stayed",
+                    "does not exist: its operator was removed, but its webhook remained",
                 ),
                 "delete the one that names it",
             ),

@@ -90,7 +90,7 @@ def test_a_stream_that_is_cut_and_says_success(lab: Lab, tmp_path: pathlib.Path)
     ):
         said = blind(lab.playbook(DISCOVER, kubeconfig=str(path)))
     # what passed, without the line that says that the command has begun
-    assert "the API server says: Success" in said and "4984 bytes of stdout" in said, said
+    assert "the API server reports: Success" in said and "4984 bytes of stdout" in said, said
 
 
 def test_who_may_run_no_commands_in_pods(lab: Lab) -> None:

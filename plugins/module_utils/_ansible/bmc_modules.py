@@ -73,7 +73,7 @@ def list_bmcs(module: AnsibleModule) -> list[Bmc]:
     options = module.params
     bmcs = [read_bmc(one, options) for one in options["bmcs"]]
     if len({bmc.node for bmc in bmcs}) < len(bmcs):
-        raise RdmaError("bmcs: a node is named twice", "Name each node once")
+        raise RdmaError("bmcs: a node is listed more than once", "List each node only once")
     return bmcs
 
 
@@ -112,8 +112,9 @@ def read_bmc(one: Options, options: Options) -> Bmc:
     user, password = one.get("user") or options["user"], one.get("password") or options["password"]
     if not token and not (user and password):
         raise RdmaError(
-            f"bmcs: {node} has no user and password, and no token",
-            "Set them there, for all BMCs, or in RDMA_BMC_USER and RDMA_BMC_PASSWORD",
+            f"bmcs: {node} has neither user and password nor a token",
+            "Set user and password, or token, for this BMC or for all BMCs, or set the environment variables"
+            " RDMA_BMC_USER and RDMA_BMC_PASSWORD",
         )
     try:
         pin = fingerprint_of(one["fingerprint"]) if one.get("fingerprint") else ""
@@ -143,11 +144,11 @@ def read_bmc_of_node(node: str, variables: Options) -> Bmc:
     told = {name: str(value).strip() for name, value in variables.items() if value is not None}
     port = told.get("port") or "443"
     if not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65536:
-        raise RdmaError(f"{node}: rdma_bmc_port is no port", "Give a number from 1 to 65535")
+        raise RdmaError(f"{node}: rdma_bmc_port is not a valid port", "Set a number from 1 to 65535")
     if told.get("identity") not in (None, "", ASSERTED):
         raise RdmaError(
-            f"{node}: rdma_bmc_identity is no '{ASSERTED}'",
-            f"Set it to '{ASSERTED}', or leave it out: the BMC is then compared with the node",
+            f"{node}: rdma_bmc_identity is not '{ASSERTED}'",
+            f"Set rdma_bmc_identity to '{ASSERTED}', or remove it: this collection then compares the BMC with the node",
         )
     of_all = {name: os.environ.get(variable, "") for name, variable in ENVIRONMENT.items()}
     return read_bmc({**told, "node": node, "port": int(port)}, of_all)

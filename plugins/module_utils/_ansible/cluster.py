@@ -63,7 +63,7 @@ def say_how_to_install() -> str:
     """Return the command that installs the library kubernetes. It names the running Python, because the ``pip`` in PATH
     may belong to another one.
     """
-    return f"Install it there: {shlex.quote(sys.executable)} -m pip install 'kubernetes>=24.2.0'"
+    return f"Install the library for this Python: {shlex.quote(sys.executable)} -m pip install 'kubernetes>=24.2.0'"
 
 
 def make_cluster_spec(**options: typing.Any) -> dict[str, typing.Any]:
@@ -134,7 +134,7 @@ def make_client(options: typing.Mapping[str, typing.Any], found: Credentials) ->
         error = ApiError(
             0,
             CONFIGURATION if unreadable else "Unreachable",
-            words if unreadable else f"no answer from the API server: {words}",
+            words if unreadable else f"the API server did not respond: {words}",
             found.where,
         )
     except (CoreException, ConfigException, ValueError, TypeError, LookupError, AttributeError) as problem:
@@ -171,7 +171,7 @@ def wait_for_answer(limit: float, ask: typing.Callable[[], _Answer], where: str)
     if errors:
         raise errors[0]
     if not answers:
-        raise ApiError(0, "Unreachable", f"no answer from the API server within {limit:g} s", where)
+        raise ApiError(0, "Unreachable", f"the API server did not respond within {limit:g} s", where)
     return answers[0]
 
 

@@ -82,13 +82,15 @@ def find_helm(binary: str) -> HelmFacts:
         return HelmFacts(
             binary,
             error=(
-                "there is no such program in the PATH of the controller"
+                "the program does not exist in the PATH of the controller"
                 if os.sep not in binary
-                else "there is no such program"
+                else "the program does not exist"
             ),
         )
     done = run([path, "version", "--short"], 20)
     match = re.search(r"\bv(\d[^\s+]*)", done.stdout)
     return HelmFacts(
-        binary, match[1] if match and not done.failure else "", done.failure or ("" if match else "it says no version")
+        binary,
+        match[1] if match and not done.failure else "",
+        done.failure or ("" if match else "the program does not report its version"),
     )

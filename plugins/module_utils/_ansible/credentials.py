@@ -132,14 +132,18 @@ class Credentials:
                 raise ApiError(
                     0,
                     CONFIGURATION,
-                    f"{name} holds a blank or a line break{_describe_origin(name)}, and no header can",
+                    f"{name}{_describe_origin(name)} contains a blank or a line break, which an HTTP header must not"
+                    " contain",
                     self.where,
                 )
         for name in ("ca_cert", "client_cert", "client_key"):
             path = self.given.get(name)
             if path and not os.path.isfile(path):
                 raise ApiError(
-                    0, CONFIGURATION, f"{name}{_describe_origin(name)} is {path}, and there is no such file", self.where
+                    0,
+                    CONFIGURATION,
+                    f"{name}{_describe_origin(name)} is {path}, but this file does not exist",
+                    self.where,
                 )
         if self.source == "kubeconfig" and isinstance(self.kubeconfig, str):
             _examine(self.kubeconfig, self.where, self.by)
@@ -269,19 +273,19 @@ def _examine(path: str, where: str, by: str) -> None:
     """
     present = [part for part in map(os.path.expanduser, path.split(os.pathsep)) if part and os.path.exists(part)]
     if not present:
-        remedy = f"Name a kubeconfig that is there: {_ANOTHER[by]}"
-        raise ApiError(0, CONFIGURATION, "there is no such file", where, remedy)
+        remedy = f"Set the path of an existing kubeconfig: {_ANOTHER[by]}"
+        raise ApiError(0, CONFIGURATION, "the file does not exist", where, remedy)
     for part in present:
         try:
             with open(part, encoding="utf-8") as file:
                 config = yaml.safe_load(file)
         except yaml.MarkedYAMLError as error:
             line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-            raise ApiError(0, CONFIGURATION, f"it is no YAML{line}: {error.problem}", where) from None
+            raise ApiError(0, CONFIGURATION, f"the file is not valid YAML{line}: {error.problem}", where) from None
         except (yaml.YAMLError, UnicodeDecodeError):
-            raise ApiError(0, CONFIGURATION, "it is no text in UTF-8", where) from None
+            raise ApiError(0, CONFIGURATION, "the file is not UTF-8 text", where) from None
         except OSError as error:
-            raise ApiError(0, CONFIGURATION, f"it can't be read: {error.strerror}", where) from None
+            raise ApiError(0, CONFIGURATION, f"the file could not be read: {error.strerror}", where) from None
         if isinstance(config, str) and config.startswith("$ANSIBLE_VAULT"):
             text = (
                 "it is encrypted by Ansible Vault; give it as a mapping: \"{{ lookup('ansible.builtin.file', path) |"
@@ -292,7 +296,8 @@ def _examine(path: str, where: str, by: str) -> None:
             raise ApiError(
                 0,
                 CONFIGURATION,
-                f"it holds {'nothing' if config is None else 'something else'}, not a mapping of kind Config",
+                f"the file {'is empty' if config is None else 'contains other data'}; a mapping of kind Config is"
+                " required",
                 where,
             )
 

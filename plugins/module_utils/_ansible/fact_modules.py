@@ -94,7 +94,7 @@ def list_nodes(module: AnsibleModule) -> tuple[str, ...]:
         return tuple(module.params["nodes"])
     folder = find_folder(module)
     if folder is None:
-        raise RdmaError("nodes is empty, and facts_dir and run are not given", "Name the nodes in the option nodes")
+        raise RdmaError("nodes is empty, and facts_dir and run are not set", "List the nodes in the option nodes")
     return folder.start().nodes
 
 
@@ -120,5 +120,8 @@ def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:
     if not kind:
         return list(module.params["objects"])
     if folder is None:
-        raise RdmaError("objects_from is given without facts_dir and run", "Give both, or the objects themselves")
+        raise RdmaError(
+            "objects_from is set without facts_dir and run",
+            "Set facts_dir and run, or set objects instead of objects_from",
+        )
     return [item for part in parts for item in read_value(folder, kind, part)]

@@ -46,8 +46,8 @@ def start_of(report_dir: str) -> RunStart:
     """
     start = read_start(report_dir)
     if start is None:
-        remedy = "Give rdma_report_dir the folder of a run: the one with run.json, facts and stages in it"
-        raise FileError(f"{os.path.abspath(report_dir)} holds no run: there is no run.json in it", remedy)
+        remedy = "Set rdma_report_dir to the folder of a run, which contains run.json, facts and stages"
+        raise FileError(f"{os.path.abspath(report_dir)} contains no run: it has no run.json", remedy)
     return start
 
 
@@ -65,8 +65,9 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
     target = os.path.abspath(target or os.path.join(report_dir, JUDGED))
     if os.path.realpath(target) == os.path.realpath(report_dir):
         raise FileError(
-            f"{target} is the folder of the run itself; to judge again there would overwrite its records",
-            "Give rdma_judged_dir another folder",
+            f"{target} is the folder of the run itself; a new judgment in this folder would overwrite the records of"
+            " the run",
+            "Set rdma_judged_dir to a different folder",
         )
     below = base_of(target, report_dir)
     _remove_old_reports(target, below)

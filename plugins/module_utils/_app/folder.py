@@ -126,8 +126,8 @@ def read_answers(folder: FactFolder) -> NodeAnswers:
     """
     nodes = folder.start().nodes
     if nodes and not any(folder.has("hcas", node) for node in nodes):
-        seen = "this run has not looked at the HCAs of any node, and nothing can be planned without them"
-        raise FileError(seen, "Name the nodes in --limit, or leave it out")
+        seen = "this run has not read the HCAs of any node, so no plan can be made"
+        raise FileError(seen, "Add the nodes to --limit, or rerun without --limit")
     hcas = load(dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
     return collect_answers(
         hcas,
@@ -159,7 +159,7 @@ def read_value(folder: FactFolder, kind: str, key: str) -> typing.Any:
     """
     value = _read_mapping(folder, kind)
     if key not in value:
-        raise FileError(f"this run has no fact {kind}", "Run the task that writes it before this one")
+        raise FileError(f"this run has no fact {kind}", "Run the task that writes this fact before this task")
     return value[key]
 
 
@@ -184,7 +184,7 @@ def _read_source(folder: FactFolder, start: RunStart, source: Source) -> tuple[b
         return True, folder.of_nodes(source.kind, [node for node in start.nodes if node in chosen])
     if isinstance(source, Planned):
         for excess in folder.find_excess(source.kind, start.nodes).values():
-            raise FileError(excess, "Look where the folder comes from")
+            raise FileError(excess, "Check the origin of the folder")
         answers = {node: folder.read(source.kind, node) for node in start.nodes}
         return True, {node: fact.value for node, fact in answers.items() if fact is not None and fact.value is not None}
     if isinstance(source, Joined):
@@ -203,7 +203,9 @@ def _read_mapping(folder: FactFolder, kind: str) -> Data:
     """
     value = folder.value(kind)
     if value is not None and not isinstance(value, dict):
-        raise FileError(f"{folder.path(kind)}: its value is no mapping", "Remove the file and run the stage again")
+        raise FileError(
+            f"{folder.path(kind)}: the value is not a mapping", "Remove the file, then rerun the stage that writes it"
+        )
     return value or {}
 
 
@@ -216,8 +218,8 @@ def _list_names(folder: FactFolder, kind: str) -> typing.Any:
     value = folder.value(kind)
     if value is not None and not isinstance(value, (list, dict)):
         raise FileError(
-            f"{folder.path(kind)}: its value is no list and no mapping of nodes",
-            "Remove the file and run the stage again",
+            f"{folder.path(kind)}: the value is neither a list nor a mapping of nodes",
+            "Remove the file, then rerun the stage that writes it",
         )
     return value
 

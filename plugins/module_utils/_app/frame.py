@@ -111,7 +111,7 @@ def resume_run(
     start = read_start(report_dir)
     if start is None:
         raise ResumeError(
-            f"rdma_from is {resume_from}, and {report_dir} holds no run to go on with: there is no run.json in it",
+            f"rdma_from is {resume_from}, but {report_dir} contains no run that could be resumed: it has no run.json",
             "Run all stages first",
         )
     records, unreadable = read_records(records_dir(report_dir))
@@ -218,14 +218,14 @@ def cut(lines: list[str]) -> list[str]:
     """Return at most ``MOST_LINES`` lines of a judgment for a terminal, followed by the number of omitted lines."""
     if len(lines) <= MOST_LINES:
         return lines
-    return [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines, all of them in the record"]
+    return [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines; the record contains all of them"]
 
 
 def _report_kept_stage(options: Data, run: str) -> Data:
     """Return the result for a stage that a resumed run does not repeat. Its record remains."""
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
     line = (
-        f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} -"
+        f"{record.stage}: kept from {record.finished}, the run resumes at stage {options['resume_from']} -"
         f" {outcome(record)}"
     )
     return {

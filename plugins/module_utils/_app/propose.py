@@ -25,12 +25,12 @@ from .._store.files import FileError, write_new
 
 Data = dict[str, typing.Any]
 
-_NOT_ASKED = "could not be asked for"
+_NOT_ASKED = "could not be queried"
 #: why there is nothing to propose, and what helps where the inventory itself has not said why
 _EMPTY = "the group rdma_nodes is empty"
 _FROM_CLUSTER = (
-    "Take the nodes from the cluster: echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml, and then the same command"
-    " with -i linerate.rdma.yml"
+    "Read the nodes from the cluster: run echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml, then run the same"
+    " command with -i linerate.rdma.yml"
 )
 #: reasons in the message of a proposal that failed, and characters of each: the last line of a run has all of them
 _MOST_REASONS, _MOST_OF_A_REASON = 3, 500
@@ -59,12 +59,13 @@ def default_path(inventory_dir: str) -> str:
         for name in ("all.yml", "all.yaml", "all.json"):
             if os.path.exists(os.path.join(folder, name)):
                 seen = (
-                    f"{os.path.join(folder, name)} is there, and Ansible would no longer read it beside a folder"
-                    " group_vars/all"
+                    f"{os.path.join(folder, name)} exists, and Ansible would ignore it if the folder group_vars/all"
+                    " existed"
                 )
                 raise ProposalError(
                     seen,
-                    f"Make the folder {folder}/all, move {name} into it, or name another file: -e rdma_proposal=<file>",
+                    f"Create the folder {folder}/all and move {name} into it, or set a different file: -e"
+                    " rdma_proposal=<file>",
                 )
     return os.path.abspath(os.path.join(folder, "all", "rdma.yml"))
 
@@ -137,8 +138,8 @@ def propose_intent(
             ]
         # what came first is the cause of the rest, which is in the output above
         why = " ".join(cause.split()).rstrip(". ") or _in_short(left_out)
-        remedy = _FROM_CLUSTER if why == _EMPTY else "Correct what is named, and run it again"
-        raise ProposalError(plain(f"nothing can be proposed; {why}"), remedy)
+        remedy = _FROM_CLUSTER if why == _EMPTY else "Correct the listed problems, then run linerate.rdma.propose again"
+        raise ProposalError(plain(f"no intent can be proposed: {why}"), remedy)
     text = render(proposal)
     blanks = {place: entry for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
     lines = [
@@ -149,14 +150,14 @@ def propose_intent(
     result: Data = {"path": path, "text": text, "blanks": list(blanks), "changed": False, "written": False}
     if fabrics is not None or cluster is not None:
         found = [f"differs: {line}" for line in difference(proposal, fabrics, cluster)]
-        first = "there is an intent already, so nothing was written" + (
-            "; it says what is proposed" if not found else ""
+        first = "an intent exists already, so no file was written" + (
+            "; the intent matches the proposal" if not found else ""
         )
         return {**result, "lines": [*map(plain, (first, *found, *left_out))]}
     if os.path.lexists(path):
         raise FileError(
-            f"{path} is there already, and no file is overwritten",
-            "Name another file, -e rdma_proposal=<file>, or move this one away",
+            f"{path} exists already, and this collection does not overwrite files",
+            "Set a different file with -e rdma_proposal=<file>, or move this file away",
         )
     result["diff"] = {"before": "", "after": text, "before_header": path, "after_header": path}
     if not check_mode:

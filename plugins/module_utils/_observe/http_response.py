@@ -44,7 +44,7 @@ class BoundedResponse(http.client.HTTPResponse):
     def _read_status(self) -> typing.Any:
         self._heads += 1
         if self._heads > _MOST_HEADS:
-            raise HeadError(f"more than {_MOST_HEADS - 1} interim answers came before the answer")
+            raise HeadError(f"the server sent more than {_MOST_HEADS - 1} interim responses before the final response")
         return super()._read_status()  # type: ignore[misc]
 
 
@@ -63,9 +63,9 @@ class _Head:
         line: bytes = self._whole.readline(min(size, self._left + 1))
         self._left -= len(line)
         if self._left < 0:
-            raise HeadError(f"its head has more than {MOST_HEAD} bytes")
+            raise HeadError(f"its header has more than {MOST_HEAD} bytes")
         if b"\r" in line[:-2]:
-            raise HeadError("a line of its head has a CR that does not end it")
+            raise HeadError("a line of its header contains a CR that is not at its end")
         return line
 
     def close(self) -> None:

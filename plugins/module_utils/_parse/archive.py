@@ -37,23 +37,23 @@ def place_of(said: typing.Any) -> typing.Optional[Place]:
     if not isinstance(said, str) or not said.strip():
         raise ArchiveError(
             f"{VARIABLE} is {kind_of(said)} without a place in it",
-            "Give the path of a folder, or an address that takes PUT",
+            "Set the path of a folder, or a URL that accepts PUT",
         )
     scheme = _SCHEME.match(said)
     if scheme is None:
         if "\0" in said or "\n" in said:
             raise ArchiveError(
-                f"{VARIABLE} has signs in it that no path has", "Write the path of one folder on one line"
+                f"{VARIABLE} has characters that no path has", "Write the path of one folder on one line"
             )
         return Folder(said)
     if scheme[1].lower() not in ("http", "https"):
-        remedy = "Give an https address that takes PUT"
+        remedy = "Set an https URL that accepts PUT"
         remedy += (
-            "; of S3, one that is signed for it (generate_presigned_url('put_object', ...))"
+            "; for S3, a presigned URL (generate_presigned_url('put_object', ...))"
             if scheme[1].lower() == "s3"
             else ", or the path of a folder"
         )
-        raise ArchiveError(f"{VARIABLE} begins with {scheme[1].lower()}:, which nothing here can send to", remedy)
+        raise ArchiveError(f"{VARIABLE} begins with {scheme[1].lower()}:, which is not supported", remedy)
     return _parse_archive_address(said)
 
 
@@ -62,35 +62,35 @@ def _parse_archive_address(said: str) -> Address:
     # no message repeats it: what is wrong in an address may be its secret part
     if match is None or not said.isascii() or not said.isprintable() or " " in said:
         raise ArchiveError(
-            f"{VARIABLE} is no address: spaces or signs in it belong into none, or it has no host",
-            "Copy it once more, on one line, as https://host/path",
+            f"{VARIABLE} is not a valid URL: it contains spaces or invalid characters, or has no host",
+            "Copy it again, on one line, as https://host/path",
         )
     scheme, host, path, query = match[1].lower(), match[2], match[3] or "/", match[4] or ""
     if "@" in host:
-        seen = f"{VARIABLE} has a user or a password in its address, and addresses get into logs"
+        seen = f"{VARIABLE} contains a user or a password, and URLs are written to logs"
         raise ArchiveError(
-            seen, "Take them out, and set RDMA_REPORT_ARCHIVE_USER and RDMA_REPORT_ARCHIVE_PASSWORD in the environment"
+            seen, "Remove them, and set RDMA_REPORT_ARCHIVE_USER and RDMA_REPORT_ARCHIVE_PASSWORD in the environment"
         )
     found = _HOST.fullmatch(host)
     if found is None or (found[4] is not None and not 1 <= int(found[4]) <= 65535):
         raise ArchiveError(
-            f"{VARIABLE} has no host or port that can be one", "Write it as https://host/path or https://host:port/path"
+            f"{VARIABLE} has no valid host or port", "Write it as https://host/path or https://host:port/path"
         )
     if match[5]:
         raise ArchiveError(
-            f"{VARIABLE} has a # in its address, and no server is sent what is behind it",
-            "Write %23 in its place, or leave it out",
+            f"{VARIABLE} contains a #, and the part after it is not sent to the server",
+            "Replace it with %23, or remove it",
         )
     rest = path.replace(RUN, "")
     if "{" in rest or "}" in rest:
         raise ArchiveError(
-            f"{VARIABLE} has braces in its path", f"Write {RUN} where the name of the run shall be, and no other braces"
+            f"{VARIABLE} has braces in its path", f"Write {RUN} for the name of the run, and no other braces"
         )
     in_folder = path.endswith("/")
     if not (in_folder or query or RUN in path):
-        seen = f"{VARIABLE} does not say whether it is a folder, and each run would replace the one before"
+        seen = f"{VARIABLE} does not show whether it is a folder, and each run would replace the previous archive"
         raise ArchiveError(
-            seen, f"End the path of a folder with a slash, or write {RUN} where the name of the run shall be"
+            seen, f"End the path of a folder with a slash, or write {RUN} in the place of the name of the run"
         )
     return Address(f"{scheme}://{host}{path}", "" if query == "?" else query, in_folder)
 

@@ -105,7 +105,7 @@ def token_of(text: str) -> str:
     found = (data.get("token") or data.get("access_token")) if isinstance(data, dict) else None
     # it becomes a line of HTTP
     if not isinstance(found, str) or not re.fullmatch(r"[\x21-\x7e]{1,65536}", found):
-        raise RdmaError("the token server gave no token")
+        raise RdmaError("the token server returned no token")
     return found
 
 
@@ -118,5 +118,5 @@ def parse_tags(text: str) -> tuple[str, ...]:
     data = _decode_answer(text)
     tags = data.get("tags") if isinstance(data, dict) else None
     if not isinstance(data, dict) or "tags" not in data or not isinstance(tags, (list, type(None))):
-        raise RdmaError("the registry gave no list of tags")
+        raise RdmaError("the registry returned no list of tags")
     return tuple(tag for tag in tags or () if isinstance(tag, str) and _TAG.fullmatch(tag))

@@ -104,7 +104,11 @@ def _find_allowed_value(key: Key, attribute: BiosAttribute, wanted: Values) -> t
 def _not_found(bios: NodeBios, key: Key, wanted: Values) -> BiosRefusal:
     (state,) = list_states(bios, {key: wanted})
     return BiosRefusal(
-        key, "attribute", state.why, f"Leave {key} out for this node, or set it on its setup screen and report its name"
+        key,
+        "attribute",
+        state.why,
+        f"Remove {key} from the BIOS settings of this node, or set it on the BIOS setup screen of the node and"
+        " report the name of its attribute to the authors of linerate.rdma",
     )
 
 
@@ -118,14 +122,14 @@ def _find_refusal(
         return BiosRefusal(key, cause, f"{seen}; {cut(attribute.read_only, _MOST_OF_A_VALUE)}", describe_way_out(bios))
     if after is None:
         may = (
-            f"allowed are {folded([cut(one.value, _MOST_OF_A_VALUE) for one in attribute.allowed], _NAMED)}"
+            f"the allowed values are {folded([cut(one.value, _MOST_OF_A_VALUE) for one in attribute.allowed], _NAMED)}"
             if attribute.allowed
-            else "no registry says which words it takes"
+            else "no attribute registry lists its allowed values"
         )
         return BiosRefusal(
             key,
             "value",
-            f"{cut(attribute.name, _MOST_OF_A_VALUE)} can't be {in_words(wanted)}: {may}",
-            "Give a value in the words of this BIOS",
+            f"{cut(attribute.name, _MOST_OF_A_VALUE)} cannot be set to {in_words(wanted)}: {may}",
+            "Set a value that this BIOS allows",
         )
     return None

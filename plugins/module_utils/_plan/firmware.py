@@ -34,11 +34,13 @@ def list_changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChang
     :raises FirmwareError: a setting cannot be written. The message lists the problems of all HCAs
     """
     values = dict.fromkeys(item for hca in seen.hcas for item in wishes_of(hca.address).items())
-    problems = [f"the value {value!r} of {name} is none" for name, value in values if not _VALUE.match(value)]
+    problems = [f"{value!r} is not a valid value of {name}" for name, value in values if not _VALUE.match(value)]
     for hca in seen.hcas:
         problems += [f"{hca.address}: {problem}" for problem in _list_firmware_problems(hca, wishes_of(hca.address))]
     if problems:
-        raise FirmwareError("; ".join(problems), "Nothing was set. Correct it, or name other devices")
+        raise FirmwareError(
+            "; ".join(problems), "No setting was written. Correct the settings, or select other devices, then rerun"
+        )
     return tuple(_build_firmware_change(hca, wishes_of(hca.address)) for hca in seen.hcas)
 
 
@@ -67,15 +69,22 @@ def list_unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
 
 def _list_firmware_problems(hca: HcaFirmware, wishes: Wishes) -> typing.Iterator[str]:
     if hca.errors or not hca.settings:
-        yield "; ".join(hca.errors) or "; ".join(hca.not_asked) or "its settings are not known"
+        yield "; ".join(hca.errors) or "; ".join(hca.not_asked) or "its settings are unknown"
         return
     if hca.dpu:
-        yield "it is a BlueField in DPU mode: its Arm cores own its settings, and the host must leave them alone"
+        yield "the HCA is a BlueField in DPU mode: its Arm cores manage its settings, so the host must not change them"
         return
     for name, value in wishes.items():
         setting = hca.setting(name)
         if setting is None:
-            hint = ": it shows after ADVANCED_PCI_SETTINGS is True and the HCA was reset" if name in _ADVANCED else ""
+            hint = (
+                (
+                    ": the firmware reports this setting only after ADVANCED_PCI_SETTINGS is set to True and the HCA is"
+                    " reset"
+                )
+                if name in _ADVANCED
+                else ""
+            )
             yield f"its firmware has no setting {name}{hint}"
         elif setting.read_only and not _is_next_value(hca, name, value):
             yield f"{name} is read-only"

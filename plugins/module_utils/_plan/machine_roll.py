@@ -81,9 +81,7 @@ def _collect_roll_reasons(machines: Machines) -> dict[str, tuple[str, ...]]:
         mine = [config for config in machines.configs if find_rendered_configs(pool, config, machines.pools)]
         new = [config for config in mine if not config.there or has_unrendered_config(pool, config, machines.pools)]
         reasons = [f"{config.kind} {config.name} ({config.what})" for config in new]
-        reasons += (
-            [f"a run that was stopped has left MachineConfigPool {pool.name} paused"] if pool.paused_by_us else []
-        )
+        reasons += [f"an interrupted run left MachineConfigPool {pool.name} paused"] if pool.paused_by_us else []
         if reasons:
             found[pool.name] = tuple(reasons)
     return found
@@ -136,7 +134,10 @@ def _plan_pool_wait(
         return dataclasses.replace(
             step,
             blockers=(
-                "another MachineConfigPool is under way by a run that ended. Run again: this one comes after it.",
+                (
+                    "an earlier run started the roll of a different MachineConfigPool, which is still in progress."
+                    " Rerun when that roll is complete, so that the MachineConfigPool of this node is rolled."
+                ),
             ),
         )
     return step

@@ -113,9 +113,9 @@ def _read_cni_config(found: typing.Mapping[str, typing.Any], fabric: Fabric, clu
         plugins = [{key: value for key, value in config.items() if key not in ("cniVersion", "name")}]
         around = {key: config[key] for key in ("cniVersion", "name") if key in config}
     if not isinstance(plugins, list) or not plugins or not all(isinstance(item, dict) for item in plugins):
-        raise _Different("it has no list of plugins")
+        raise _Different("spec.config has no valid list of plugins")
     if not isinstance(around.get("cniVersion"), str) or not _VERSION.fullmatch(around["cniVersion"]):
-        raise _Different(f"cniVersion is {_format_short_json(around.get('cniVersion'))}")
+        raise _Different(f"cniVersion is {_format_short_json(around.get('cniVersion'))}, which is not a valid version")
     _require_equal_values("name", around.get("name"), fabric.network.name)
     _require_known_keys(around, ("cniVersion", "name", "plugins"))
     _require_main_plugin(plugins[0], fabric, cluster)
@@ -127,13 +127,13 @@ def _decode_cni_config(found: typing.Mapping[str, typing.Any]) -> Object:
     spec = found.get("spec")
     text = spec.get("config") if isinstance(spec, dict) else None
     if not isinstance(text, str) or not text:
-        raise _Different("spec.config is empty, so that multus would take a file of the node")
+        raise _Different("spec.config is empty, so multus would use a configuration file of the node")
     try:
         config = decode_json(text, "spec.config", LIMIT)
     except ParseError as error:
         raise _Different(str(error)) from error
     if not isinstance(config, dict):
-        raise _Different("spec.config is no mapping")
+        raise _Different("spec.config is not a mapping")
     return config
 
 
@@ -149,7 +149,7 @@ def _require_main_plugin(plugin: Object, fabric: Fabric, cluster: ClusterIntent)
             _require_equal_values(key, plugin.get(key), wanted[key])
         elif key not in settings or not settings[key](plugin[key]):
             raise _Different(
-                f"{_format_short_json(key)} is {_format_short_json(plugin[key])}, which the intent does not say"
+                f"{_format_short_json(key)} is {_format_short_json(plugin[key])}, which the intent does not specify"
             )
 
 
@@ -181,14 +181,14 @@ def _read_resource_name(found: typing.Mapping[str, typing.Any], fabric: Fabric, 
 def _require_equal_values(what: str, seen: typing.Any, wanted: typing.Any) -> None:
     # as text: in Python true is 1
     if _format_json(seen) != _format_json(wanted):
-        raise _Different(f"{what} is {_format_short_json(seen)}, the intent says {_format_short_json(wanted)}")
+        raise _Different(f"{what} is {_format_short_json(seen)}, but the intent requires {_format_short_json(wanted)}")
 
 
 def _require_known_keys(mapping: Object, keys: typing.Sequence[str]) -> None:
     for key in mapping:
         if key not in keys:
             raise _Different(
-                f"{_format_short_json(key)} is {_format_short_json(mapping[key])}, which the intent does not say"
+                f"{_format_short_json(key)} is {_format_short_json(mapping[key])}, which the intent does not specify"
             )
 
 

@@ -28,18 +28,20 @@ OPERATOR = "NVIDIA's NIC configuration operator"
 #: what the operator ends with, and what to do. It tries again by itself, and says so again
 _CAUSES = {
     "IncorrectSpec": (
-        "the card does not take what the template asks for. Correct rdma_cluster.firmware, or the fabric's kind of link"
+        "the card does not support the settings of the template. Correct rdma_cluster.firmware, or the link type of"
+        " the fabric"
     ),
-    "SpecValidationFailed": "the card could not be asked. See the log of the operator's daemon on the node",
+    "SpecValidationFailed": "the operator could not query the card. See the log of the operator's daemon on the node",
     "NonVolatileConfigUpdateFailed": "mlxconfig failed. See the log of the operator's daemon on the node",
     "RuntimeConfigUpdateFailed": (
-        "what is set while the card runs failed. See the log of the operator's daemon on the node"
+        "the operator could not apply the settings that take effect without a reset. See the log of the operator's"
+        " daemon on the node"
     ),
     "FirmwareError": (
-        "the settings did not take at the reboot, and it does not reboot again for them. Take the power of the node"
-        " away, and look at the card"
+        "the reboot did not apply the settings, and the operator does not reboot the node again for them. Power cycle"
+        " the node, and check the card"
     ),
-    "PartiallyApplied": "the card does not have all of the settings. Take those out of rdma_cluster.firmware",
+    "PartiallyApplied": "the card does not support some settings. Remove these settings from rdma_cluster.firmware",
 }
 _FIRMWARE_CAUSES = ("FirmwareUpdateFailed", "FirmwareSourceFailed", "DeviceFirmwareConfigMismatch")
 #: nodes that may claim one serial number; where more do, none of them has it
@@ -116,7 +118,10 @@ def by_operator(
             for card in group:
                 if card.nic.name in left_out:
                     notes.setdefault(card.node, {})[
-                        f"{OPERATOR} gets no template for its HCAs of fabric '{fabric.name}': {left_out[card.nic.name]}"
+                        (
+                            f"this collection creates no template of {OPERATOR} for the HCAs of fabric '{fabric.name}'"
+                            f" on this node: {left_out[card.nic.name]}"
+                        )
                     ] = None
             chosen = [card for card in group if card.nic.name not in left_out]
             if chosen and not isinstance(made, str) and doubtful:
@@ -147,17 +152,17 @@ def find_progress(
     :param template: template values that the card must have
     """
     if state is None:
-        return "waits", "its NicDevice is gone"
+        return "waits", "the NicDevice does not exist"
     if not _has_template_values(state.template, template):
         return (
             "failed",
             (
-                "no template of ours decides on it. See whether the node has the labels of rdma_cluster.node_selector,"
-                " and whether the operator runs"
+                "the operator has not applied the template of this collection to the card. Check whether the node has"
+                " the labels of rdma_cluster.node_selector, and whether the operator runs"
             ),
         )
     if not state.seen:
-        return "waits", "its daemon on the node has not looked at it yet"
+        return "waits", "the operator's daemon on the node has not processed the card yet"
     said = f" ({state.message})" if state.message else ""
     if state.reason in _CAUSES:
         return "failed", f"{state.reason}{said}: {_CAUSES[state.reason]}"
@@ -165,13 +170,13 @@ def find_progress(
         return (
             "failed",
             (
-                f"{state.firmware}: the update of its firmware, which comes first, failed. See kubectl describe"
-                f" nicdevice {state.name}"
+                f"{state.firmware}: the firmware update of the card failed, and the operator applies the settings"
+                f" only after that update. Run kubectl describe nicdevice {state.name} to see the error"
             ),
         )
     if state.reason == "UpdateSuccessful":
         return "done", ""
-    return "waits", f"{state.reason or 'it does not say why'}{said}"
+    return "waits", f"{state.reason or 'the operator reports no reason'}{said}"
 
 
 def of_operator(
@@ -195,24 +200,29 @@ def of_operator(
     for name in templates_of_node:
         action, why = actions.get(name, ("", ""))
         if action == "refused":
-            refusals.append(f"The API server does not take NicConfigurationTemplate {name}: {why.rstrip('.')}.")
+            refusals.append(f"The API server rejected NicConfigurationTemplate {name}: {why.rstrip('.')}.")
         elif not action:
-            refusals.append(f"What became of NicConfigurationTemplate {name} is not known. See the output above.")
+            refusals.append(
+                f"It is unknown whether NicConfigurationTemplate {name} was applied. See the errors of the earlier"
+                " tasks of this run."
+            )
         elif action != "unchanged" and not allowed:
             what = f"NicConfigurationTemplate {name} was not applied: {OPERATOR} would drain and reboot the node for it"
-            refusals.append(f"{what}. When the nodes may go down, set rdma_cluster.disruption to reboot.")
+            refusals.append(
+                f"{what}. When the nodes may be rebooted, set rdma_cluster.disruption to reboot, then rerun."
+            )
         elif action != "unchanged":
             told = (
-                "drains and reboots it by itself, through its maintenance operator and within that one's limits; pods"
-                " that nothing makes again go as well"
+                "drains and reboots the node through its maintenance operator and within the limits of that operator;"
+                " pods without a controller are deleted and not recreated"
             )
             notes.append(
                 f"{OPERATOR}"
-                f" {told if dry else 'has set its HCAs, with a drain and reboot of its own where that was due'}"
+                f" {told if dry else 'has configured its HCAs, and drained and rebooted the node if required'}"
                 f" ({action} {name})"
             )
     refusals += [
-        f"{OPERATOR} is not through with NicDevice {card}: {left[card].rstrip('.')}." for card in cards if card in left
+        f"{OPERATOR} has not configured NicDevice {card}: {left[card].rstrip('.')}." for card in cards if card in left
     ]
     return NodeDifferences(refusals=tuple(refusals), notes=tuple(notes))
 
@@ -289,8 +299,8 @@ def _explain_other_templates(group: typing.Sequence[_Card], there: typing.Sequen
     theirs = sorted(item.name for item in there if not item.ours and names & {*item.cards})
     if theirs:
         return (
-            f"NicConfigurationTemplate {', '.join(theirs)} decides on them, and the operator applies none of two. Set"
-            " what is wanted there"
+            f"NicConfigurationTemplate {', '.join(theirs)} also selects these HCAs, and the operator applies no"
+            " template to an HCA that two templates select. Add the required settings to that template"
         )
     return ""
 
@@ -327,9 +337,12 @@ def _leave_out(
     """
     names = folded(sorted(nic.name for nic in strangers), 5)
     why = (
-        f"it would match ports of {names} that are not of the fabric or of this run. Set them by a template of your own"
+        (
+            f"the template would also match ports of {names}, which do not belong to the fabric or to this run. Create"
+            " your own NicConfigurationTemplate for the HCAs"
+        )
         if strangers
-        else f"not all NicDevices are known ({nics.errors[0]}), and it could match others"
+        else f"not all NicDevices are known ({nics.errors[0]}), so the template could also match other HCAs"
     )
     claims: dict[str, dict[str, str]] = {}
     for nic in nics.devices:
@@ -344,10 +357,11 @@ def _leave_out(
             found[card.nic.name] = why
         elif card.node in doubted or len(claims[serial]) > _MOST_CLAIMS:
             others = sorted(name for node, name in claims[serial].items() if node != card.node)
-            claimed = f" ({folded(others, 5)} has that of {card.nic.name})" if others else ""
+            claimed = f" ({folded(others, 5)} and {card.nic.name})" if others else ""
             found[card.nic.name] = (
-                f"NicDevices of several nodes have one serial number, and one of them is false{claimed}. Compare them"
-                " with mstflint -d ADDRESS query full on these nodes, and delete the false one"
+                f"NicDevices of several nodes have the same serial number{claimed}, so at least one of them is false."
+                " Compare the serial numbers with the output of mstflint -d ADDRESS query full on these nodes, and"
+                " delete the false NicDevice"
             )
     return found
 

@@ -49,7 +49,7 @@ class Unmet:
         """
         wanted = f"{self.wish.value} or more" if self.wish.least else self.wish.value
         return NodeDifference(
-            FIRMWARE, f"{self.address} {self.wish.name}", self.setting.current or "not known", wanted, "power_cycle"
+            FIRMWARE, f"{self.address} {self.wish.name}", self.setting.current or "unknown", wanted, "power_cycle"
         )
 
 
@@ -104,8 +104,8 @@ def plan_host(node: str, memberships: typing.Iterable[Membership], platform: Nod
                 names = ", ".join(dict.fromkeys(one.wish.name for one in lacks))
                 left += (
                     [
-                        f"{function.address} is a BlueField in DPU mode: its Arm cores set {names}, and the host leaves"
-                        " it alone"
+                        f"{function.address} is a BlueField in DPU mode: its Arm cores manage {names}, so the host"
+                        " does not change these settings"
                     ]
                     if lacks
                     else []

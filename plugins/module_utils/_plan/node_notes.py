@@ -14,7 +14,7 @@ from .._model.intent.profiles import find_traits
 from .._model.node.platform import ObservedPlatform
 from .._model.node.tuning import ObservedTuning
 
-_NO_REBOOT = "nothing to reboot"
+_NO_REBOOT = "no reboot required"
 
 
 def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
@@ -27,8 +27,8 @@ def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
         wanted = str(host.memlock.limit_bytes or "unlimited")
         if _collect_row_values(tuning, "memlock", "containerd") != {wanted}:
             notes.append(
-                f"{_NO_REBOOT}: stage host sets the limit of locked memory to {wanted}, and restarts containerd where"
-                " it is another. Containers run on"
+                f"{_NO_REBOOT}: stage host sets the limit of locked memory to {wanted}, and restarts containerd if"
+                " the present limit differs. Running containers are not stopped"
             )
     kubelet = host.kubelet
     asked = (
@@ -39,11 +39,13 @@ def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
     for row, policy in asked.items():
         values = _collect_row_values(tuning, row)
         if policy is not None and values != {policy}:
-            has = ", ".join(sorted(values)) or "an unknown one"
-            what = f"the kubelet has {has} as policy of its {row.replace('_', ' ')}, and {policy} is wanted"
+            has = ", ".join(sorted(values)) or "unknown"
+            what = (
+                f"the policy of the {row.replace('_', ' ')} of the kubelet is {has}, but the intent requires {policy}"
+            )
             notes.append(
-                f"{_NO_REBOOT}: {what}. That takes its configuration and a restart of it, which nobody does without a"
-                " MachineConfigPool"
+                f"{_NO_REBOOT}: {what}. This collection does not change the kubelet of a node without a"
+                " MachineConfigPool: set the policy in the configuration of the kubelet, and restart the kubelet"
             )
     return tuple(notes)
 
@@ -68,10 +70,15 @@ def of_functions(
     if not changed:
         return ()
     why = (
-        "It drains by its own policies, which can make VFs only after what a reset brings is in force, so that it is no"
-        " drain of this plan"
+        "The operator drains the node by its own policies after the resets of this plan, because it can create the"
+        " VFs only when the new settings are in force. This plan does not include that drain"
     )
-    return (f"stage network: the SR-IOV network operator drains the node for its VFs ({', '.join(changed)}). {why}",)
+    return (
+        (
+            "stage network: the SR-IOV network operator drains the node to change the number of VFs"
+            f" ({', '.join(changed)}). {why}"
+        ),
+    )
 
 
 def _collect_row_values(tuning: ObservedTuning, row: str, where: str = "") -> set[str]:

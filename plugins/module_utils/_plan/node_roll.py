@@ -29,7 +29,7 @@ from .machine_roll import add_rolls, read_held
 
 _RANK: dict[Needs, int] = {"nothing": 0, "reboot": 1, "power_cycle": 2}
 _ACTIONS: tuple[StepAction, ...] = ("set", "reboot", "power_cycle")
-_BROKEN = f"The annotation {ANNOTATION} of the node can't be read, so it is not known whether it was reset"
+_BROKEN = f"The annotation {ANNOTATION} of the node could not be read, so it is unknown whether the node was reset"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,8 +60,8 @@ class RollCluster(GateInputs, PodsOfCluster):
         if kinds and node.name in self.machines:
             told = "; ".join(f"{kind}: {self.unread[kind]}" for kind in kinds)
             return (
-                f"whether the machine config operator reboots it is not known ({told}). Give the user of the kubeconfig"
-                " the rights of docs/rbac/look.yml."
+                f"it is unknown whether the machine config operator reboots the node ({told}). Grant the user of the"
+                " kubeconfig the rights of docs/rbac/look.yml."
             )
         why, remedy = find_rollout_blocker(node, self.machine_pools, self.nodes, inventory)
         return f"{why}. {remedy}." if why else ""
@@ -110,20 +110,22 @@ def plan(
     most, limit, left = free.most, free.limit, free.left
     if resets and intent.disruption != "reboot":
         told = folded([f"{step.node} ({_describe_reset_reasons(step)})" for step in resets], 5)
-        refusal = f"rdma_cluster.disruption is {intent.disruption}, and these nodes need a drain and a reset: {told}. "
-        refusal += "When the nodes may go down, set rdma_cluster.disruption to reboot."
+        refusal = (
+            f"rdma_cluster.disruption is {intent.disruption}, but these nodes require a drain and a reset: {told}. "
+        )
+        refusal += "When the nodes may be rebooted, set rdma_cluster.disruption to reboot, then rerun."
         return RollPlan(tuple(steps), most, limit, refusal)
     missing = {kind: why for kind, why in cluster.unread.items() if kind in ("Pod", "PodDisruptionBudget")}
     if resets and missing:
         told = "; ".join(f"{kind}: {why}" for kind, why in missing.items())
         refusal = (
-            f"What a drain would take from the nodes is not known ({told}). Give the user of the kubeconfig the right"
-            " to list it (docs/rbac/look.yml)."
+            f"The effects of a drain on the pods are unknown ({told}). Grant the user of the kubeconfig the right to"
+            " list these objects (docs/rbac/look.yml)."
         )
         return RollPlan(tuple(steps), most, limit, refusal)
     if resets and free.refusal:
         return RollPlan(tuple(steps), most, limit, free.refusal)
-    limit += f"; {len(free.away)} away already" if free.away and resets else ""
+    limit += f"; {len(free.away)} already unavailable" if free.away and resets else ""
     watchers = (
         [list_watching(known[step.node], cluster.health_checks) for step in resets]
         if intent.pause_health_checks
@@ -166,13 +168,13 @@ def turn(
         "",
     )
     for step in (step for step in wave if step not in going):
-        kept = "another control-plane node goes first." if _is_control(step, known, cluster) and control else ""
+        kept = "another control-plane node is reset first." if _is_control(step, known, cluster) and control else ""
         if not kept and step.node in known:
             kept = explain_why_kept(known[step.node], cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
         if not kept and not step.pool and room < 1:
             kept = (
-                f"{', '.join(down[:5]) or 'another node'} is not Ready, or cordoned, so that no other node may go"
-                f" ({planned.limit}). Bring it back first."
+                f"no further node may be reset ({planned.limit}), because {', '.join(down[:5]) or 'another node'} is"
+                " not Ready or is cordoned. Make that node Ready and uncordon it first."
             )
         if kept:
             why = why or f"{step.node}: {kept}"
@@ -195,7 +197,7 @@ def explain_why_not_again(
     """
     node = next((node for node in cluster.nodes if node.name == step.node), None)
     if node is None:
-        return "the cluster has no such node any more"
+        return "the node does not exist in the cluster any more"
     anew = dataclasses.replace(step, phase="begin")
     away = {node.name for node in cluster.nodes if not node.ready or node.unschedulable}
     others = tuple(one for one in planned.steps if one.goes and one.phase == "wait" and one.node in away - {step.node})
@@ -222,7 +224,11 @@ def lines(planned: RollPlan) -> tuple[str, ...]:
     rolls = (_pool_line(pool) for pool in planned.rolls)
     # the machine config operator goes on by itself
     several = not planned.refusal and sum(step.goes and not step.pool for step in planned.steps) > 1
-    end = ["the first node that fails ends the roll; one whose pods do not go is left out"] if several else []
+    end = (
+        ["the roll ends at the first node that fails; a node whose pods cannot be evicted is skipped"]
+        if several
+        else []
+    )
     return (
         *([planned.refusal] if planned.refusal else []),
         *planned.shape,
@@ -250,26 +256,26 @@ def line(step: NodeStep) -> str:
 
 def _describe_step(step: NodeStep) -> str:
     also = (
-        f"; after that, rebooted by {_describe_pool_operator(step.also)} as well: {', '.join(step.reasons)}"
+        f"; afterwards also rebooted by {_describe_pool_operator(step.also)}: {', '.join(step.reasons)}"
         if step.also
         else ""
     )
     if also and step.action == "power_cycle":
-        also += " (its reboot is no power cycle)"
+        also += " (this reboot is not a power cycle)"
     if step.untaken:
         return (
-            f"{step.node}: nothing; {', '.join(map(str, step.untaken))} did not take at a reset, and it is not reset"
-            f" again for that{also}"
+            f"{step.node}: no reset; an earlier reset did not apply {', '.join(map(str, step.untaken))}, so the node"
+            f" is not reset again for these settings{also}"
         )
     if step.blockers:
         return f"{step.node}: left out: {'; '.join(step.blockers)}"
     if not step.is_due and not step.also:
-        return f"{step.node}: nothing to reset"
+        return f"{step.node}: no reset required"
     turn = f" (wave {step.wave})" if step.wave else ""
-    pods = f", {len(step.pods)} pods go" if step.pods else ""
+    pods = f", {len(step.pods)} pods evicted" if step.pods else ""
     if step.pool:
         does = (
-            "wait until it is back from its reboot"
+            "wait until the node is back after its reboot"
             if step.phase == "wait"
             else "set, one reboot"
             if step.differences
@@ -283,10 +289,13 @@ def _describe_step(step: NodeStep) -> str:
         "reboot": f"set, drain, reset by its BMC{pods}",
         "power_cycle": f"set, drain, power cycle by its BMC{pods}",
     }
-    taken_up = {"wait": "wait until it is back from its reset", "finish": "finish what a run began"}.get(step.phase)
+    taken_up = {
+        "wait": "wait until the node is back after its reset",
+        "finish": "finish the steps that an earlier run began",
+    }.get(step.phase)
     # the kubelet of the node can write there too
-    taken_up = f"{taken_up}, as its annotation {ANNOTATION} says" if taken_up else None
-    does = taken_up or what.get(step.action, "nothing" if step.also else "finish what a run began")
+    taken_up = f"{taken_up}, according to the annotation {ANNOTATION} of the node" if taken_up else None
+    does = taken_up or what.get(step.action, "nothing" if step.also else "finish the steps that an earlier run began")
     return f"{step.node}{turn}: {does}" + (f": {_describe_reset_reasons(step)}" if step.differences else "") + also
 
 
@@ -337,11 +346,15 @@ def _plan_node_step(
     differences = seen.differences
     step = NodeStep(name, choose_action(differences), differences, notes=seen.notes)
     if node is None:
-        return _add_blockers(step, "unknown", "the cluster has no such node. Give it the name that the cluster has")
+        return _add_blockers(
+            step, "unknown", "the cluster has no node with this name. Use the name that the node has in the cluster"
+        )
     broken = name in cluster.marks and cluster.marks[name] is None
     if broken and (differences or node.unschedulable):
         return _add_blockers(
-            step, step.action, f"{_BROKEN}. See it, then remove it: kubectl annotate node {name} {ANNOTATION}-"
+            step,
+            step.action,
+            f"{_BROKEN}. Check the annotation, then remove it: kubectl annotate node {name} {ANNOTATION}-",
         )
     mark = cluster.marks.get(name)
     if mark is not None and mark.reset and mark.pool:
@@ -359,13 +372,15 @@ def _plan_node_step(
         return _add_blockers(
             step,
             "unknown",
-            "it has booted since it was looked at, and what differs now is not known. Begin a new run, which looks"
-            " again",
+            "the node has rebooted since this run read its settings, so the present differences are unknown. Start a"
+            " new run, which reads the settings again",
         )
     if seen.error:
-        return _add_blockers(step, "unknown", f"{seen.error.rstrip('.')}. It is not known what differs")
+        return _add_blockers(step, "unknown", f"{seen.error.rstrip('.')}. The differences are unknown")
     if mark is not None and mark.reset and not mark.cordoned and seen.blind:
-        return _add_blockers(step, "unknown", f"{seen.blind.rstrip('.')}. Whether its reset helped is not known")
+        return _add_blockers(
+            step, "unknown", f"{seen.blind.rstrip('.')}. It is unknown whether the reset applied the settings"
+        )
     again = list_untaken((*differences, *seen.unset), mark, node.boot_id)
     if mark is not None and not differences and not again:
         return dataclasses.replace(step, phase="finish")
@@ -409,12 +424,12 @@ def _looked_into(
     blockers = []
     if not node.ready:
         blockers.append(
-            f"it is not Ready ({node.not_ready or 'it does not say why'}). Bring it back first: kubectl describe node"
-            f" {node.name}."
+            f"the node is not Ready ({node.not_ready or 'the kubelet reports no reason'}). Make the node Ready first:"
+            f" kubectl describe node {node.name}."
         )
     if not node.boot_id:
         blockers.append(
-            "its kubelet does not say which boot this is, so nobody would know that it was reset. Restart the kubelet."
+            "the kubelet of the node does not report a boot ID, so a reset could not be verified. Restart the kubelet."
         )
     blockers += stops(going, intent.drain)
     blockers += stays(node, cluster, intent.pause_health_checks, awaited)
@@ -422,7 +437,7 @@ def _looked_into(
     if cluster.marks.get(node.name) is None:
         # a node that was begun waits for them instead: its own drain may be what they lack
         blockers += [
-            f"{held}. Let it allow one (a replica more), then run again."
+            f"{held}. Allow an eviction, for example with one more replica, then rerun."
             for held in find_held_pods(going, True, "", cluster.budget_index)
         ]
     return dataclasses.replace(

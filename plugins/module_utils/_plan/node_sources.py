@@ -50,7 +50,7 @@ def look_at_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[st
     value = observed.value
     if value is None or observed.error is not None:
         return (
-            NodeDifferences(error=f"its kernel arguments are not known: {observed.error or 'empty answer'}")
+            NodeDifferences(error=f"the kernel arguments of the node are unknown: {observed.error or 'no data'}")
             if wanted
             else NodeDifferences()
         )
@@ -80,7 +80,7 @@ def look_at_firmware(
     """
     observed = fleet.firmware.get(node, ObservedFirmware(error="was not asked"))
     if platform.value is None or platform.error is not None or observed.value is None or observed.error is not None:
-        unknown = f"the firmware of its HCAs is not known: {platform.error or observed.error or 'empty answer'}"
+        unknown = f"the firmware of the HCAs is unknown: {platform.error or observed.error or 'no data'}"
         # what was to be set is not proven
         return NodeDifferences(blind=unknown) if told is None else NodeDifferences(error=unknown)
     host = plan_host(node, memberships, platform.value, fleet)
@@ -89,7 +89,7 @@ def look_at_firmware(
         if told is not None and told.value is not None
         else {}
     )
-    why = (told.error or (told.value.refusal if told.value is not None else "empty answer")) if told is not None else ""
+    why = (told.error or (told.value.refusal if told.value is not None else "no data")) if told is not None else ""
     found, unset = typing.cast(list[NodeDifference], []), typing.cast(list[NodeDifference], [])
     for one in host.unmet:
         now_set = one.wish.name in made.get(one.address, {})
@@ -98,12 +98,12 @@ def look_at_firmware(
             continue
         how = "set on the node" if now_set else "waits for a reset" if one.stored else "not set"
         (found if now_set or one.stored or why else unset).append(dataclasses.replace(one.difference, how=how))
-    refusals = (f"Firmware of its HCAs: {why.rstrip('.')}.",) if why and found else ()
+    refusals = (f"Firmware of the HCAs: {why.rstrip('.')}.",) if why and found else ()
     if not host.asked and not host.left:
         return None
     boot = platform.value.boot
     if found and not boot:
-        return NodeDifferences(error="the boot in which its firmware was looked at is not known")
+        return NodeDifferences(error="the boot ID of the node at the time when its firmware was read is unknown")
     return NodeDifferences(
         tuple(found), refusals, "", (boot,) if boot else (), "; ".join(host.errors), tuple(unset), host.left
     )

@@ -90,7 +90,7 @@ def _examine(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperator], se
     :raises _Refusal: the request contradicts another request, an existing Subscription or an OperatorGroup
     """
     if sum(other.package == wish.package for other in wishes) > 1:
-        raise _Refusal(f"package {wish.package} is asked for more than once", "Name it once")
+        raise _Refusal(f"package {wish.package} is requested more than once", "Request the package only once")
     beside = [
         other
         for other in wishes
@@ -98,24 +98,26 @@ def _examine(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperator], se
     ]
     if beside:
         why = (
-            f"{wish.package} and {beside[0].package} share namespace {wish.namespace} and are to watch different ones,"
-            " and a namespace has one OperatorGroup"
+            f"{wish.package} and {beside[0].package} share namespace {wish.namespace} but must watch different"
+            " namespaces, and a namespace can have only one OperatorGroup"
         )
-        raise _Refusal(why, "Give them the same target_namespaces, or namespaces of their own")
+        raise _Refusal(
+            why, "Set the same target_namespaces for both packages, or a separate namespace for each package"
+        )
     found = subscriptions_of(wish, seen)
     if len(found) > 1:
         places = ", ".join(item.place for item in found)
         remedy = (
-            "Keep one of them: kubectl -n NAMESPACE delete subscriptions.operators.coreos.com NAME, and then its"
-            " ClusterServiceVersion"
+            "Keep one of the Subscriptions. Delete each other Subscription, then its ClusterServiceVersion: kubectl"
+            " -n NAMESPACE delete subscriptions.operators.coreos.com NAME"
         )
         raise _Refusal(f"there are {len(found)} Subscriptions of package {wish.package}: {places}", remedy)
     if found and found[0].ours and found[0].namespace != wish.namespace:
         why = (
-            f"the collection has it in namespace {found[0].namespace}, and {wish.namespace} is asked for; OLM moves no"
-            " operator"
+            f"this collection installed the operator in namespace {found[0].namespace}, but namespace"
+            f" {wish.namespace} is requested. OLM cannot move an operator"
         )
-        raise _Refusal(why, f"Set namespace to {found[0].namespace}, or take it back first, by the teardown")
+        raise _Refusal(why, f"Set namespace to {found[0].namespace}, or remove the operator first with the teardown")
     if not found or found[0].ours:
         trouble = group_trouble(wish.namespace, wish.target_namespaces, seen)
         if trouble is not None and not _only_ours(wish.namespace, seen):
@@ -151,7 +153,7 @@ def _whole(wish: DesiredOperator, there: typing.Optional[Subscription], seen: Ol
         names = ", ".join(f"{item.catalog_namespace}/{item.catalog}" for item in found)
         raise _Refusal(
             f"package {wish.package} is in {len(found)} catalogs: {names}",
-            "Name one of them in source and source_namespace",
+            "Select one of the catalogs with source and source_namespace",
         )
     if found:
         wish = dataclasses.replace(wish, source=found[0].catalog, source_namespace=found[0].catalog_namespace)
@@ -176,8 +178,8 @@ def _space_of(source: str, seen: OlmState) -> str:
     if len(spaces) != 1:
         names = ", ".join(sorted(f"{item.namespace}/{item.name}" for item in seen.catalogs.values())) or "none"
         raise _Refusal(
-            f"there are {len(spaces)} CatalogSources {source}; the cluster has: {names}",
-            "Correct source, or name source_namespace",
+            f"the cluster has {len(spaces)} CatalogSources with the name {source}; its CatalogSources are: {names}",
+            "Correct source, or set source_namespace",
         )
     return spaces[0]
 
@@ -198,14 +200,14 @@ def _only_catalog(wish: DesiredOperator, seen: OlmState) -> DesiredOperator:
     )
     if seen.packages is not None:
         remedy = (
-            "Correct package (kubectl get packagemanifests), or name the catalog that has it in source; one that is not"
-            " READY offers nothing yet"
+            "Correct package (kubectl get packagemanifests), or set source to the catalog that has the package. A"
+            " catalog that is not READY offers no packages yet"
         )
-        raise _Refusal(f"no catalog of the cluster offers package {wish.package}; it has: {names}", remedy)
+        raise _Refusal(f"no catalog of the cluster offers package {wish.package}; its catalogs are: {names}", remedy)
     if len(seen.catalogs) != 1:
         raise _Refusal(
-            f"the cluster has {len(seen.catalogs)} catalogs ({names}) and does not tell what they offer",
-            "Name one in source and source_namespace",
+            f"the cluster has {len(seen.catalogs)} catalogs ({names}) and does not report their packages",
+            "Select a catalog with source and source_namespace",
         )
     (catalog,) = seen.catalogs.values()
     return dataclasses.replace(wish, source=catalog.name, source_namespace=catalog.namespace)
@@ -224,7 +226,7 @@ def _examine_catalog_package(wish: DesiredOperator, seen: OlmState) -> DesiredOp
         there = ", ".join(sorted(f"{item.namespace}/{item.name}" for item in seen.catalogs.values())) or "none"
         raise _Refusal(
             f"CatalogSource {name} does not exist; the cluster has: {there}",
-            "Correct source and source_namespace, or create it",
+            "Correct source and source_namespace, or create the CatalogSource",
         )
     if seen.packages is None or not catalog.ready:
         return wish
@@ -240,7 +242,7 @@ def _examine_catalog_package(wish: DesiredOperator, seen: OlmState) -> DesiredOp
         there = ", ".join(item.name for item in package.channels)
         raise _Refusal(
             f"package {wish.package} has no channel {wish.channel}; it has: {there}",
-            "Correct channel, or leave it out for the catalog's default",
+            "Correct channel, or remove channel to use the default of the catalog",
         )
     _examine_version(wish, package, seen)
     return wish

@@ -91,8 +91,8 @@ def collect_requests(charts: typing.Any, packages: typing.Any, leave: typing.Any
     )
     if found.unknown():
         raise RdmaError(
-            f"there is no operator {', '.join(found.unknown())}",
-            f"Name one of: {', '.join(operator.name for operator in TABLE)}",
+            f"this collection does not support the operator {', '.join(found.unknown())}",
+            f"Use one of: {', '.join(operator.name for operator in TABLE)}",
         )
     return found
 

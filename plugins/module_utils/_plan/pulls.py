@@ -77,7 +77,9 @@ def collect_pulls(
         if olm:
             _add_package(made, row, wishes, openshift)
         elif chart is None:
-            made.notes.append(f"operator {name} is installed by hand: {row.operator.by_hand or 'nothing brings it'}")
+            made.notes.append(
+                f"operator {name} must be installed manually: {row.operator.by_hand or 'it has no chart'}"
+            )
         else:
             _add_chart(made, name, chart, seen.get(name, ChartSeen(error="its chart was not rendered")))
     return made.done()
@@ -101,14 +103,14 @@ def _add_chart(made: _Made, name: str, chart: OperatorChart, seen: ChartSeen) ->
 def _add_package(made: _Made, row: Needed, wishes: OperatorRequests, openshift: str) -> None:
     name, found = row.operator.name, find_package(row.operator, wishes)
     if found is None or row.operator.package is None:
-        made.notes.append(f"operator {name} is installed by hand: {row.operator.by_hand or 'no catalog has it'}")
+        made.notes.append(f"operator {name} must be installed manually: {row.operator.by_hand or 'no catalog has it'}")
         return
     catalog = CATALOGS.get(found["source"])
     if catalog is None:
         made.unlisted.append(
-            f"package {found['package']} of operator {name}: catalog {found['source']} is the cluster's own, and nobody"
-            " but who made it knows its image. Mirror the package out of that image, or leave source out of"
-            " operators_packages while you list."
+            f"package {found['package']} of operator {name}: catalog {found['source']} is specific to the cluster, so"
+            " its image is unknown. Mirror the package from the image of that catalog, or remove source from"
+            " operators_packages for this listing."
         )
         return
     version = str(found["version"] or "")
@@ -143,12 +145,12 @@ class _Made:
         try:
             name = reference(seen.name)
         except ResourceError as error:
-            self.unlisted.append(f"an image of {who}: {error}. Write it as registry/path:tag.")
+            self.unlisted.append(f"an image of {who}: {error}. Specify the image as registry/path:tag.")
             return
         if not name.host:
             self.unlisted.append(
-                f"image {seen.name} of {who}: it names no registry, and each node has its own for such names. Write it"
-                " with its registry."
+                f"image {seen.name} of {who}: the name has no registry, and each node may use a different registry"
+                " for such names. Specify the image with its registry."
             )
             return
         users = self.images.setdefault(ImageSeen(name.identity, seen.by_system), [])

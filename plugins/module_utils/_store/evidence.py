@@ -230,10 +230,11 @@ def unpack(
     with _open_archive(archive) as stream:
         sha256 = _Once(stream).finished()
         if signed and sha256 != signed.strip().lower():
-            seen = f"{archive} is not what was signed: its SHA-256 is {sha256}; expected {signed}"
+            seen = f"{archive} is not the signed archive: its SHA-256 is {sha256}; expected {signed}"
             raise FileError(
                 seen,
-                "Fetch it again from who keeps it, and compare the digits with the signed sheet; nothing was unpacked",
+                "Get the archive again from its source, and compare the checksum with the signed sheet; nothing was"
+                " unpacked",
             )
         stream.seek(0)
         return Unpacked(_unpack_archive(archive, stream, sha256, target, finish), sha256)
@@ -245,14 +246,14 @@ def _open_archive(archive: str) -> typing.Iterator[typing.BinaryIO]:
 
     :raises FileError: it cannot be opened, or is not a regular file. A FIFO or a device could be endless
     """
-    remedy = "Look whether it is there, and this user may read it"
+    remedy = "Check that it exists, and that this user may read it"
     try:
         handle = os.open(archive, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise FileError(f"{archive} can't be read: {error.strerror}", remedy) from error
+        raise FileError(f"{archive} could not be read: {error.strerror}", remedy) from error
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise FileError(f"{archive} can't be read: it is no regular file", remedy)
+        raise FileError(f"{archive} could not be read: it is not a regular file", remedy)
     with os.fdopen(handle, "rb") as stream:
         yield stream
 
@@ -270,7 +271,7 @@ def _unpack_archive(
         os.makedirs(fresh)
     except OSError as error:
         raise FileError(
-            f"{parent} can't be written: {error.strerror}", "Name another folder in rdma_report_dir"
+            f"{parent} could not be written: {error.strerror}", "Set another folder in rdma_report_dir"
         ) from error
     try:
         once = _Once(stream)
@@ -278,7 +279,7 @@ def _unpack_archive(
         if once.finished() != sha256:
             raise FileError(
                 f"{archive} was changed while it was read",
-                "Unpack it again when nobody writes to it; nothing was unpacked",
+                "Unpack it again when no process writes to it; nothing was unpacked",
             )
         if not os.path.lexists(target):
             finish(fresh)
@@ -291,8 +292,8 @@ def _unpack_archive(
         return sums
     except (tarfile.TarError, EOFError, OSError, ValueError, RecursionError, zlib.error) as error:
         raise FileError(
-            f"{archive} can't be unpacked: {error}",
-            "Fetch it again; it is an archive of linerate.rdma.evidence, *.tar.gz",
+            f"{archive} could not be unpacked: {error}",
+            "Get it again; it must be an archive of linerate.rdma.evidence, *.tar.gz",
         ) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -392,8 +393,8 @@ def _unpack_members(archive: str, once: _Once, size: int, folder: str) -> Sums:
                     )
                     raise FileError(
                         seen,
-                        f"No run leaves more than {most_files} files and {most_bytes} bytes in an archive of this size;"
-                        " look where it comes from",
+                        f"No run writes more than {most_files} files and {most_bytes} bytes in an archive of this"
+                        " size; check the source of the archive",
                     )
                 if name == SUMS:
                     told = _read_checksums(tar, member, most_files)
@@ -449,19 +450,19 @@ def _parse_member_path(archive: str, member: tarfile.TarInfo, folder: str) -> tu
             else "a device, a pipe, or a file with holes"
         )
         raise FileError(
-            f"{archive}: {member.name!r} is {kind}; only regular files are taken",
-            "Look where the archive comes from; nothing was unpacked",
+            f"{archive}: {member.name!r} is {kind}; only regular files are accepted",
+            "Check the source of the archive; nothing was unpacked",
         )
     inside = ".." not in name.split("/") and (_OURS.fullmatch(name) or name == SUMS)
     if not _TOP.fullmatch(top) or not inside:
         raise FileError(
-            f"{archive}: {member.name!r} is no file that a run leaves",
-            "Look where the archive comes from; nothing was unpacked",
+            f"{archive}: {member.name!r} is not a file that a run writes",
+            "Check the source of the archive; nothing was unpacked",
         )
     most = _MOST_OF_SUMS if name == SUMS else MOST_BYTES_OF_A_FILE
     if member.size > most:
         seen = f"{archive}: {member.name!r} has {member.size} bytes; {most} are the most"
-        raise FileError(seen, "Look where the archive comes from; nothing was unpacked")
+        raise FileError(seen, "Check the source of the archive; nothing was unpacked")
     # the same once more, by the standard library, where it can
     safe = getattr(tarfile, "data_filter", None)
     if safe is not None:
@@ -505,8 +506,8 @@ def _require_matching_sums(archive: str, told: typing.Optional[tuple[Sums, bool]
     """
     if told is None:
         raise FileError(
-            f"{archive} has no {SUMS}, so nothing says whether it is what was packed",
-            "Pack the folder again, by linerate.rdma.evidence",
+            f"{archive} has no {SUMS}, so its content could not be verified",
+            "Pack the folder again with linerate.rdma.evidence",
         )
     expected, whole = told
     wrong = [] if whole else [f"a line of {SUMS} is no checksum, or one of a file that it had already"]
@@ -516,8 +517,8 @@ def _require_matching_sums(archive: str, told: typing.Optional[tuple[Sums, bool]
     if wrong:
         more = f", and {len(wrong) - 20} more" if len(wrong) > 20 else ""
         raise FileError(
-            f"{archive} is not what was packed: {'; '.join(wrong[:20])}{more}",
-            "Fetch it again from who packed it; nothing was unpacked",
+            f"{archive} differs from the packed content: {'; '.join(wrong[:20])}{more}",
+            "Get it again from its source; nothing was unpacked",
         )
 
 
@@ -527,17 +528,17 @@ def _require_same_folder(target: str, sums: Sums) -> None:
 
     :raises FileError: a file differs, is missing or is additional
     """
-    remedy = "Name another folder in rdma_report_dir, or remove this one"
+    remedy = "Set another folder in rdma_report_dir, or remove this one"
     for name, digest in sums.items():
         path = os.path.join(target, name)
         if not _PAGES.fullmatch(name) and (
             not os.path.lexists(path)
             or hashlib.sha256(read_bytes(path, target, MOST_BYTES_OF_A_FILE)).hexdigest() != digest
         ):
-            raise FileError(f"{target} is there already, and {name} in it is not that of the archive", remedy)
+            raise FileError(f"{target} already exists, and {name} in it differs from the file in the archive", remedy)
     more = next((name for name in _all_in(target) if name not in sums and not _MADE.fullmatch(name)), None)
     if more is not None:
-        raise FileError(f"{target} is there already, and {more!r} in it is not in the archive", remedy)
+        raise FileError(f"{target} already exists, and {more!r} in it is not in the archive", remedy)
 
 
 def _all_in(target: str) -> typing.Iterator[str]:

@@ -68,7 +68,7 @@ _MOST = {
     "resumes": 1000,
     "versions": 100,
 }
-_FEWER = "Name fewer of them; nodes can be looked at in several runs, each with a folder of its own"
+_FEWER = "Select fewer of them; nodes can be read in several runs, each with its own folder"
 _RENAME = "Give this host another name in the inventory"
 _RUN = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
@@ -300,7 +300,7 @@ class FactFolder:
         if len(names) > _MOST_KINDS:
             raise FileError(
                 f"{path} has {len(names)} kinds of facts; {_MOST_KINDS} are the most",
-                "Look where the folder comes from",
+                "Check the source of the folder",
             )
         kinds = list(filter(_KIND.match, names))
         errors = self._find_excess_of_kinds(kinds, node)
@@ -380,7 +380,7 @@ class FactFolder:
             self.begin(start)
             os.utime(path, ns=(time, time))
         except OSError as error:
-            raise FileError(f"{folder} can't be cleaned: {error}", "Look whether this user may write there") from error
+            raise FileError(f"{folder} can't be cleaned: {error}", "Check that this user may write there") from error
 
     def start(self) -> RunStart:
         """Return the start of this run.
@@ -392,7 +392,7 @@ class FactFolder:
             there = f"it is of run {found.run}" if found else "there is no such file"
             raise FileError(
                 f"{os.path.join(self.report_dir, 'run.json')} is not of run {self.run}: {there}",
-                "Give each run of ansible-playbook a folder",
+                "Set a separate folder for each run of ansible-playbook",
             )
         return found
 

@@ -87,7 +87,7 @@ def write_new(path: str, text: str, below: str = "") -> None:
             handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
         except FileExistsError as error:
             raise FileError(
-                f"{path} is there already, and no file is overwritten", "Name another file, or move this one away"
+                f"{path} already exists, and no file is overwritten", "Set another file, or move this one away"
             ) from error
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as stream:
@@ -193,7 +193,7 @@ def decode_file_json(text: typing.Union[str, bytes], path: str, what: str = "it"
     try:
         return decode_json(text, what, most)
     except ParseError as error:
-        raise FileError(f"{path} can't be read: {error}") from error
+        raise FileError(f"{path} could not be read: {error}") from error
 
 
 def open_file(
@@ -234,7 +234,7 @@ def read_bytes(path: str, below: str = "", most: int = MOST_BYTES) -> bytes:
     """
     with opened(path, below, most) as stream:
         if stream is None:
-            raise FileError(f"{path} can't be read: there is no such file", "Look whether it is there")
+            raise FileError(f"{path} can't be read: there is no such file", "Check that it exists")
         return stream.read(most)
 
 
@@ -260,7 +260,7 @@ def _open_regular_file(path: str, below: str, most: int, of_what: str) -> int:
 
 
 def _make_read_error(path: str, seen: str) -> FileError:
-    return FileError(f"{path} can't be read: {seen}", "Look where the folder comes from")
+    return FileError(f"{path} could not be read: {seen}", "Check the source of the folder")
 
 
 def _describe_file_kind(found: os.stat_result) -> str:
@@ -280,11 +280,11 @@ def _translate_os_errors(path: str, done: str) -> typing.Iterator[None]:
         if isinstance(error, FileNotFoundError) and done != "written":
             raise
         remedy = {
-            "written": "Look whether there is room, and whether this user may write there",
-            "removed": "Look whether this user may write there",
+            "written": "Check that there is free space, and that this user may write there",
+            "removed": "Check that this user may write there",
         }
         raise FileError(
-            f"{path} can't be {done}: {error.strerror}", remedy.get(done, "Look whether this user may read there")
+            f"{path} can't be {done}: {error.strerror}", remedy.get(done, "Check that this user may read there")
         ) from error
     except ValueError as error:
         # a name that no file system takes
@@ -323,8 +323,8 @@ def _open_subfolder(handle: int, part: str, path: str) -> int:
     except OSError:
         if stat.S_ISLNK(os.lstat(part, dir_fd=handle).st_mode):
             raise FileError(
-                f"{path} is a link, and no link in the folder of a run is followed",
-                "Look where the folder comes from; remove the link",
+                f"{path} is a link, and links in the folder of a run are not followed",
+                "Check the source of the folder; remove the link",
             ) from None
         raise
 
@@ -334,5 +334,5 @@ def _find_parts(path: str, below: str) -> list[str]:
         return [os.path.basename(os.path.abspath(path))]
     parts = os.path.relpath(path, below).split(os.sep)
     if os.pardir in parts:
-        raise FileError(f"{path} is not below {below}", "Name a file in that folder")
+        raise FileError(f"{path} is not below {below}", "Set a file in that folder")
     return parts

@@ -99,7 +99,7 @@ def keep(report_dir: str, run: str, most: int) -> list[str]:
             shutil.rmtree(find_folder(report_dir, name))
     except OSError as error:
         remedy = "Look whether there is room and this user may write there, or keep no runs: rdma_report_keep: 0"
-        raise FileError(f"{root}: run {run} can't be kept: {error}", remedy) from error
+        raise FileError(f"{root}: run {run} could not be stored: {error}", remedy) from error
     return gone
 
 

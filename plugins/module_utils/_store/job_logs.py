@@ -76,13 +76,13 @@ def _read_lines_of(path: str, most: typing.Optional[int] = None) -> typing.Itera
     except RdmaError as error:
         raise SourceRefused(error.seen, error.remedy) from error
     if stream is None:
-        raise RdmaError(f"{path} can't be read: No such file or directory", "Name a log that is on the controller")
+        raise RdmaError(f"{path} can't be read: No such file or directory", "Set a log that is on the controller")
     # a log is what any program wrote, so no byte of it may end the reading
     with io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="\n") as file:
         try:
             yield from _read_bounded_lines(file, path, most)
         except OSError as error:
-            raise SourceRefused(f"{path} can't be read: {error.strerror}") from error
+            raise SourceRefused(f"{path} could not be read: {error.strerror}") from error
 
 
 def _read_bounded_lines(file: typing.TextIO, path: str, most: typing.Optional[int]) -> typing.Iterator[str]:

@@ -64,7 +64,7 @@ class _Budget:
                 raise FileError(
                     f"{path} can't be read: it has {number} {what}; {left} are left for it of those of all stages in a"
                     f" run of {self.nodes} nodes",
-                    "Look where the folder comes from",
+                    "Check the source of the folder",
                 )
         self.findings -= findings
         self.size -= size

@@ -268,7 +268,7 @@ def _wait(process: subprocess.Popen[bytes], ready: typing.Callable[[], bool], na
 
 
 def _end(log: pathlib.Path) -> str:
-    return " ".join(log.read_text(errors="replace").split())[-300:] if log.exists() else "it said nothing"
+    return " ".join(log.read_text(errors="replace").split())[-300:] if log.exists() else "no output"
 
 
 def _tool(programs: Programs, name: str) -> list[str]:

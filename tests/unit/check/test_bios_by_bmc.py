@@ -257,7 +257,7 @@ def test_a_wish_for_what_vfs_need_is_known_by_the_node_or_by_its_bmc(
 
 
 def test_a_bmc_without_an_answer_warns_where_the_node_proves_it() -> None:
-    findings = told("failed: the BMC of worker-1 (x:443): nothing answers within 10 s. See its power.")
+    findings = told("failed: the BMC of worker-1 (x:443): no response within 10 s. See its power.")
     (said,) = about(findings, "worker-1 BMC")
     assert (
         (said.status, said.measured) == ("warn", "no response")

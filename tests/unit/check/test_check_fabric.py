@@ -225,7 +225,7 @@ def test_of_a_node_without_an_answer_a_port_without_a_link_could_not_have_been_a
 def test_a_port_that_is_down_is_missing_whoever_could_be_asked() -> None:
     down = {f"mlx5_{index}": world.hca(2, index, state="DOWN", physical_state="Polling") for index in (0, 1)}
     nodes = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, **down))}
-    why = "the port is DOWN, its link is Polling: no subnet manager can be asked through it"
+    why = "the port is DOWN, its link is Polling: the subnet manager could not be queried through it"
     seen_by = world.subnets(**{name: SeenSubnet(name, 1, error=why, linked=False) for name in down})
     finding = one(
         fabrics(

@@ -151,7 +151,7 @@ def test_facts_survive_the_way_through_ansible() -> None:
                 ' no endpoints available for service "operator-webhook-service"'
             ),
             "InternalError",
-            "Service sriov-network-operator/operator-webhook-service has no pod that is ready",
+            "Service sriov-network-operator/operator-webhook-service has no ready pod",
         ),
         (
             (

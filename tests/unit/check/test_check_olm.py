@@ -148,7 +148,9 @@ def test_where_olm_was_asked_for_nothing_nothing_is_found() -> None:
 
 
 def test_what_a_teardown_leaves_is_told_and_closes_nothing() -> None:
-    stay = RetainedObject("CustomResourceDefinition nodes.nfd.io", "2 objects of it are not the collection's: a, b")
+    stay = RetainedObject(
+        "CustomResourceDefinition nodes.nfd.io", "2 of its objects do not belong to this collection: a, b"
+    )
     seen = {"drop_ins": {"worker-1": ObservedText("absent")}, "kernel_arguments": {"worker-1": LeftArguments(())}}
     facts: dict[str, typing.Any] = {"nodes": ("worker-1",), "removed": (), "left": OperatorsSeen(), **seen}
     findings = teardown.check(Intent(()), teardown.Facts(stays=(stay,), **facts))

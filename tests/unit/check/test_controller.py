@@ -79,7 +79,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         ({"rights": None, "rights_error": "POST: forbidden"}, {"rights"}, "POST: forbidden"),
         ({"rights": RightsFacts(0)}, {"rights"}, "not queried"),
         ({"rights": NO_RIGHTS}, {"rights"}, "patch x in y"),
-        ({"helm": HelmFacts("helm", error="there is no such program")}, {"helm"}, "there is no such program"),
+        ({"helm": HelmFacts("helm", error="the program does not exist")}, {"helm"}, "the program does not exist"),
         ({"helm": HelmFacts("helm", "3.7.2")}, {"helm"}, "Helm 3.7.2"),
         ({"helm": HelmFacts("helm", "2.17.0")}, {"helm"}, "Helm 2.17.0"),
     ]
@@ -147,13 +147,13 @@ def test_facts_survive_the_way_through_ansible_and_are_judged_with_the_intent() 
 
 
 def test_one_cause_that_inventory_and_controller_meet_is_said_once() -> None:
-    lost = "kubeconfig k in /: no answer from the API server: connection refused by https://127.0.0.1:1"
+    lost = "kubeconfig k in /: the API server did not respond: connection refused by https://127.0.0.1:1"
     nothing = {"where": "kubeconfig k in /", "server": "", "rights": None}
     there: dict[str, typing.Any] = {"inventory_kind": "api_server", "inventory_where": "kubeconfig k in /"}
     cases: typing.Sequence[tuple[dict[str, typing.Any], dict[str, typing.Any], str]] = [
         ({**nothing, "error": lost}, there, "validate.api_server"),
         (
-            {**nothing, "error": "kubeconfig k in /: no answer from the API server within 30 s"},
+            {**nothing, "error": "kubeconfig k in /: the API server did not respond within 30 s"},
             there,
             "validate.api_server",
         ),
@@ -195,7 +195,7 @@ def test_one_cause_that_inventory_and_controller_meet_is_said_once() -> None:
 @pytest.mark.parametrize("stages", [ASKING, ()])
 def test_a_kubeconfig_that_only_the_inventory_names_is_not_missed_as_well(stages: tuple[str, ...]) -> None:
     """The plugin gives it to the playbooks, once it is read."""
-    said = "x: kubeconfig none.conf in /h (from rdma_kubeconfig or the option kubeconfig): there is no such file"
+    said = "x: kubeconfig none.conf in /h (from rdma_kubeconfig or the option kubeconfig): the file does not exist"
     unnamed = seen(stages=stages, where="kubeconfig config in /root/.kube (the default)", named=False, server="")
     facts = validate.Facts(
         controller=dataclasses.replace(unnamed, rights=None),

@@ -119,7 +119,7 @@ HARMLESS = {
     r".*\.resources\.requests(\..*)?": "the API server takes the limits",
     r".*\.volumes\[0\]\.emptyDir\.sizeLimit": "the limit of memory bounds it",
     r".*\.volumeMounts\[[12]\]": "the program's own folders",
-    r".*\.volumes\[2\]\.configMap(\..*)?": "the API server refuses a volume without its source",
+    r".*\.volumes\[2\]\.configMap(\..*)?": "the API server rejected a volume without its source",
     r".*\.volumes\[1\]\.persistentVolumeClaim(\..*)?": "the same",
     r"spec\.runtimeRef\.apiGroup": "trainer.kubeflow.org is the default",
     r"spec\.mlPolicy\.numNodes": "the TrainJob has it",
@@ -1443,7 +1443,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             THERE,
             "fail",
             "not among resourceClaims",
-            "the API server refuses each pod",
+            "the API server rejected each pod",
             "Add the claim to spec.resourceClaims",
         ),
         (

@@ -225,7 +225,7 @@ def test_queues_of_others_are_not_told() -> None:
         ({"local": None}, "No LocalQueue of this name exists"),
         ({"local": changed(LOCAL, ["metadata", "name"], "gpus")}, "No LocalQueue of this name exists"),
         ({"local": changed(LOCAL, ["spec", "stopPolicy"], "Hold")}, "its stopPolicy is Hold"),
-        ({"local": changed(LOCAL, ["status"], {})}, "Kueue has not looked at it"),
+        ({"local": changed(LOCAL, ["status"], {})}, "Kueue has not processed it yet"),
         ({"cluster": None}, "The LocalQueue refers to ClusterQueue h100, which does not exist"),
         (
             {

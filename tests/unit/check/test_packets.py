@@ -96,7 +96,7 @@ def test_an_intent_that_names_no_mtu_compares_none() -> None:
 
 
 def test_another_run_than_was_asked_for_is_unknown_and_accuses_nobody() -> None:
-    text = "perftest says Device mlx5_99, Number of qps 1; it was asked for Device mlx5_2, Number of qps 1"
+    text = "perftest reports Device mlx5_99, Number of qps 1; requested were Device mlx5_2, Number of qps 1"
     pair = PairResult("compute", "a", "b", 5, failure="other_run", evidence=text)
     pods = tuple(RdmaPod("compute", node, f"pod-{node}", "linerate-measure", "mlx5_2") for node in "ab")
     intent = parse_intent([ROCE])

@@ -238,7 +238,7 @@ def test_a_picture_falls_where_the_figure_does() -> None:
 
 def test_without_kept_runs_nothing_is_drawn_and_what_is_as_it_was_is_folded() -> None:
     assert page(Earlier()) == ""
-    assert page(before(4)).startswith(", 4 before this one</summary>")
+    assert page(before(4)).startswith(", 4 runs before this run</summary>")
 
 
 def test_what_is_no_measurement_is_neither_judged_nor_drawn() -> None:

@@ -35,7 +35,7 @@ UNKNOWN: dict[str, int] = {f"kerne{number}": 1 for number in range(MANY)}
 def test_the_first_mistake_is_the_error_of_the_node(cls: typing.Any, value: typing.Any, named: str) -> None:
     with bounded(1):
         seen = load(cls, {"value": value, "error": None}, "")
-    assert seen.value is None and seen.error.startswith("what it answered is refused: ") and named in seen.error
+    assert seen.value is None and seen.error.startswith("its output is not valid: ") and named in seen.error
 
 
 def test_so_is_what_is_of_no_node() -> None:

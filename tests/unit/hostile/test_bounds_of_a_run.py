@@ -81,7 +81,7 @@ def test_more_than_a_run_may_begin_with_is_refused_by_name(
     change(folder, **{name: value})
     with pytest.raises(FileError, match=f"run.json: it names {most + 1} {name}; {most} are the most") as refused:
         read_start(str(folder))
-    assert refused.value.remedy == "Remove the file and run the stage again"
+    assert refused.value.remedy == "Remove the file, then rerun the stage that writes it"
     change(folder, **{name: value[:-1] if isinstance(value, list) else dict(list(value.items())[:-1])})
     start = read_start(str(folder))
     assert start is not None and len(getattr(start, name)) == most
@@ -98,7 +98,7 @@ def test_nothing_of_it_is_judged(folder: pathlib.Path) -> None:
 
 def test_a_larger_file_is_refused_before_it_is_read(folder: pathlib.Path) -> None:
     change(folder, cluster={"x": "x" * (8 << 20)})
-    with pytest.raises(FileError, match=r"run.json can't be read: it has 83[0-9]+ bytes; 8388608 are the most"):
+    with pytest.raises(FileError, match="run.json could not be read: it has 83[0-9]+ bytes; 8388608 are the most"):
         read_start(str(folder))
 
 
@@ -108,10 +108,7 @@ def test_a_run_does_not_begin_with_more_than_can_be_read_again(tmp_path: pathlib
         FileError, match=r"run.json is not written: it names 20001 nodes; 20000 are the most"
     ) as refused:
         run.begin(RunStart("r", TIME, nodes=tuple(f"n{number}" for number in range(20_001))))
-    assert (
-        refused.value.remedy
-        == "Name fewer of them; nodes can be looked at in several runs, each with a folder of its own"
-    )
+    assert refused.value.remedy == "Select fewer of them; nodes can be read in several runs, each with its own folder"
     with pytest.raises(FileError, match=r"not written: it would have 83[0-9]+ bytes; 8388608 are the most"):
         run.begin(RunStart("r", TIME, cluster={"x": "x" * (8 << 20)}))
     assert list(tmp_path.iterdir()) == []

@@ -95,7 +95,7 @@ def test_a_proxy_that_drips_ends_with_the_time_of_the_step(monkeypatch: pytest.M
     monkeypatch.setattr(channels, "time", types.SimpleNamespace(monotonic=lambda: float(next(clock))))
     proxy = Server(f"HTTP/1.1 200 OK\r\nX-A: {'a' * 1000}\r\n\r\n")
     try:
-        with pytest.raises(Refused, match="no answer from the API server within 50 s"):
+        with pytest.raises(Refused, match="the API server did not respond within 50 s"):
             Way(Through(proxy.port, "https"), ()).open("/exec", [("command", "x")], 50.0)
     finally:
         proxy.stop()
@@ -106,7 +106,7 @@ def test_an_answer_that_drips_ends_with_the_time_of_the_step(monkeypatch: pytest
     monkeypatch.setattr(channels, "time", types.SimpleNamespace(monotonic=lambda: float(next(clock))))
     api = Server(f"HTTP/1.1 101 Switching Protocols\r\nX-A: {'a' * 1000}\r\n\r\n")
     try:
-        with pytest.raises(Refused, match="no answer from the API server within 50 s"):
+        with pytest.raises(Refused, match="the API server did not respond within 50 s"):
             opened(api.port, 50.0)
     finally:
         api.stop()

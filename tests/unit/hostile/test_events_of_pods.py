@@ -22,12 +22,12 @@ NEWER = {"source": {"component": "kubelet"}, "reportingComponent": "kubelet", "r
     [
         (KUBELET, "Failed: no CNI"),
         (NEWER, "Failed: no CNI"),
-        ({"source": {"component": "multus"}}, "an Event says: Failed: no CNI"),
+        ({"source": {"component": "multus"}}, "an Event reports: Failed: no CNI"),
         (
             {"reportingComponent": "default-scheduler", "reportingInstance": "default-scheduler-cp-1"},
-            "an Event says: Failed: no CNI",
+            "an Event reports: Failed: no CNI",
         ),
-        ({"source": "worker-1", "reportingComponent": ["kubelet"]}, "an Event says: Failed: no CNI"),
+        ({"source": "worker-1", "reportingComponent": ["kubelet"]}, "an Event reports: Failed: no CNI"),
         ({"source": {"component": "kubelet", "host": "worker-2"}}, ""),
         ({"reportingComponent": "kubelet", "reportingInstance": "worker-2"}, ""),
     ],

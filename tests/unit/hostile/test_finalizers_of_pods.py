@@ -187,7 +187,11 @@ def test_they_are_taken_off_a_pod_of_ours_that_is_being_deleted(item: dict[str, 
 
 @pytest.mark.parametrize(
     ("refuses", "words"),
-    [(0, "; its finalizers, which this collection gives to no pod, were taken off)"), (403, COMMAND), (422, COMMAND)],
+    [
+        (0, "; its finalizers, which this collection does not set on pods, were removed)"),
+        (403, COMMAND),
+        (422, COMMAND),
+    ],
 )
 def test_a_removal_that_may_not_take_them_off_names_the_command(refuses: int, words: str) -> None:
     api = HeldPods("linerate.rdma/measure", pod("p", namespace="linerate-measure", uid="u1"), refuses=refuses)

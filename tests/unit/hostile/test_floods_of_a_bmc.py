@@ -134,13 +134,13 @@ def ask_refused(server: Server) -> BmcError:
 def test_an_answer_without_end_is_an_error_of_its_bmc(tmp_path: pathlib.Path, begin: bytes, again: bytes) -> None:
     refused = ask_refused(Server(tmp_path, begin, again))
     assert refused.cause == "too_large"
-    assert "GET /redfish/v1 was answered with more than" in refused.what
+    assert "the BMC responded to GET /redfish/v1 with more than" in refused.what
 
 
 def test_a_head_with_lines_in_a_line_is_an_error_of_its_bmc(tmp_path: pathlib.Path) -> None:
     refused = ask_refused(Server(tmp_path, b"HTTP/1.1 503 Busy\r\n", b"X: " + b"\ra:" * 21_000 + b"\r\n"))
     assert refused.cause == "too_large"
-    assert refused.what == "GET /redfish/v1: a line of its head has a CR that does not end it"
+    assert refused.what == "GET /redfish/v1: a line of its header contains a CR that is not at its end"
 
 
 def test_each_answer_over_one_connection_has_the_limit_of_its_own() -> None:

@@ -211,7 +211,7 @@ def test_topologies_of_another_form_are_an_error_of_their_node(tmp_path: pathlib
         run.begin(RunStart(RUN, TIME, nodes=("node-1",)))
         run.write("topologies", "node-1", value if name == "b" else [])
     answer = compare_folders(str(tmp_path / "a"), str(tmp_path / "b"))
-    assert answer["count"] == 1 and "not known: node-1: what it answered is refused: value" in answer["lines"][0]
+    assert answer["count"] == 1 and "not known: node-1: its output is not valid: value" in answer["lines"][0]
 
 
 @pytest.mark.parametrize("value", [5, True, "node-1"])

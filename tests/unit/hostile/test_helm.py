@@ -252,7 +252,7 @@ OURS = deployment(release_name="x", release_namespace="ops")
     [
         (True, [OURS], None),
         (True, [deployment(), OURS], None),
-        (False, [OURS], "namespace ops was there before the collection, or is of others"),
+        (False, [OURS], "namespace ops existed before this collection, or belongs to another owner"),
         (True, [deployment(release_name="y", release_namespace="ops")], "installed no SR-IOV network operator"),
         (True, [deployment(release_name="x", release_namespace="another")], "installed no SR-IOV network operator"),
         (True, [deployment()], "installed no SR-IOV network operator"),

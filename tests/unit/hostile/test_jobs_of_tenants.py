@@ -396,7 +396,7 @@ def test_an_object_that_is_not_of_its_form_is_an_error_by_its_name_and_hides_no_
     assert [text.partition(":")[0] for text in found.device_errors[:5]] == [
         f"DeviceClass 0000{place}" for place in range(5)
     ]
-    assert found.device_errors[5:] == ("19995 more of DeviceClass that can't be read",)
+    assert found.device_errors[5:] == ("19995 more of DeviceClass that could not be read",)
     assert all(len(text) < 400 for text in (*found.errors, *found.device_errors))
 
 
@@ -435,7 +435,7 @@ def test_of_more_pods_than_any_job_has_the_others_are_counted() -> None:
     pods = [with_networks(f"p{number}", [f"net{place}" for place in range(256)]) for number in range(400)]
     found = observe(typing.cast(Cluster, Tenants(0, Pod=pods)), ["training"], [("training", "train")], {}, JobObjects())
     assert len(found.pods) == 100_000 // 513
-    assert found.errors == ("206 of the 400 pods that are marked as those of the jobs: no more are looked at",)
+    assert found.errors == ("206 of the 400 pods with labels of the jobs were not read",)
 
 
 def test_a_template_that_asks_for_more_networks_than_any_is_refused() -> None:
@@ -456,7 +456,7 @@ def test_a_claim_beside_objects_that_are_not_of_their_form() -> None:
         replica["template"]["spec"]["resourceClaims"] = [{"name": "nics", "resourceClaimTemplateName": "nics"}]
         replica["template"]["spec"]["containers"][0]["resources"]["claims"] = [{"name": "nics"}]
     claim = DeviceClaim("training/nics", True, (DeviceRequest("all", (DeviceAlternative("dra.net", 1),)),))
-    said = ("DeviceClass other: selectors is no list of mappings",)
+    said = ("DeviceClass other: selectors is not a list of mappings",)
     for classes, without, beside in (((DeviceClass("dra.net"),), {PASS}, {WARN}), ((), {FAIL}, {UNKNOWN, WARN})):
         world = dataclasses.replace(job_world.WORLD, device_claims=(claim,), device_classes=classes, device_slices=())
         for errors, expected in (((), without), (said, beside)):

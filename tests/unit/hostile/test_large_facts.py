@@ -55,7 +55,7 @@ def test_a_larger_fact_is_refused_by_name_and_size(
         FileError, match=f"{path} can't be read: it has {most + 1} bytes; {most} are the most for"
     ) as no:
         run.read(kind, node)
-    assert of_what in str(no.value) and "Look where the folder comes from" in no.value.remedy
+    assert of_what in str(no.value) and "Check the source of the folder" in no.value.remedy
 
 
 def test_a_run_keeps_no_fact_that_it_would_refuse(tmp_path: pathlib.Path) -> None:

@@ -351,4 +351,4 @@ def test_a_pair_whose_ends_print_what_nobody_foresaw_is_one_failed_pair(monkeypa
     measurement = PairMeasurement(typing.cast("typing.Any", None), time.monotonic, lambda _line: None)
     pair = measurement._guard_attempt(fabric, Task.between((0, "worker-1"), (0, "worker-2")), client, server, 0, 0.0)
     assert pair.failure == "no_measurement" and pair.average_gbps is None
-    assert pair.evidence.startswith("worker-1 -> worker-2: its answer could not be handled: RecursionError")
+    assert pair.evidence.startswith("worker-1 -> worker-2: its output could not be processed: RecursionError")

@@ -97,7 +97,10 @@ def test_an_address_that_another_node_has_leads_to_neither() -> None:
     )
     chosen = inventory([node("worker-1", "10.0.0.1"), node("worker-2", "10.0.0.3"), node("worker-3")])
     first, second, third = refuse_shared_addresses(chosen, everyone.nodes).nodes
-    assert first.address == "" and first.error == "Node worker-1: its InternalIP 10.0.0.1 is also that of control-plane"
+    assert (
+        first.address == ""
+        and first.error == "Node worker-1: its InternalIP 10.0.0.1 is also the InternalIP of control-plane"
+    )
     # also where the owner has it beside its first one
     owner = node("worker-2", "10.0.0.3", "fd00::2")
     owner["status"]["addresses"].append({"type": "ExternalIP", "address": "192.0.2.7"})

@@ -41,7 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod
 from ansible_collections.linerate.rdma.tests.unit.hostile.streamed_answer import StreamedAnswer
 
 LARGE: list[dict[str, typing.Any]] = [{}] * 30_000
-CAUSE = "larger than 33554432 bytes or 40000 values, and not read"
+CAUSE = "larger than 33554432 bytes or 40000 values, and was not read"
 Item = dict[str, typing.Any]
 
 

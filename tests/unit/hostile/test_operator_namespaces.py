@@ -192,13 +192,13 @@ def test_a_token_of_an_own_account_outlives_the_rights_of_who_asked_for_it() -> 
 def test_a_namespace_that_is_being_deleted_is_not_used() -> None:
     world = World()
     world.going = True
-    assert why(world) == refuse_package(world.cluster(), SPACE, ("nfd",), False) == "it is being deleted"
+    assert why(world) == refuse_package(world.cluster(), SPACE, ("nfd",), False) == "the namespace is being deleted"
 
 
 def test_a_forged_release_is_never_taken_up() -> None:
     world = World()
     world.held["Secret"] = [RECORD]
-    assert "whoever made the namespace may have forged it" in why(world)
+    assert "whoever created the namespace may have forged it" in why(world)
     # it does not hide behind what each namespace has by itself
     world.held["Secret"] = [
         {"metadata": {**RECORD["metadata"], "annotations": {"kubernetes.io/service-account.name": "default"}}}
@@ -340,7 +340,7 @@ def test_olm_installs_into_no_namespace_in_which_a_tenant_acts() -> None:
     world.of_cluster["CatalogSource"] = [named("theirs")]
     assert (
         refuse_package(world.cluster(), SPACE, ("nfd",), False)
-        == "it was there before the operator, and has: CatalogSource theirs"
+        == "it existed before the operator, and has: CatalogSource theirs"
     )
     # a Subscription that an interrupted run of ours left
     ours = {"name": "nfd", "channel": "stable", "source": "redhat-operators", "installPlanApproval": "Manual"}
@@ -352,7 +352,7 @@ def test_olm_installs_into_no_namespace_in_which_a_tenant_acts() -> None:
         world.of_cluster["Subscription"] = [{**named("nfd"), "spec": spec}]
         assert (
             refuse_package(world.cluster(), SPACE, ("nfd",), False)
-            == "it was there before the operator, and has: Subscription nfd"
+            == "it existed before the operator, and has: Subscription nfd"
         )
     # the operator's own, once it is installed
     assert refuse_package(world.cluster(), SPACE, ("nfd",), True) == ""
@@ -450,7 +450,7 @@ def test_a_namespace_that_is_gone_after_it_was_made_is_not_used() -> None:
     places = {SRIOV: (SPACE, RELEASE)}
     assert find_absent(world.cluster(), [SPACE]) == (SPACE,)
     assert examine(world.cluster(), places, (), False) == {}
-    assert examine(world.cluster(), places, (), True) == {SRIOV: UntrustedNamespace(SPACE, "it is not there any more")}
+    assert examine(world.cluster(), places, (), True) == {SRIOV: UntrustedNamespace(SPACE, "it does not exist anymore")}
     assert find_absent(World().cluster(), [SPACE]) == () and examine(World().cluster(), places, (), True) == {}
 
 
@@ -458,8 +458,8 @@ def test_what_can_t_be_read_in_one_namespace_keeps_no_other_operator_out() -> No
     world = World()
     world.held["RoleBinding"] = [{"metadata": {"name": "b"}, "roleRef": {"kind": "Role", "name": "r"}, "subjects": 5}]
     found = examine(world.cluster(), {SRIOV: (SPACE, RELEASE)}, (), False)
-    assert "whose it is could not be read: " in found[SRIOV].why
-    assert "whose it is could not be read: " in try_to_refuse(refuse_package, world.cluster(), SPACE, ("nfd",), False)
+    assert "its owner could not be read: " in found[SRIOV].why
+    assert "its owner could not be read: " in try_to_refuse(refuse_package, world.cluster(), SPACE, ("nfd",), False)
 
 
 def test_a_subscription_of_no_package_is_nobody_s() -> None:
@@ -472,7 +472,7 @@ def test_a_teardown_leaves_a_release_that_nothing_in_the_cluster_proves() -> Non
     deployment = {"metadata": {"name": RELEASE, "annotations": NOTES}}
     assert kept_release(SPACE, RELEASE, True, [deployment], True) is None
     stay = kept_release(SPACE, RELEASE, True, [deployment], False)
-    assert stay is not None and "no ClusterRoleBinding that is younger than the namespace is of it" in stay.why
+    assert stay is not None and "it has no ClusterRoleBinding that is younger than the namespace" in stay.why
 
 
 def test_the_module_leaves_it_out_unless_an_admin_says_that_it_is_theirs(

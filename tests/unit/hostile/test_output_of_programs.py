@@ -62,7 +62,7 @@ def test_a_program_that_prints_without_end_is_ended_at_the_limit(tmp_path: pathl
     finished = command.run([path, "-x"], 60, most_bytes=MIB)
     assert finished.rc is None and finished.overflowed
     assert (
-        "helm -x printed more than 1048576 bytes, and was ended: words" in finished.failure
+        "helm -x printed more than 1048576 bytes, and was terminated: words" in finished.failure
         and len(finished.failure) < 2000
     )
     assert len(finished.stdout) + len(finished.stderr) <= MIB

@@ -103,7 +103,9 @@ LOST, TAKEN = (
 @pytest.mark.parametrize("refusals", [(LOST, TAKEN), (TAKEN,)])
 def test_the_kubelet_of_another_node_answers_for_no_pod_and_is_named(refusals: tuple[ApiError, ...]) -> None:
     made = make(*refusals)
-    assert made.cause == "taken" and "the kubelet of node evil shows a mirror pod linerate-compute-victim" in made.error
+    assert (
+        made.cause == "taken" and "the kubelet of node evil reports a mirror pod linerate-compute-victim" in made.error
+    )
     assert "staticPodPath" in CAUSES[made.cause][1]
 
 

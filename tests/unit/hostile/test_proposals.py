@@ -130,8 +130,8 @@ def test_a_node_whose_nics_hear_both_switches_joins_no_networks(liars: int) -> N
     groups, left_out = fleet.groups()
     assert by_rail(groups) == [rail(0, lies), rail(1, lies)]
     said = (
-        "it is on the networks of switch-0 and switch-1 at once by LLDP and neighbours, and for the other nodes these"
-        " are apart."
+        "according to LLDP and the neighbor tables, the NIC is on the networks of switch-0 and"
+        " switch-1 at the same time, but the other nodes show these networks as separate."
     )
     assert left_out.count(said) == 1 and "Look at its cables and at its switch, or add it by hand." in left_out
     assert all(f"{address_of(number)}" in left_out for _node, number in lies) and left_out.startswith(f"n{EVIL} ")
@@ -199,7 +199,7 @@ def test_what_two_nodes_say_joins_networks() -> None:
     fleet.heard.update(dict.fromkeys([(3, 0), (4, 0)], ("switch-0", "switch-1")))
     groups, left_out = fleet.groups()
     assert by_rail(groups) == [rail(0) | rail(1)] and not left_out
-    assert "one network by LLDP of switch-0, switch-1" in groups[0].why
+    assert "one network according to LLDP of switch-0, switch-1" in groups[0].why
 
 
 def test_neighbours_that_several_nodes_see_join_the_networks_of_two_switches() -> None:
@@ -213,9 +213,7 @@ def test_a_ring_of_neighbours_is_one_network() -> None:
     fleet = Fleet(rails=1)
     fleet.seen = {(node, 0): [address(((node + step) % COUNT, 0)) for step in (1, COUNT - 1)] for node in range(COUNT)}
     (group,), left_out = fleet.groups()
-    assert (
-        members(group) == rail(0) and "one network by the neighbours that the nodes see" in group.why and not left_out
-    )
+    assert members(group) == rail(0) and "one network by the neighbor tables of the nodes" in group.why and not left_out
 
 
 def test_a_node_whose_neighbours_alone_show_its_network_is_on_it() -> None:

@@ -195,7 +195,7 @@ def test_a_reset_that_is_answered_with_busy_is_sent_once(site: Site, status: int
 
     server.post = post  # type: ignore[method-assign]
     first = of(site.run(), "worker-1")
-    assert first.state == state and len(posts) == 1 and "reset (not known whether taken)" in first.did
+    assert first.state == state and len(posts) == 1 and "reset (unknown whether accepted)" in first.did
     assert taken or (not site.world.cordoned("worker-1") and "did not take the reset" in first.why)
 
 
@@ -670,7 +670,9 @@ def test_control_plane_nodes_go_one_at_a_time_whatever_the_budget_is(site: Site)
     assert [len(wave) for wave in planned.waves] == [1, 1, 1] and any(
         "compact cluster of 3 nodes" in line for line in lines(planned)
     )
-    assert lines(planned)[-1] == "the first node that fails ends the roll; one whose pods do not go is left out"
+    assert lines(planned)[-1] == (
+        "the roll ends at the first node that fails; a node whose pods cannot be evicted is skipped"
+    )
     down: set[str] = set()
     original = site.world.do
 

@@ -176,7 +176,7 @@ def test_a_tag_is_refused_by_its_line_and_one_that_changes_nothing_is_taken() ->
         (job(namespace="[t, t]"), "metadata: namespace 'a list' is refused"),
         (job(queue="{a: b}"), "kueue.x-k8s.io/queue-name 'a mapping' is refused"),
         (job().replace("kind: Job", "kind: [Job]"), "kind is a list, expected text"),
-        ("kind: Job\nmetadata: text\n" + SPEC, "Job without metadata: metadata is no mapping"),
+        ("kind: Job\nmetadata: text\n" + SPEC, "Job without metadata: metadata is not a mapping"),
     ],
 )
 def test_a_name_that_is_none_is_refused_by_its_document(text: str, seen: str) -> None:

@@ -102,7 +102,7 @@ def test_a_few_small_objects_are_one_request() -> None:
 def test_a_list_without_an_end_is_left(monkeypatch: pytest.MonkeyPatch, items: bytes) -> None:
     monkeypatch.setattr(cluster_reader, "MOST_PAGES", 50)
     server, seen = Whole(b'{"metadata":{"continue":"more"},"items":[%s]}' % items), 0
-    with pytest.raises(ApiError, match="the list has no end after 50 answers") as caught:
+    with pytest.raises(ApiError, match="the list does not end after 50 responses") as caught:
         for _item in Cluster(server).pages("Pod"):
             seen += 1
     assert seen == (50 if items else 0) and caught.value.status == 200 and "API server" in caught.value.remedy
@@ -229,7 +229,7 @@ def test_a_list_is_held_up_to_so_many_bytes_also_where_they_are_few_values(monke
         b'{"metadata":{"name":"d%d"},"text":"%s"}' % (n, b"x" * 30_000) for n in range(4)
     )
     with pytest.raises(
-        ApiError, match="all objects have more than 100000 bytes; those from Deployment d0 on are not read"
+        ApiError, match="all objects have more than 100000 bytes; those from Deployment d0 on were not read"
     ):
         Cluster(Whole(body)).list("Deployment")
     assert len(Cluster(Whole(body)).list("Deployment", only=lambda item: item["metadata"]["name"] != "d2").items) == 3

@@ -179,7 +179,7 @@ def test_of_many_interfaces_of_one_function_only_so_many_are_read(node: Node, mo
     held = node.held()
     assert [netdev.name for netdev in held.parts[ADDRESS].netdevs] == [f"e{number}" for number in range(64)]
     assert "100 entries" in held.errors[0] and "more than 64 interfaces" in held.errors[1]
-    assert len(held.errors) == 17 and held.errors[-1] == "network namespaces: 11 more that were left out or not read"
+    assert len(held.errors) == 17 and held.errors[-1] == "network namespaces: 11 more were skipped or not read"
 
 
 def test_namespaces_without_end_are_not_all_looked_into(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -256,5 +256,5 @@ def test_a_head_without_an_end_is_refused(kind: str) -> None:
         drip(connection, end, more * 10)
 
     told, _seconds = refused(talk)
-    assert "gave no answer of HTTP" in str(told) and word in str(told) and not told.again
+    assert "did not respond of HTTP" in str(told) and word in str(told) and not told.again
     assert http.client.HTTPConnection.response_class is http.client.HTTPResponse

@@ -231,7 +231,7 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     assert (told["stage"], told["gate"], told["lines"]) == ("validate", "open", describe(judged))
     (tmp_path / "stages" / "validate.jsonl").write_text("{}\n", encoding="utf-8")
     answer = again.rejudge_run(str(tmp_path), "", {}, "2.19.4")
-    assert "the record can't be read" in answer["line"] and read_records(str(tmp_path / "judged" / "stages")) == (
+    assert "the record could not be read" in answer["line"] and read_records(str(tmp_path / "judged" / "stages")) == (
         {},
         {},
     )

@@ -41,8 +41,8 @@ def test_the_healthy_fleet_is_green_and_the_other_one_shows_each_fault_and_no_ot
         "[fail] fabric.rate on demo-12 mlx5_3",
         "[warn] fabric.capability on compute",
         (
-            "[fail] platform.bios on demo-23 mlx5_0, demo-23 mlx5_1, demo-23 mlx5_2 and 5 more, all of which are in the"
-            " record"
+            "[fail] platform.bios on demo-23 mlx5_0, demo-23 mlx5_1, demo-23 mlx5_2 and 5 more,"
+            " which the record lists in full"
         ),
     ]
     assert "demo-spine-3 (0 of 1)" in "".join(lines) and "SriovGlobalEnable Disabled" in "".join(lines), (

@@ -24,8 +24,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils import _first_cause
 from .test_command_line import play
 
 REFUSED = (
-    "x.linerate.rdma.yml: kubeconfig k in /h (from KUBECONFIG): no answer from the API server: connection refused by"
-    " https://127.0.0.1:1. Check it"
+    "x.linerate.rdma.yml: kubeconfig k in /h (from KUBECONFIG): the API server did not"
+    " respond: connection refused by https://127.0.0.1:1. Check it"
 )
 
 
@@ -71,14 +71,14 @@ def test_without_nodes_it_is_what_the_inventory_says(folder: FactFolder) -> None
 
 def test_without_a_cause_the_empty_group_comes_with_what_the_cluster_said(folder: FactFolder) -> None:
     folder.write("addresses", error="failed: connection refused by https://127.0.0.1:1")
-    empty = "nothing can be proposed; the group rdma_nodes is empty. Take the nodes from the cluster: "
+    empty = "no intent can be proposed: the group rdma_nodes is empty. Take the nodes from the cluster: "
     said = proposed(FactFolder(folder.report_dir, "run-2"), [])
     assert said.startswith(empty) and said.endswith(
         "echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml, and then the same command with -i linerate.rdma.yml"
     )
     said = proposed(folder, [])
     assert said.startswith(
-        "nothing can be proposed; the group rdma_nodes is empty; addresses in use could not be read: "
+        ("no intent can be proposed: the group rdma_nodes is empty; addresses in use could not be read: ")
     )
     assert "connection refused by https://127.0.0.1:1" in said
 
@@ -86,10 +86,9 @@ def test_without_a_cause_the_empty_group_comes_with_what_the_cluster_said(folder
 def test_with_nodes_it_is_why_they_were_not_seen(folder: FactFolder) -> None:
     _first_cause.note(_first_cause.Cause("another inventory"))
     said = proposed(folder, ["worker-1"], cause="rdma_observers_image is not set, and the cluster is no OpenShift.")
-    assert (
-        said
-        == "nothing can be proposed; rdma_observers_image is not set, and the cluster is no OpenShift. Correct what is"
-        " named, and run it again"
+    assert said == (
+        "nothing can be proposed; rdma_observers_image is not set, and the cluster is no"
+        " OpenShift. Correct the listed problems, then run linerate.rdma.propose again"
     )
 
 
@@ -98,9 +97,12 @@ def test_many_nodes_without_an_answer_are_one_line_of_the_first_three(folder: Fa
     for node in nodes:
         folder.write("hcas", node, error="failed: MODULE FAILURE\npython3.12: command not found\n\n" + "x" * 8000)
     said = proposed(folder, nodes)
-    first = "nothing can be proposed; left out: node worker-0: it gave no answer: failed: MODULE FAILURE python3.12:"
+    first = "no intent can be proposed: left out: node worker-0: it gave no answer: failed: MODULE FAILURE python3.12:"
     assert said.startswith(f"{first} command not found") and "\n" not in said and len(said) < 2000
-    assert said.count("left out: ") == 3 and "and 2 more. Correct what is named, and run it again" in said
+    assert (
+        said.count("left out: ") == 3
+        and "and 2 more. Correct the listed problems, then run linerate.rdma.propose again" in said
+    )
 
 
 @pytest.mark.parametrize(

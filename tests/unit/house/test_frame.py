@@ -470,7 +470,7 @@ def test_check_mode_says_what_would_be_made_and_is_never_green(player: Player) -
     )
     assert run.code == 0, run.output
     assert "hcas: " in run.output and "device_class" not in run.output, "Ansible has counts alone"
-    assert "linerate.rdma: check mode: 1 change would be made (network 1), nothing is proven" in run.output
+    assert "linerate.rdma: check mode: 1 change would be made (network 1), nothing is verified" in run.output
     assert run.report is not None and run.report["green"] is False and run.report["check_mode"] is True
     assert run.stage("virtual_functions")["state"] == "pending"
     assert run.marks == [], "the mark is a change, and nothing is changed"

@@ -164,7 +164,7 @@ def test_misspelt_tags_are_refused_by_site_and_by_each_playbook_of_the_collectio
         ("localhost,worker-1,&rdma_nodes", True),
     ],
 )
-@pytest.mark.parametrize("cause", ["", "kubeconfig mine.conf: there is no such file"])
+@pytest.mark.parametrize("cause", ["", "kubeconfig mine.conf: the file does not exist"])
 def test_a_limit_without_localhost_is_refused(
     cause: str,
     subset: typing.Optional[str],

@@ -218,8 +218,10 @@ def test_where_no_observer_starts_the_cause_is_named(site: Site) -> None:
     # the cause of all that no node said, and not each node that said nothing
     assert (
         code != 0
-        and "nothing can be proposed; POST /apis/coordination.k8s.io/v1/namespaces/default/leases:"
-        " linerate-rdma not found"
+        and (
+            "no intent can be proposed: POST /apis/coordination.k8s.io/v1/namespaces/default/leases:"
+            " linerate-rdma not found"
+        )
         in words
     )
     # the second one: of the first it is asked whether the run was begun

@@ -108,9 +108,9 @@ def test_head_is_read_without_the_findings(tmp_path: pathlib.Path) -> None:
         ("\udcff\udcfe", "can't"),
         ("[" * 100_000, "nesting"),
         (file_of(schema=3, extra=1), "3, of a newer version of linerate.rdma; expected schema 2"),
-        (file_of(make_record(judged=judge([BIOS]).judged)), "its gate says open, and its findings do not"),
-        (file_of(make_record(judged=())), "its gate says open, and its findings do not"),
-        (file_of(make_record(gate="closed")), "its gate says closed, and its findings do not"),
+        (file_of(make_record(judged=judge([BIOS]).judged)), "its gate is open, which contradicts its findings"),
+        (file_of(make_record(judged=())), "its gate is open, which contradicts its findings"),
+        (file_of(make_record(gate="closed")), "its gate is closed, which contradicts its findings"),
     ],
 )
 def test_broken_record_is_named_and_never_taken(tmp_path: pathlib.Path, text: str, said: str) -> None:
@@ -221,7 +221,7 @@ def test_changes_are_on_the_terminal_and_many_of_them_are_counted() -> None:
     many = tuple(f"created object {number}" for number in range(103))
     lines = describe(make_record(judged=(), changes=many))
     assert lines[1:3] == ["changed: created object 0", "changed: created object 1"]
-    assert lines[-1] == "and 3 more changes, all of which are in the record"
+    assert lines[-1] == "and 3 more changes, which the record lists in full"
     assert describe(make_record(judged=(), changes=many[:1], check_mode=True))[1] == "would be: created object 0"
 
 
@@ -237,7 +237,7 @@ def test_a_cause_that_many_have_is_said_once_on_the_terminal() -> None:
     ]
     many = describe(make_record(judged=judge([*map(slow, range(1000)), BIOS]).judged, gate="closed"))
     assert many[1:5] == [
-        "[warn] discover.clock on worker-0, worker-1, worker-2 and 997 more, all of which are in the record",
+        ("[warn] discover.clock on worker-0, worker-1, worker-2 and 997 more, which the record lists in full"),
         "    measured 0 s behind (worker-0); expected none",
         "    why: no time service",
         "    do: start one",
@@ -255,8 +255,8 @@ def test_warnings_of_many_causes_are_one_line_on_the_terminal() -> None:
     assert describe(make_record(judged=judge([*warned, BIOS]).judged, gate="closed"))[1:] == [
         *describe(make_record(judged=judge([BIOS]).judged, gate="closed"))[1:],
         (
-            "[warn] 15 warnings (1 tuning.cpu, 14 tuning.rows): the report has them in full, and so has"
-            " stages/platform.jsonl beside it"
+            "[warn] 15 warnings (1 tuning.cpu, 14 tuning.rows): the report and stages/platform.jsonl"
+            " beside it list them in full"
         ),
     ]
     assert sum(line.startswith("[warn]") for line in describe(make_record(judged=judge(warned[:3]).judged))) == 3, (
@@ -268,7 +268,7 @@ def test_what_came_of_a_stage_is_told_without_gates() -> None:
     record = make_record()
     assert (
         outcome(record) == "passed"
-        and outcome(dataclasses.replace(record, gate="pending")) == "waits for what would be made"
+        and outcome(dataclasses.replace(record, gate="pending")) == "waits for objects that would be created"
     )
     closed = dataclasses.replace(record, gate="closed")
     assert outcome(closed) == "stopped here" and outcome(dataclasses.replace(closed, closed_by="fabric")) == "not run"

@@ -343,14 +343,14 @@ def test_the_last_line_of_a_run_without_a_verdict_is_what_stopped_it(
     callback.v2_runner_on_failed(told(inner, "localhost", msg="the rescue goes on from this"))
     callback.v2_runner_on_failed(told(task("Look"), "worker-1", msg="ignored"), ignore_errors=True)
     callback.v2_runner_on_failed(
-        told(task("Propose"), "localhost", msg="nothing can be proposed; connection refused. Correct it")
+        told(task("Propose"), "localhost", msg="no intent can be proposed: connection refused. Correct it")
     )
     callback.v2_runner_on_failed(told(task("Let go"), "localhost", msg="what comes of it"))
     callback.v2_playbook_on_stats(failed_run())
     assert len(shown_by_ansible) == 4, "each is shown where it comes"
     assert callback._display.lines[-2:] == [
         "localhost: 1 failed",
-        "linerate.rdma: STOPPED - stage reachability: nothing can be proposed; connection refused. Correct it",
+        ("linerate.rdma: STOPPED - stage reachability: no intent can be proposed: connection refused. Correct it"),
     ]
 
 

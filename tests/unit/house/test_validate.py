@@ -437,7 +437,7 @@ def test_empty_inventory_never_passes(fabrics: typing.Any) -> None:
 
 
 def test_an_empty_inventory_says_why_it_is_empty(fabrics: typing.Any) -> None:
-    said = "linerate.rdma.yml: no answer from the API server: connection refused by https://127.0.0.1:1. Check it."
+    said = "linerate.rdma.yml: the API server did not respond: connection refused by https://127.0.0.1:1. Check it."
     (finding,) = closing(fabrics(), validate.Facts(inventory_error=said)).values()
     assert (finding.check, finding.measured, finding.why) == (
         "validate.nodes",
@@ -453,7 +453,7 @@ def test_an_empty_inventory_says_why_it_is_empty(fabrics: typing.Any) -> None:
     [
         ("rdma_waiver", "fail", "did you mean 'rdma_waivers'?"),
         ("rdma_fabric", "fail", "did you mean 'rdma_fabrics'?"),
-        ("rdma_context", "fail", "did you mean 'K8S_AUTH_CONTEXT', a variable of the environment?"),
+        ("rdma_context", "fail", "did you mean 'K8S_AUTH_CONTEXT', which is an environment variable?"),
         ("rdma_core_version", "warn", ""),
     ],
 )

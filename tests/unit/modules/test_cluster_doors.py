@@ -135,7 +135,7 @@ def test_in_check_mode_no_pod_is_started(
 ) -> None:
     code, result = run_module(name, {**ARGUMENTS[name], "_ansible_check_mode": True}, capsys)
     assert (code, result.get("changed", False)) == (0, False)
-    assert [pod["error"] for pod in pods(result)] == ["in check mode no pod is started"]
+    assert [pod["error"] for pod in pods(result)] == ["no pod is started in check mode"]
 
 
 def test_a_wrong_intent_is_refused_before_anything_is_touched(capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,7 +118,7 @@ def test_an_api_server_that_does_not_say_what_is_allowed(capsys: pytest.CaptureF
         silent = True
 
     seen = look(capsys, host=serve(Silent), api_key=TOKEN)
-    assert seen["rights"] is None and "the answer has no status.allowed" in seen["rights_error"]
+    assert seen["rights"] is None and "the response has no status.allowed" in seen["rights_error"]
 
 
 def test_nothing_that_is_missing_fails_the_module(
@@ -134,7 +134,7 @@ def test_nothing_that_is_missing_fails_the_module(
     seen = look(capsys, kubeconfig=str(tmp_path / "none"))
     said = f"kubeconfig none in {tmp_path} (from rdma_kubeconfig or the option kubeconfig): there is no such file"
     assert seen["named"] and seen["error"] == said and "export" not in seen["remedy"]
-    assert seen["remedy"] == "Name a kubeconfig that is there: -e rdma_kubeconfig=FILE"
+    assert seen["remedy"] == "Set the path of an existing kubeconfig: -e rdma_kubeconfig=FILE"
     seen = look(capsys, host="http://127.0.0.1:1", api_key=TOKEN)
     assert "API server http://127.0.0.1:1: no answer from the API server" in seen["error"]
     monkeypatch.setattr(cluster, "HAS_KUBERNETES", False)
@@ -154,7 +154,7 @@ def test_an_api_server_that_never_answers_has_its_time() -> None:
 
         begin = time.monotonic()
         seen = controller.look(Module(), None, None, (), limit=0.2)
-        assert "no answer from the API server within 0.2 s" in seen.error
+        assert "the API server did not respond within 0.2 s" in seen.error
         assert time.monotonic() - begin < 30
 
 
@@ -164,7 +164,9 @@ def test_no_client_waits_without_end_for_a_server_that_takes_the_connection(monk
     with socket.create_server(("127.0.0.1", 0)) as silent:
         options = {"host": f"http://127.0.0.1:{silent.getsockname()[1]}", "api_key": TOKEN}
         begin = time.monotonic()
-        with pytest.raises(ApiError, match=r"no answer from the API server within 0\.2 s.*whether the API server runs"):
+        with pytest.raises(
+            ApiError, match="the API server did not respond within 0\\.2 s.*whether the API server runs"
+        ):
             cluster.make_client(options, find_credentials(options, {}))
         assert time.monotonic() - begin < 30
 
@@ -175,7 +177,7 @@ def test_helm_is_asked_for_its_version(tmp_path: pathlib.Path) -> None:
         ("echo v4.0.0", "4.0.0", ""),
         ("echo 'WARNING: Kubernetes configuration file is group-readable' >&2; echo v3.8.0+gd141386", "3.8.0", ""),
         ("echo 'Client: v2.17.0+ga690bad'", "2.17.0", ""),
-        ("echo no", "", "it says no version"),
+        ("echo no", "", "the program does not report its version"),
         ("echo v3.19.4; exit 3", "", "helm version --short ended with 3: v3.19.4"),
     ):
         path = tmp_path / "helm"
@@ -184,6 +186,7 @@ def test_helm_is_asked_for_its_version(tmp_path: pathlib.Path) -> None:
         seen = controller.find_helm(str(path))
         assert (seen.binary, seen.version, seen.error) == (str(path), version, error)
     assert (
-        controller.find_helm("helm-that-is-not-there").error == "there is no such program in the PATH of the controller"
+        controller.find_helm("helm-that-is-not-there").error
+        == "the program does not exist in the PATH of the controller"
     )
-    assert controller.find_helm(str(tmp_path / "none")).error == "there is no such program"
+    assert controller.find_helm(str(tmp_path / "none")).error == "the program does not exist"

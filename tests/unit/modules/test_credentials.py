@@ -351,7 +351,7 @@ def test_no_message_and_nothing_that_ansible_shows_has_a_secret(world: World) ->
         ),
         (
             {"host": world.secure.url, "api_key": TOKEN, "ca_cert": "/no/ca.crt"},
-            "ca_cert (K8S_AUTH_SSL_CA_CERT) is /no/ca.crt, and there is no such file",
+            "ca_cert (K8S_AUTH_SSL_CA_CERT) is /no/ca.crt, but this file does not exist",
         ),
         (
             {"host": world.secure.url, "client_cert": world.cert, "client_key": "/no/key"},

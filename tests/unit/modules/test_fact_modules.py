@@ -210,7 +210,7 @@ def test_module_of_a_stage_is_told_nothing_but_the_folder(
     result = run_module("rdma_bandwidth", {"fabrics": [FABRIC], **where(folder), "_ansible_check_mode": True}, capsys)
     assert result["counts"]["changes"] == 0 and "bandwidth" not in result
     fact = folder.value("bandwidth")
-    assert [pod["error"] for pod in fact["bandwidth"]["pods"]] == ["in check mode no pod is started"] * 2 and fact[
+    assert [pod["error"] for pod in fact["bandwidth"]["pods"]] == ["no pod is started in check mode"] * 2 and fact[
         "fabrics"
     ] == []
 

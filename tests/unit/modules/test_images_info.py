@@ -142,7 +142,7 @@ def test_a_job_is_listed_with_its_operators(helm: pathlib.Path, capsys: pytest.C
 
 def test_an_operator_that_is_none_is_refused(helm: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, result = look(helm, capsys, leave=["nfd"])
-    assert code == 1 and "there is no operator nfd" in result["msg"]
+    assert code == 1 and "this collection does not support the operator nfd" in result["msg"]
 
 
 def test_who_installs_is_asked_of_the_cluster(

@@ -166,7 +166,7 @@ def test_nodes_are_reached_by_pods_and_grouped_by_what_they_are(server: str, tmp
             "kubeconfig: {folder}/config\nselector: example.com/role=cpu",
             "no node of the cluster has the labels 'example.com/role=cpu'",
         ),
-        ("kubeconfig: {folder}/absent", "there is no such file"),
+        ("kubeconfig: {folder}/absent", "the file does not exist"),
         ("kubeconfig: {folder}/config\nselektor: x", "selektor"),
     ],
 )

@@ -74,13 +74,13 @@ def kubeconfig(path: pathlib.Path, server: str, **cluster: str) -> str:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "there is no such file"),
+        (None, "the file does not exist"),
         (b"", "it holds nothing"),
         (b"just words", "it holds something else"),
         (b"- a", "it holds something else"),
         (b"kind: Pod", "it holds something else"),
         (f"users: [{{user: {{token: {TOKEN}}}}}\nx: ]".encode(), "it is no YAML, line 2"),
-        (b"\x00\xff\xfe", "it is no text in UTF-8"),
+        (b"\x00\xff\xfe", "the file is not UTF-8 text"),
         (b"kind: Config\nclusters: []\nusers: []\ncontexts: []\n", "current-context"),
     ],
 )
@@ -95,13 +95,13 @@ def test_a_file_that_is_no_kubeconfig(
     assert said in message
     # no server was asked, so nothing is said of one
     missing = content is None
-    assert ("Name a kubeconfig that is there: -e rdma_kubeconfig=FILE" in message) == missing, message
-    assert ("Correct the kubeconfig, or the variables K8S_AUTH_*" in message) != missing, message
+    assert ("Set the path of an existing kubeconfig: -e rdma_kubeconfig=FILE" in message) == missing, message
+    assert ("Correct the kubeconfig or the variables K8S_AUTH_*" in message) != missing, message
     assert "whether the API server runs" not in message
 
 
 def test_a_folder_is_no_kubeconfig(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
-    assert "it can't be read: Is a directory" in failure(capsys, kubeconfig=str(tmp_path))
+    assert "the file could not be read: Is a directory" in failure(capsys, kubeconfig=str(tmp_path))
 
 
 def test_no_kubeconfig_at_all_names_where_it_was_looked_for(
@@ -134,7 +134,7 @@ def test_a_server_that_does_not_let_us_in(
 
 def test_nobody_listens(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
     message = failure(capsys, kubeconfig=kubeconfig(tmp_path / "k", "http://127.0.0.1:1"))
-    assert "no answer from the API server: connection refused by http://127.0.0.1:1. " in message
+    assert "the API server did not respond: connection refused by http://127.0.0.1:1. " in message
     assert "whether the API server runs" in message
 
 

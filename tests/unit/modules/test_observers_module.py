@@ -159,7 +159,7 @@ def test_what_a_dead_run_has_left_is_swept_first(worlds: Worlds, call: Call, tmp
     assert (code, answer["ready"]) == (0, 1)
     assert labels(world)["linerate.rdma/run"] == "run-2" and world.all("Namespace")[0]["metadata"]["uid"] != uid
     lines = progress.read_text(encoding="utf-8")
-    assert "run run-1 has left observers in it" in lines and "1 of 1 nodes have an observer" in lines
+    assert "run run-1 left observers in the namespace" in lines and "1 of 1 nodes have an observer" in lines
 
 
 def lease_of(world: World) -> Resource:
@@ -276,12 +276,10 @@ def test_openshift_is_seen_and_brings_its_own_image(worlds: Worlds, call: Call) 
 def test_elsewhere_the_image_must_be_named(worlds: Worlds, call: Call) -> None:
     worlds()
     code, answer = call(image="")
-    assert (
-        code == 1
-        and answer["msg"]
-        == "rdma_observers_image is not set, and the cluster is no OpenShift, which has an image of its own. Build the"
-        " image of docs/observers.md, and name it with its digest: -e"
-        " rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
+    assert code == 1 and answer["msg"] == (
+        "rdma_observers_image is not set, and the cluster is no OpenShift, which has an image of"
+        " its own. Build the image as described in docs/observers.md, then rerun with the digest"
+        " of the image: -e rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
     ), "what the user types, and no option of a module"
     worlds(openshift=True).drop("ImageStreamTag", {"metadata": {"name": "tools:latest"}}, "openshift")
     code, answer = call(image="")

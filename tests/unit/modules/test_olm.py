@@ -156,7 +156,7 @@ def test_objects_of_others_stay_with_their_definition(run: Run, installed: OlmWo
     assert gone["stays"] == [
         {
             "subject": "CustomResourceDefinition nodes.nfd.io",
-            "why": "1 objects of it are not the collection's: theirs",
+            "why": "1 of its objects do not belong to this collection: theirs",
             "remedy": "",
         }
     ]
@@ -254,6 +254,6 @@ def test_a_group_that_another_operator_needs_stays(run: Run, installed: OlmWorld
     gone = run(state="absent")
     assert {
         "subject": f"OperatorGroup {SPACE}/linerate-rdma",
-        "why": "other operators are in its namespace",
+        "why": "its namespace contains other operators",
         "remedy": "",
     } in gone["stays"]

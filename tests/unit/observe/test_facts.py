@@ -295,7 +295,7 @@ def test_run_says_what_it_began_with(folder: FactFolder, tmp_path: pathlib.Path)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "there is no such file"),
+        (None, "the file does not exist"),
         (json.dumps(to_data(RunStart("20250101T000000Z-bbbbbb", TIME))), "it is of run 20250101T000000Z-bbbbbb"),
         ("{", "can't be read"),
         ("{}", "missing"),

@@ -189,7 +189,7 @@ def test_the_wait_ends_once_all_serve_and_says_what_is_missing() -> None:
     assert (seen, steps) == (ready, [])
     assert [line.partition("  ")[2] for line in said] == [
         "sriov-network-operator: no Deployment runs the operator",
-        "all operators serve",
+        "all operators are ready",
     ]
     nothing = OperatorsSeen()
     assert wait_until_all_serve(lambda: nothing, INTENT, ("w",), 12, lambda: now[0], pause, said.append) is nothing

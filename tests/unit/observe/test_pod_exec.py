@@ -152,8 +152,8 @@ def test_a_command_that_writes_before_it_reads_does_not_block(server: ExecServer
         (
             Fault(cut=100_000),
             (
-                "the stream ended, and the API server says: Success. But the command's end mark on stdout and stderr"
-                " did not come"
+                "the stream ended, and the API server reports: Success. But the command's end mark on"
+                " stdout and stderr did not come"
             ),
         ),
         (Fault(drop=100_000), "the connection broke"),
@@ -177,7 +177,7 @@ def test_a_part_is_no_answer_whatever_the_server_says(server: ExecServer, fault:
 
 def test_who_is_cut_before_the_first_byte_is_told_so(server: ExecServer) -> None:
     server.faults["pod"] = Fault(cut=0)
-    with pytest.raises(ApiError, match="the shell in the pod did not begin: the API server says: Success"):
+    with pytest.raises(ApiError, match="the shell in the pod did not start: the API server says: Success"):
         run(cluster(server.url), pod(), ["true"])
 
 
@@ -186,7 +186,9 @@ def test_silence_ends_with_the_limits(server: ExecServer) -> None:
     with pytest.raises(ApiError, match=r"did not begin within 0\.3 s") as silent:
         run(cluster(server.url), pod("silent"), ["true"], limits=SHORT)
     assert "does not reach the kubelet" in silent.value.remedy
-    with pytest.raises(NoAnswer, match=r"no end within 0\.3 s: 3 bytes of stdout and 0 of stderr came") as slow:
+    with pytest.raises(
+        NoAnswer, match="no end within 0\\.3 s: 3 bytes of stdout and 0 bytes of stderr arrived"
+    ) as slow:
         run(cluster(server.url), pod(), ["sh", "-c", "echo up; exec sleep 600"], limits=Limits(connect=30, run=0.3))
     assert (slow.value.stdout_bytes, "longer limit" in slow.value.remedy) == (3, True)
 
@@ -219,7 +221,7 @@ def test_what_had_not_begun_is_asked_for_again(server: ExecServer, fault: Fault)
         (
             Fault(words='container not found ("main")'),
             1,
-            'did not begin: the API server says: container not found ("main"). The container must run',
+            ('did not begin: the API server reports: container not found ("main"). The container must run'),
         ),
     ],
 )
@@ -254,7 +256,7 @@ def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
     # one that takes connections and says nothing
     with (
         socket.create_server(("127.0.0.1", 0)) as mute,
-        pytest.raises(ApiError, match=r"no answer from the API server within 0\.3 s"),
+        pytest.raises(ApiError, match="the API server did not respond within 0\\.3 s"),
     ):
         run(cluster(f"http://127.0.0.1:{mute.getsockname()[1]}"), pod(), ["true"], limits=SHORT)
 

@@ -79,7 +79,9 @@ def test_each_tag_that_begins_so_will_do_where_the_system_is_added(serve: Serve,
     assert look(registry, "m/driver:580.95", by_system=True) == RegistryReply("there", "580.95-ubuntu24.04")
     assert look(registry, "m/driver:57", by_system=True).state == "missing"
     # a list of tags that is none
-    assert look(registry, "m/none:1", by_system=True) == RegistryReply("silent", "the registry gave no list of tags")
+    assert look(registry, "m/none:1", by_system=True) == RegistryReply(
+        "silent", "the registry returned no list of tags"
+    )
 
 
 @pytest.mark.parametrize("way", ["basic", "bearer"])
@@ -174,7 +176,7 @@ def test_a_slow_registry_delays_nobody_and_ends_at_the_limit(serve: Serve, certi
 def test_silence_of_one_connection_has_its_own_limit(serve: Serve, look: Look, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.3)
     said = look(serve(held=("m/nvcr.io/tools",)))
-    assert said.state == "silent" and "gave no answer" in said.words
+    assert said.state == "silent" and "did not respond" in said.words
 
 
 @pytest.mark.parametrize("name", ["x y", "a", "UPPER/x"])

@@ -395,13 +395,16 @@ def test_the_wait_ends_when_the_operator_serves() -> None:
     answers = [[deployment(CONTAINER, 0)], [deployment(CONTAINER, 0)], [deployment(CONTAINER)]]
     facts, lines = serve(Api(Deployment=lambda: answers.pop(0)))
     assert facts.installations[0].deployment.ready == 1
-    assert lines == ["0 s  Deployment ops/any-name: 0 of 1 pods available", "4 s  the operator serves"]
+    assert lines == ["0 s  Deployment ops/any-name: 0 of 1 pods available", "4 s  the operator is ready"]
 
 
 def test_an_operator_that_has_not_reported_the_node_does_not_serve_it() -> None:
     reports = [[{**STATE, "status": {}}], [STATE]]
     _facts, lines = serve(Api(SriovNetworkNodeState=lambda: reports.pop(0)))
-    assert lines == ["0 s  worker-1: config daemon ready, physical functions not reported", "2 s  the operator serves"]
+    assert lines == [
+        "0 s  worker-1: config daemon ready, physical functions not reported",
+        "2 s  the operator is ready",
+    ]
 
 
 def test_the_wait_ends_with_its_time_and_says_what_is_missing() -> None:

@@ -1508,7 +1508,7 @@ DATA.update(
                 parser("redfish.resources.parse_bios")(data), None, ()
             ),
             [SHORT_BIOS],
-            ("the BMC offers no settings object for its BIOS",),
+            ("the BMC has no settings object for its BIOS",),
         ),
     }
 )

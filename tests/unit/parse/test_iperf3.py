@@ -72,23 +72,23 @@ def test_lines_around_the_json_do_no_harm() -> None:
         ("{\n", "no JSON of iperf3"),
         ("{\n}", "no sum of what was received"),
         ('{\n"end": {"sum_received": {}}}', "no sum of what was received"),
-        ('{\n"start": {}, "end": {"sum_received": {}}}', "bits_per_second is None, which is no measurement"),
+        ('{\n"start": {}, "end": {"sum_received": {}}}', "bits_per_second is None, which is not a valid measurement"),
         (
             '{\n"start": {}, "end": {"sum_received": {"bits_per_second": 0}}}',
-            "bits_per_second is 0, which is no measurement",
+            "bits_per_second is 0, which is not a valid measurement",
         ),
         ('{\n"start": {}, "end": {"sum_received": {"bits_per_second": NaN}}}', "bits_per_second is nan"),
         ('{\n"start": {}, "end": {"sum_received": {"bits_per_second": true}}}', "bits_per_second is True"),
         (
             '{\n"start": {}, "end": {"sum_received": {"bits_per_second": 1.1e13}}}',
-            "bits_per_second are 11000 Gb/s in all, which is no measurement",
+            "bits_per_second is 11000 Gb/s in total, which is not a valid measurement",
         ),
         (
             (
                 '{\n"start": {}, "end": {"sum_received": {"bits_per_second": 6e12}, "sum_received_bidir_reverse":'
                 ' {"bits_per_second": 6e12}}}'
             ),
-            "bits_per_second are 12000 Gb/s in all, which is no measurement",
+            "bits_per_second is 12000 Gb/s in total, which is not a valid measurement",
         ),
         ('{\n"start": {}, "end": {"sum_sent": {"bits_per_second": 1e9}}}', "no sum of what was received"),
         (

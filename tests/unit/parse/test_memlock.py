@@ -96,7 +96,7 @@ def test_text_without_the_limits_is_an_error(text: str) -> None:
     [
         (
             "user 4294967296\nsoft 64\nhard 64\nasked 4096\n",
-            "'user 4294967296' is not the id of a user from 0 to 4.29497e+09",
+            "'user 4294967296' is not a user ID from 0 to 4.29497e+09",
         ),
         (
             "user 1\nsoft 18014398509481984\nhard 64\nasked 4096\n",

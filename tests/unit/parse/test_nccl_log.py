@@ -267,7 +267,7 @@ def test_devices() -> None:
     first, second, merged = process.devices
     assert (first.gpu_direct, first.reasons) == (
         False,
-        ("the device takes no DMA-BUF, and nvidia-peermem is not loaded",),
+        ("the device does not support DMA-BUF, and nvidia-peermem is not loaded",),
     )
     assert (second.gpu_direct, second.reasons) == (None, ("too far from a GPU: distance 6 > 5",))
     assert merged.name == "mlx5_21+mlx5_22"
@@ -718,7 +718,7 @@ def test_file_of_any_bytes(tmp_path: pathlib.Path) -> None:
 
 
 def test_file_that_is_not_there(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(RdmaError, match="none can't be read: No such file"):
+    with pytest.raises(RdmaError, match="none could not be read: No such file"):
         list(read_lines([str(tmp_path / "none")]))
 
 

@@ -68,6 +68,9 @@ def test_the_cause_is_named_in_a_few_words(text: str, said: str) -> None:
 
 def test_a_certificate_that_is_not_trusted_has_its_own_remedy() -> None:
     error = ApiError(
-        0, "Unreachable", "no answer from the API server: the certificate of https://x:1 is not trusted", "kubeconfig k"
+        0,
+        "Unreachable",
+        "the API server did not respond: the certificate of https://x:1 is not trusted",
+        "kubeconfig k",
     )
     assert "take the certificate authority of this cluster" in error.remedy

@@ -88,7 +88,7 @@ def test_a_report_says_by_which_packets_it_was_measured(
     assert (report.packet_bytes, report.gid_index) == (packet_bytes, gid_index)
     assert report.contradict("rxe0", 1) == ""
     assert report.contradict("rxe1", 1) == (
-        "perftest says Device rxe0, Number of qps 1; it was asked for Device rxe1, Number of qps 1"
+        "perftest reports Device rxe0, Number of qps 1; requested were Device rxe1, Number of qps 1"
     )
     assert "asked for Device rxe0, Number of qps 8" in report.contradict("rxe0", 8)
 

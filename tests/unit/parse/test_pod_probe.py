@@ -61,11 +61,11 @@ NUMA = "numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 8-15,24-31\nphysfn 0000:3c:00.2 0
         (
             "numa 0000:3c:00.2 -1\ncpus 0000:3c:00.2 0-3\nallowed 0-3\n",
             "",
-            "not bound to a NUMA node: sysfs names none",
+            "not bound to a NUMA node: sysfs reports none",
             False,
         ),
-        (NUMA.replace("24-31", "24-") + "allowed 8\n", "", "not bound to a NUMA node: sysfs names none", False),
-        ("", "", "not bound to a NUMA node: sysfs names none", False),
+        (NUMA.replace("24-31", "24-") + "allowed 8\n", "", "not bound to a NUMA node: sysfs reports none", False),
+        ("", "", "not bound to a NUMA node: sysfs reports none", False),
     ],
 )
 def test_cpus_of_the_hca_s_numa_node(more: str, cpus: str, text: str, far: bool) -> None:
@@ -78,7 +78,7 @@ def test_cpus_of_the_hca_s_numa_node(more: str, cpus: str, text: str, far: bool)
 def test_a_list_of_more_cpus_than_any_machine_has_is_not_trusted(cpus: str) -> None:
     with bounded(1):
         probe = parse(f"numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 {cpus}\nallowed {cpus}\n")
-    assert probe.binding("0000:3c:00.2").text == "not bound to a NUMA node: sysfs names none"
+    assert probe.binding("0000:3c:00.2").text == "not bound to a NUMA node: sysfs reports none"
 
 
 def test_the_cpus_of_all_functions_of_a_pod_have_a_limit() -> None:

@@ -21,13 +21,13 @@ CALL = (
     ("said", "means"),
     [
         # as public issue threads have them
-        ('no endpoints available for service "hook-service"', "Service ops/hook-service has no pod that is ready"),
+        ('no endpoints available for service "hook-service"', "Service ops/hook-service has no ready pod"),
         ("dial tcp 10.96.12.34:443: connect: connection refused", "leads to a pod that does not listen"),
         ("EOF", "leads to a pod that does not listen"),
         ("context deadline exceeded", "does not answer in time"),
         ("tls: failed to verify certificate: x509: certificate signed by unknown authority", "caBundle does not fit"),
         ('service "hook-service" not found', "its operator was removed, and its webhook stayed"),
-        ("the server rejected our request", "gave no answer"),
+        ("the server rejected our request", "did not respond"),
     ],
 )
 def test_a_webhook_that_does_not_serve_is_named_with_its_service_and_its_pods(said: str, means: str) -> None:

@@ -47,7 +47,7 @@ def restarts(host: HostNeeds, **rows: str) -> tuple[str, ...]:
 )
 def test_containerd_is_restarted_where_its_limit_is_another(memlock: Memlock, value: str, due: bool) -> None:
     notes = restarts(HostNeeds(memlock=memlock), memlock=value)
-    assert bool(notes) is due and all("nothing to reboot" in note and "restarts containerd" in note for note in notes)
+    assert bool(notes) is due and all("no reboot required" in note and "restarts containerd" in note for note in notes)
 
 
 def test_a_limit_that_nobody_has_seen_may_be_another() -> None:
@@ -64,7 +64,7 @@ def test_policies_of_the_kubelet_take_a_restart_that_nobody_does() -> None:
     (note,) = restarts(asked, topology_manager="none", cpu_manager="static")
     assert (
         "has none as policy of its topology manager, and single-numa-node is wanted" in note
-        and "nothing to reboot" in note
+        and "no reboot required" in note
         and "nobody does" in note
     )
     assert restarts(asked, topology_manager="single-numa-node", cpu_manager="static") == () == restarts(HostNeeds())

@@ -356,8 +356,8 @@ def test_one_node_that_claims_a_faster_link_empties_the_fabric_of_no_other() -> 
     (fabric,) = proposal.fabrics.items
     assert "Ethernet links of 400 Gb/s with RDMA" in fabric.why and len(usual.fabrics.items) == 1
     told = (
-        "its link runs at 401 Gb/s and others at 400, which is the fastest of 2 of 3 nodes. Look at its link, or add a"
-        " fabric by hand."
+        "its link runs at 401 Gb/s and others at 400, which is the highest rate on 2 of 3 nodes."
+        " Check the link, or add a fabric to the intent manually."
     )
     assert f"node-3 mlx5_0 (15b3:101d): {told}" in out(proposal)
     assert not [item.what for item in proposal.left_out if "node-1" in item.what or "node-2" in item.what]
@@ -369,7 +369,9 @@ def test_of_two_rates_that_as_many_nodes_have_the_faster_one_is_proposed() -> No
     )
     proposal = propose(at_rate(seen, "node-2", 800.0, "mlx5_0", "mlx5_1"))
     assert "Ethernet links of 800 Gb/s with RDMA" in proposal.fabrics.items[0].why
-    assert "node-1 mlx5_0, mlx5_1" in out(proposal) and "its link runs at 400 Gb/s and others at 800" in out(proposal)
+    assert "node-1 mlx5_0, mlx5_1" in out(
+        proposal
+    ) and "its link runs at 400 Gb/s, but the links of most nodes run at 800 Gb/s" in out(proposal)
 
 
 def test_a_nic_for_storage_that_each_node_has_beside_faster_ones_is_none_of_the_fabric() -> None:
@@ -381,10 +383,12 @@ def test_a_nic_for_storage_that_each_node_has_beside_faster_ones_is_none_of_the_
     proposal = propose(seen)
     assert "Ethernet links of 400 Gb/s with RDMA" in proposal.fabrics.items[0].why
     assert (
-        "mlx5_1 (15b3:101d) of all 3 nodes: its link runs at 100 Gb/s and others at 400: mostly it is for storage"
-        in out(proposal)
+        "mlx5_1 (15b3:101d) of all 3 nodes: its link runs at 100 Gb/s, but the links of most"
+        " nodes run at 400: mostly it is for storage Gb/s"
+    ) in out(proposal)
+    assert ("node-1 mlx5_0 (15b3:101d): its link runs at 800 Gb/s, but the links of most nodes run at 400 Gb/s") in out(
+        proposal
     )
-    assert "node-1 mlx5_0 (15b3:101d): its link runs at 800 Gb/s and others at 400" in out(proposal)
 
 
 def test_a_node_that_differs_and_one_without_an_answer_are_named() -> None:
@@ -392,7 +396,7 @@ def test_a_node_that_differs_and_one_without_an_answer_are_named() -> None:
     seen = dataclasses.replace(seen, hcas={**seen.hcas, "node-05": ObservedHcas(None, "unreachable: no route")})
     proposal = propose(seen)
     assert "node node-03: it has 7 HCAs on fabric-1" in out(proposal)
-    assert "node node-05: it gave no answer: unreachable: no route" in out(proposal)
+    assert "node node-05: it did not respond: unreachable: no route" in out(proposal)
     assert make_data(proposal.fabrics)[0]["select"]["hcas_per_node"] == 8
 
 
@@ -449,7 +453,7 @@ def test_a_run_may_be_asked_what_may_happen_to_a_node(asked: str) -> None:
 def test_without_the_cluster_what_it_would_show_is_to_be_filled_in() -> None:
     proposal = propose(
         dataclasses.replace(
-            seen_of(PAIR), addresses=None, operators=None, unread=("addresses in use could not be asked for",)
+            seen_of(PAIR), addresses=None, operators=None, unread=("addresses in use could not be queried",)
         )
     )
     blanks = {place for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
@@ -529,19 +533,19 @@ def whys(proposal: Proposal) -> list[str]:
 
 def test_ethernet_nics_on_one_switch_are_one_fabric() -> None:
     (why,) = whys(propose(cabled(**everywhere_on("leaf1", "leaf1"))))
-    assert "one network by LLDP of leaf1" in why and "seen nobody" not in why
+    assert "one network according to LLDP of leaf1" in why and "seen nobody" not in why
 
 
 def test_neighbours_show_one_network_as_well_and_who_has_seen_nobody_is_counted() -> None:
     (why,) = whys(propose(cabled(node_2_mlx5_0="node-1 mlx5_0", node_3_mlx5_1="node-1 mlx5_0")))
-    assert "one network by the neighbours that the nodes see; 3 of 6 have seen nobody" in why
+    assert "one network by the neighbor tables of the nodes; 3 of 6 have seen nobody" in why
 
 
 def test_a_switch_for_each_rail_is_a_fabric_each() -> None:
     proposal = propose(cabled(**everywhere_on("leaf1", "leaf2")))
     assert [why.partition(":")[0].rpartition(", ")[2] for why in whys(proposal)] == [
-        "on one network by LLDP of leaf1",
-        "on one network by LLDP of leaf2",
+        "on one network according to LLDP of leaf1",
+        "on one network according to LLDP of leaf2",
     ]
     assert [item["select"] for item in make_data(proposal.fabrics)] == [
         {"vendor": "15b3", "pci": [address], "hcas_per_node": 1} for address in ("0000:10:00.0", "0000:11:00.0")
@@ -561,9 +565,9 @@ def test_racks_without_a_node_in_common_are_one_fabric_to_look_at() -> None:
     places = {f"node_{node}_mlx5_{number}": f"rack{node}" for node in (1, 2, 3) for number in (0, 1)}
     (why,) = whys(propose(cabled(**places)))
     assert (
-        "3 networks without a node in common, LLDP of rack1, rack2, rack3: racks of one fabric where they are routed"
-        in why
-    )
+        "3 networks without a node in common, according to LLDP of rack1, rack2, rack3: racks of"
+        " one fabric where they are routed"
+    ) in why
 
 
 def test_cables_that_no_slot_tells_apart_are_said() -> None:
@@ -743,7 +747,10 @@ def test_an_intent_that_is_there_differs_in_what_it_says_otherwise() -> None:
         "select": {**fabric["select"], "subnet_manager": ["any"]},
     }
     assert difference(proposal, [other], None) == (
-        "rdma_fabrics[0].virtual_functions: 7; proposed is 2: each HCA has so many now; firmware offers 16",
+        (
+            "rdma_fabrics[0].virtual_functions: 7; proposed is 2: each HCA has this number of VFs"
+            " now; the firmware supports 16"
+        ),
     )
     assert difference(proposal, [fabric, other], {"disruption": "none"})[0] == "rdma_fabrics: 2 fabrics; proposed are 1"
     assert any(

@@ -54,7 +54,7 @@ def made(slow: typing.Collection[tuple[str, int]] = (), cluster: typing.Any = No
 
 def test_the_page_has_each_group_with_its_floor_and_its_sizes() -> None:
     text = render_html(build(made().records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made().source))
-    assert "Collectives that are proven" in text and "a, b, c, d" in text
+    assert "Verified collectives" in text and "a, b, c, d" in text
     sizes = "1 GiB 94.1 GB/s, 2 GiB 94.1 GB/s, 4 GiB 94.1 GB/s, 8 GiB 94.1 GB/s"
     assert f'aria-label="{sizes}; floor 88.2 GB/s, the links allow 98.0 GB/s"' in text
 
@@ -63,7 +63,7 @@ def test_a_slow_group_comes_first_and_says_so() -> None:
     text = render_html(
         build(made({("d", 1)}).records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made({("d", 1)}).source)
     )
-    table = text[text.index("Collectives that are proven") :]
+    table = text[text.index("Verified collectives") :]
     assert "too slow" in table and table.index("c, d") < table.index("a, b")
 
 
@@ -94,7 +94,7 @@ def test_the_page_draws_steps_from_run_to_run() -> None:
     assert "over 3 kept runs" in shown and 'aria-label="120, 121, 122, 94.1 GB/s"' in shown and "-22.2 %" in shown
     assert shown.index("all_reduce, all: 4 nodes") < shown.index("all_reduce, one node")
     folded = dataclasses.replace(earlier, steps=earlier.steps[1:])
-    assert "Collectives from run to run, 3 before this one</summary>" in page(made(), folded)
+    assert "Collectives from run to run, 3 runs before this run</summary>" in page(made(), folded)
     assert "Collectives from run to run" not in page(made(), EarlierCollectives())
 
 
@@ -113,7 +113,7 @@ def test_metrics_of_each_step() -> None:
 
 def test_the_sheet_has_the_steps_with_their_floors() -> None:
     shown = words(render_signature(report(made()), EVIDENCE))
-    assert "Collectives that are proven, GB/s" in shown and "all_reduce, all 1 94.1 94.1 88.2" in shown
+    assert "Verified collectives, GB/s" in shown and "all_reduce, all 1 94.1 94.1 88.2" in shown
 
 
 def test_a_site_that_asks_for_nothing_is_told_by_name_and_not_counted() -> None:
@@ -129,9 +129,9 @@ def test_a_site_that_asks_for_nothing_is_told_by_name_and_not_counted() -> None:
         and shown.summary.startswith(f"GREEN - {len(shown.stages) - 1} stages")
     )
     text = render_html(build(unasked.records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=unasked.source))
-    assert "not asked for" in text and "Collectives that are proven" not in text
+    assert "not asked for" in text and "Verified collectives" not in text
     assert not [name for name, _labels in samples(render_metrics(shown)) if "collective" in name]
-    assert "Collectives that are proven" not in words(render_signature(shown, EVIDENCE))
+    assert "Verified collectives" not in words(render_signature(shown, EVIDENCE))
 
 
 def test_a_stage_that_is_asked_for_is_counted() -> None:

@@ -306,5 +306,5 @@ def test_what_one_node_shows_takes_bounded_lines_and_hides_no_other_node() -> No
     assert [item.node for item in found] == ["worker-1"] * (MOST_OF_NODE + 1) + ["worker-2"]
     assert max(len(item.what) for item in found) < 500
     assert found[MOST_OF_NODE] == RunDifference(
-        "worker-1", "differences", f"{MOST_OF_NODE} are listed", "there are more"
+        "worker-1", "differences", f"{MOST_OF_NODE} are listed", "more differences exist"
     )

@@ -178,7 +178,7 @@ def test_facts_that_do_not_load_are_not_drawn_and_the_page_says_so() -> None:
     broken = made.change("bandwidth", {"bandwidth": {"pods": 7}})
     with pytest.raises(Undrawable, match="pods"):
         list_matrices(broken.records["bandwidth"], broken.seen, {})
-    assert "The facts of this stage can't be drawn: bandwidth_facts.bandwidth" in page(broken)
+    assert "The facts of this stage could not be shown: bandwidth_facts.bandwidth" in page(broken)
     assert "GREEN" in page(made.change("fabric", {"nodes": []}))
     assert drawn(made.change("bandwidth", facts={"bandwidth": None}), "bandwidth") == ()
     assert list_matrices(dataclasses.replace(made.records["bandwidth"], facts=()), made.seen, {}) == ()
@@ -194,7 +194,7 @@ def test_facts_that_nobody_can_read_are_not_drawn_and_the_page_says_so() -> None
     with pytest.raises(Undrawable, match=r"bandwidth\.json: torn"):
         list_matrices(made.records["bandwidth"], ReportFacts(torn), {})
     text = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=torn))
-    assert "The facts of this stage can't be drawn: facts/reachability.json: torn" in text and "GREEN" in text
+    assert "The facts of this stage could not be shown: facts/reachability.json: torn" in text and "GREEN" in text
 
 
 def test_plan_of_the_network_is_a_table() -> None:
@@ -218,7 +218,9 @@ def test_plan_of_the_network_is_a_table() -> None:
     assert said.index("reboot") < said.index("drain")
     undrained = made.change("network", {"plan": to_data(DisruptionPlan(nodes, pools, drains=False))})
     assert "changed without a drain" in page(undrained) and "changed without a drain" not in said
-    assert "The facts of this stage can't be drawn: network_facts.plan" in page(made.change("network", {"plan": [1]}))
+    assert "The facts of this stage could not be shown: network_facts.plan" in page(
+        made.change("network", {"plan": [1]})
+    )
 
 
 def test_comparison_is_a_table_with_its_alarms_and_advice() -> None:
@@ -237,7 +239,7 @@ def test_comparison_is_a_table_with_its_alarms_and_advice() -> None:
     assert "compute sriov rdma 2 40.58 1.90 95.1 % 100.0 % \u2013" in said
     assert "Do not use the pod network for training on several nodes." in said
     assert said.index("one node") < said.index("pod <network> pod") < said.index("compute sriov rdma")
-    assert "The facts of this stage can't be drawn: compare_facts.bandwidth" in page(
+    assert "The facts of this stage could not be shown: compare_facts.bandwidth" in page(
         made.change("compare", {"bandwidth": 7})
     )
 
@@ -309,7 +311,7 @@ def test_large_matrix_is_folded_by_leaf_and_shows_its_worst() -> None:
     assert cell == Cell(
         "fail",
         190.0,
-        "16 directions, 1 not proven; average 390 Gb/s in the middle\nworst: n1 \u2192 n6, 190 Gb/s",
+        "16 directions, 1 not verified; median average 390 Gb/s\nworst: n1 → n6, 190 Gb/s",
         16,
         1,
     )
@@ -342,7 +344,7 @@ def test_matrix_without_a_fault_is_folded_away_and_one_with_a_fault_is_not() -> 
 def test_page_of_a_large_cluster_is_small() -> None:
     text = page(records(World(nodes=72, rails=2, on_leaf=8, rounds=6, slow=13, cut=(0, 3))))
     assert len(text) < 400_000
-    assert "folded into 9 groups of nodes" in text and "The 12 nodes to look at first, of 72" in text
+    assert "folded into 9 groups of nodes" in text and "The 12 nodes to check first, of 72" in text
     assert len(Page(text).open) == 0
 
 
@@ -396,10 +398,10 @@ def test_the_operators_that_are_needed_stand_in_their_order() -> None:
     )
     record = dataclasses.replace(made.records["fabric"], stage="operators", judged=judge(found).judged)
     shown = render_html(build({"operators": record}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts))
-    table = shown.partition("Operators that are needed")[2].partition("</table>")[0]
+    table = shown.partition("Required operators")[2].partition("</table>")[0]
     assert table.index("node-feature-discovery") < table.index("gpu-operator")
     assert "rdma_job" in table and "no &lt;Deployment&gt; runs it" in table and "all objects read" not in table
     without = dataclasses.replace(record, judged=judge(found[2:]).judged)
-    assert "Operators that are needed" not in render_html(
+    assert "Required operators" not in render_html(
         build({"operators": without}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts)
     )

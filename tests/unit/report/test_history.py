@@ -68,7 +68,7 @@ def since(folder: pathlib.Path) -> typing.Any:
 
 def test_a_first_run_has_none_before_it(tmp_path: pathlib.Path) -> None:
     assert a_run(tmp_path, 1)["removed"] == []
-    assert since(tmp_path) is None and "Since the run before" not in (tmp_path / "report.html").read_text(
+    assert since(tmp_path) is None and "Changes since the previous run" not in (tmp_path / "report.html").read_text(
         encoding="utf-8"
     )
     assert list_kept(str(tmp_path)) == [run_of(1)] and os.readlink(tmp_path / "runs" / "latest") == run_of(1)

@@ -172,7 +172,7 @@ def test_a_picture_has_a_bar_for_each_step_and_says_it_in_words() -> None:
 
 def test_it_is_open_only_where_a_link_counted_errors_since_the_run_before() -> None:
     assert render_figure(over(1, 2, 3)).startswith("<figure") and "1 other" not in render_figure(over(1, 2, 3))
-    assert render_figure(over(1, 2, 2)).startswith("<details") and "none since the run before" in render_figure(
+    assert render_figure(over(1, 2, 2)).startswith("<details") and "none since the previous run" in render_figure(
         over(1, 2, 2)
     )
     assert f"none of {len(TOPOLOGY.links)} links counted any" in render_figure(over(2, 2))
@@ -226,7 +226,7 @@ def a_run(path: pathlib.Path, number: int, symbols: int) -> str:
 
 def test_the_page_shows_what_the_kept_runs_counted_and_names_a_torn_one(tmp_path: pathlib.Path) -> None:
     assert "Errors of links" not in a_run(tmp_path, 1, 3)
-    assert "Errors of links from run to run, 1 before this one: none</summary>" in a_run(tmp_path, 2, 3)
+    assert "Errors of links from run to run, 1 runs before this run: none</summary>" in a_run(tmp_path, 2, 3)
     page = a_run(tmp_path, 3, 8)
     assert (
         "node-1 mlx5_0 - leaf-0-1 port 1" in page

@@ -146,17 +146,17 @@ FAULTS: dict[str, tuple[Change, str, str]] = {
     "link narrower": (
         link(32.0, 8, 32.0, 16, 32.0, 16),
         "HCA mlx5_1",
-        "PCIe 32 GT/s x8, below what card (32 GT/s x16) and slot can",
+        "PCIe 32 GT/s x8, below the capability of card (32 GT/s x16) and slot",
     ),
     "link slower": (
         link(16.0, 16, 32.0, 16, 32.0, 16),
         "HCA mlx5_1",
-        "PCIe 16 GT/s x16, below what card (32 GT/s x16) and slot can",
+        "PCIe 16 GT/s x16, below the capability of card (32 GT/s x16) and slot",
     ),
     "slot too small": (
         link(16.0, 16, 32.0, 16, 16.0, 16),
         "HCA mlx5_1",
-        "PCIe 16 GT/s x16, all that its slot gives; the card can 32 GT/s x16",
+        "PCIe 16 GT/s x16, limited by its slot; the card supports 32 GT/s x16",
     ),
     "ACS": (
         row(
@@ -165,7 +165,7 @@ FAULTS: dict[str, tuple[Change, str, str]] = {
             RowReading("direct", tuple(end for rail in range(4) for end in bridges(rail) if end != REDIRECT)),
         ),
         f"bridge {REDIRECT}",
-        "ACS redirect: packets between GPU and HCA go up to the host",
+        "ACS redirect: packets between GPU and HCA pass through the host",
     ),
     "across sockets": (
         row(
@@ -174,7 +174,7 @@ FAULTS: dict[str, tuple[Change, str, str]] = {
             RowReading("SYS", (f"{gpu(0)} mlx5_3",)),
         ),
         f"GPU {gpu(0)}",
-        "way to its nearest HCA mlx5_3 crosses the sockets (SYS)",
+        "path to the nearest HCA mlx5_3 crosses the CPU sockets (SYS)",
     ),
     "GPU link": (
         row("gpu_link_width", RowReading("full", tuple(map(gpu, (0, 1, 2)))), RowReading("x8 of x16", (gpu(3),))),
@@ -237,7 +237,7 @@ def test_a_node_without_facts_says_what_is_missing_and_the_next_step() -> None:
     assert found(made).notes == (f"In no group, since nothing is known of how they are tuned: {ILL}.",)
     unlooked = make_sheet(SheetInputs("node-9", ObservedHcas(), ObservedTuning(), {}, ()))
     assert unlooked.steps == (
-        "Let stages discover and tuning look at node-9: run site.yml again with --tags discover,tuning.",
+        ("Run stages discover and tuning on node-9: run site.yml again with --tags discover,tuning."),
     )
 
 
@@ -354,8 +354,8 @@ def test_who_is_odd_say_the_checks_and_the_table_says_the_same() -> None:
     told = [(finding.subject, finding.measured) for finding in findings if finding.status == "warn"]
     assert told == [("node-3 mlx5_2", "firmware 28.40.0"), (f"thp of {ILL}", "never")]
     drawn = {one.node: one for one in found(made).sheets}
-    assert drawn[ILL].odd == ("transparent hugepages: never; of its like: none on 3 of 4",)
-    assert drawn["node-3"].odd == ("mlx5_2 firmware: 28.40.0; of its like: 28.43.1014 on 15 of 16",)
+    assert drawn[ILL].odd == ("transparent hugepages: never; comparable members: none on 3 of 4",)
+    assert drawn["node-3"].odd == ("mlx5_2 firmware: 28.40.0; comparable members: 28.43.1014 on 15 of 16",)
     assert [one.rank for one in drawn.values()] == [3, 2, 2, 2]
 
 
@@ -390,7 +390,7 @@ def test_programs_get_the_groups_and_why_there_are_none(root: pathlib.Path) -> N
 def test_where_as_many_show_one_thing_as_another_neither_is_called_usual() -> None:
     shown = servers(WORLD).row("node-1", "thp", RowReading("never")).row(ILL, "thp", RowReading("never"))
     (odd,) = found(run(WORLD, shown)).groups[0].odd
-    assert odd.members == WORLD.names and odd.others == "neither is usual"
+    assert odd.members == WORLD.names and odd.others == "no value is usual"
 
 
 def test_without_the_facts_of_a_stage_nobody_is_called_alike() -> None:
@@ -445,7 +445,7 @@ def test_the_page_has_the_sheets_and_is_the_same_each_time() -> None:
     assert html == page(run(WORLD, FAULTS["ACS"][0](servers(WORLD))))
     assert (
         'id="nodes"' in html
-        and "Groups, and the odd ones in them" in html
+        and "Groups of comparable nodes and HCAs, and their differences" in html
         and html.count('class="tree"') == WORLD.nodes
     )
     links = {link for link in Page(html).links if link.startswith("#sheet-")}
@@ -578,7 +578,7 @@ def test_a_picture_goes_down_as_far_as_there_is_room_and_says_what_is_below() ->
     assert lines == [
         "\u2715 NUMA node 0, CPUs 0-7",
         *(f"bridge {number}" for number in range(62, 38, -1)),
-        "\u2715 and what is below; the tables have all",
+        "✕ and the devices below; the tables contain all of them",
     ]
     assert bad == lines[-1:]
 
@@ -587,10 +587,10 @@ def test_a_picture_has_a_bounded_number_of_lines_and_says_how_many_more_there_ar
     many = Block("NUMA node 0", CPUS, (*(SheetItem("bridge", f"bridge {number}") for number in range(1000)), BAD))
     lines, bad = drawn_lines(many)
     # one of the bad item, and one of what is said of it
-    assert len(lines) == 402 and lines[-1] == bad[-1] == "\u2715 and 602 more lines; the tables have all"
+    assert len(lines) == 402 and lines[-1] == bad[-1] == "✕ and 602 more lines; the tables contain all of them"
     lines, _bad = drawn_lines(*[many] * 300)
-    assert len(lines) == 256 * 2 + 4000 + 1 and lines[-1] == "and 44 more NUMA nodes; the tables have all"
-    assert lines.count("\u2715 and 1002 more lines; the tables have all") == 246
+    assert len(lines) == 256 * 2 + 4000 + 1 and lines[-1] == "and 44 more NUMA nodes; the tables contain all of them"
+    assert lines.count("✕ and 1002 more lines; the tables contain all of them") == 246
 
 
 def test_marks_are_in_the_order_of_the_tree() -> None:

@@ -209,16 +209,16 @@ def test_what_a_failed_task_said_is_in_the_verdict_line() -> None:
     said = "Start an observer: rdma_observers_image is not set. Name it: -e rdma_observers_image=..."
     error = Finding("fabric.error", "stage fabric", "fail", said, "no task fails", "x", "y")
     assert report(record("fabric", error)).summary == f"NOT GREEN - stage fabric: 1 fail (fabric.error: {said})"
-    absent = Finding("validate.api_server", "API server", "fail", why="there is no such file", remedy="y")
-    assert report(record("validate", absent)).summary.endswith("(validate.api_server: there is no such file. y)")
+    absent = Finding("validate.api_server", "API server", "fail", why="the file does not exist", remedy="y")
+    assert report(record("validate", absent)).summary.endswith("(validate.api_server: the file does not exist. y)")
     wrong = Finding("validate.names", "rdma_fabrics[0]", "fail", why="x", remedy="Rename it.")
     assert report(record("validate", wrong, absent)).summary.endswith(
-        "(validate.api_server: there is no such file. y; and 1 more)"
+        "(validate.api_server: the file does not exist. y; and 1 more)"
     )
     assert report(record("validate", wrong)).summary.endswith("(validate.names on rdma_fabrics[0]: Rename it)")
     nodes = Finding("validate.nodes", "inventory", "fail", why="x", remedy="y")
     both = report(record("validate", nodes, absent)).summary
-    assert both.endswith("(validate.api_server: there is no such file. y; and 1 more)")
+    assert both.endswith("(validate.api_server: the file does not exist. y; and 1 more)")
     much = dataclasses.replace(error, measured="x" * 9000)
     assert len(report(record("fabric", much)).summary) < 600
 
@@ -343,7 +343,7 @@ def test_older_runs_are_named_and_never_counted() -> None:
     stage = next(stage for stage in mixed.stages if stage.name == "bandwidth")
     assert (stage.state, stage.record) == ("stale", None) and OLD in stage.note
     assert mixed.counts["fail"] == 0
-    assert mixed.summary == "NOT GREEN - stage bandwidth: not run this time, only an older run's record is there"
+    assert mixed.summary == ("NOT GREEN - stage bandwidth: not run in this run; only the record of an older run exists")
 
 
 def test_newest_run_is_taken_when_none_is_given() -> None:
@@ -353,14 +353,14 @@ def test_newest_run_is_taken_when_none_is_given() -> None:
 def test_check_mode_is_never_green() -> None:
     clean = build({stage: record(stage, check_mode=True) for stage in STAGES}, {}, RUN, NOW)
     assert (clean.verdict, clean.success) == ("CHECK MODE", True)
-    assert clean.summary == "check mode: 0 changes would be made, nothing is proven"
+    assert clean.summary == "check mode: 0 changes would be made, nothing is verified"
     records = {stage: record(stage, check_mode=True) for stage in STAGES}
     records["operators"] = record("operators", check_mode=True, changes=("a",))
     records["network"] = record("network", FAIL, check_mode=True, changes=("b", "c"), gate="pending")
     pending = build(records, {}, RUN, NOW)
     assert (
         pending.success
-        and pending.summary == "check mode: 3 changes would be made (operators 1, network 2), nothing is proven"
+        and pending.summary == "check mode: 3 changes would be made (operators 1, network 2), nothing is verified"
     )
     records["fabric"] = record("fabric", FAIL, check_mode=True)
     assert not build(records, {}, RUN, NOW).success
@@ -404,7 +404,7 @@ def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
         "1 master",
         FAIL.why,
         FAIL.remedy,
-        "What this run does not prove",
+        "Not verified by this run",
         WAIVER.reason,
         "waived",
     ):
@@ -719,7 +719,7 @@ def test_passes_are_counted_and_what_is_no_pass_is_kept() -> None:
     assert suite is not None and suite.get("tests") == "3" and suite.get("skipped") == "0"
     cases = {case.get("name"): case.findtext("system-out") for case in suite.iter("testcase")}
     assert (
-        cases["fabric.rate"] == "4000 passed; each of them is in stages/fabric.jsonl"
+        cases["fabric.rate"] == "4000 passed; stages/fabric.jsonl contains all of them"
         and "network.route on storage" in cases
     )
     assert "and 3975 more, all of them in stages/fabric.jsonl" in " ".join(Page(render_html(made)).text)
@@ -748,7 +748,7 @@ def test_large_report_is_small_and_what_it_leaves_out_is_in_the_records(tmp_path
 
 def test_waiver_that_covered_nothing_can_be_removed_only_where_its_stage_looked() -> None:
     removable, unknown = (
-        "It covered nothing in this run and can be removed.",
+        "The waiver covered no finding in this run and can be removed.",
         "This run can't say whether it is needed: stage platform did not run",
     )
     validated = record("validate", waivers=[WAIVER])
@@ -775,7 +775,7 @@ def test_waiver_that_covered_nothing_can_be_removed_only_where_its_stage_looked(
         (lambda text: text.replace('"schema":2', '"schema":3'), "of a newer version of linerate.rdma"),
         (
             lambda text: text.replace('"gate":"open"', '"gate":"closed"'),
-            "its gate says closed, and its findings do not",
+            "its gate is closed, which contradicts its findings",
         ),
         (lambda text: text[: text.index("\n") + 1], "expected 1, as its head says"),
         (lambda text: "", "no mapping in the first line"),
@@ -792,7 +792,7 @@ def test_report_is_written_over_a_damaged_record_and_is_not_green(
     path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
     result = write_report(params, "2.19.4")
     assert (result["verdict"], result["success"]) == ("NOT GREEN", False)
-    assert "stage network: the record can't be read" in result["line"]
+    assert "stage network: the record could not be read" in result["line"]
     assert said in " ".join(Page((tmp_path / "report.html").read_text(encoding="utf-8")).text)
     data = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert said in data["stages"][STAGES.index("network")]["note"] and data["versions"]["ansible-core"] == "2.19.4"

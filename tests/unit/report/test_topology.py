@@ -198,7 +198,7 @@ def test_findings_about_each_of_many_switches_cost_no_more_than_there_are(name: 
     ("made", "why"),
     [
         (made_up(MOST_SWITCHES - 7), f"it has more than {MOST_SWITCHES} switches"),
-        (made_up(11, chained=True), "its nodes and switches stand in more than 12 rows"),
+        (made_up(11, chained=True), "its nodes and switches form more than 12 tiers"),
     ],
 )
 def test_a_fabric_that_no_drawing_shows_is_told_in_words(made: FabricChart, why: str) -> None:

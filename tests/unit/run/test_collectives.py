@@ -579,7 +579,7 @@ def test_an_interrupt_leaves_no_pod(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_check_mode_starts_not() -> None:
     intent = parse_intent([FABRIC], None, CLUSTER)
-    facts = make_unstarted_facts(Plan(intent.fabrics, intent.cluster, ("a", "b")), "in check mode no pod is started")
+    facts = make_unstarted_facts(Plan(intent.fabrics, intent.cluster, ("a", "b")), "no pod is started in check mode")
     findings = check(intent, Facts(("a", "b"), facts))
     assert of(findings, "collectives.pod") == [(UNKNOWN, "compute a"), (UNKNOWN, "compute b")]
 

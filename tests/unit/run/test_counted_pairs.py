@@ -280,7 +280,7 @@ def test_a_port_that_can_t_be_read_is_told_by_name() -> None:
         dataclasses.replace(node, lid=None) if node.guid == guid(2, 1) else node for node in seen.topology.nodes
     )
     world.seen(topology=dataclasses.replace(seen.topology, nodes=nodes))
-    assert "spine-1 port 2 (to leaf-1 port 8) (the topology shows no LID of it)" in world.suspect().why
+    assert "spine-1 port 2 (to leaf-1 port 8) (the topology has no LID for this port)" in world.suspect().why
 
 
 def test_a_link_at_less_than_its_peers_or_than_it_could_is_named() -> None:
@@ -309,8 +309,8 @@ def test_a_link_at_less_than_its_peers_or_than_it_could_is_named() -> None:
 @pytest.mark.parametrize(
     ("observers", "said"),
     [
-        (None, "this run has no observers, through which alone a host is measured"),
-        (dataclasses.replace(OBSERVERS, nodes=()), "node-1 has no observer: the node is reached by ssh"),
+        (None, "this run has no observers, and a host is measured only through an observer"),
+        (dataclasses.replace(OBSERVERS, nodes=()), "node-1 has no observer: the node is accessed through SSH"),
         (
             dataclasses.replace(OBSERVERS, nodes=(Observer(NAMES[0], "failed", reason="ImagePull", detail="denied"),)),
             "no observer: ImagePull: denied",

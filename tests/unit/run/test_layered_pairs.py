@@ -303,5 +303,5 @@ def test_the_observers_of_the_run_are_taken_from_its_facts(tmp_path: pathlib.Pat
     # the fact is the whole answer of the module
     folder.write("observers", value={**to_data(OBSERVERS), "changed": True, "applied": []})
     assert observers_of(folder) == OBSERVERS
-    folder.write("observers", error="failed: the API server refuses the observers")
+    folder.write("observers", error="failed: the API server rejected the observers")
     assert observers_of(folder) is None

@@ -154,12 +154,14 @@ def test_dates_of_answers() -> None:
 
 def test_a_refusal_names_the_holder_and_the_way_out() -> None:
     text = str(LeaseHeld(held(), at(12)))
-    assert (
-        text == "run run-1 on host control-1 (process 42), since 2026-01-02 11:50:00 UTC, last seen 12 s ago in"
-        " rdma_bandwidth, holds this cluster, and nothing was changed. Wait until it ends, or end it there. If it is"
-        " dead, its hold runs out within 58 s; at once with: kubectl delete lease linerate-rdma -n default"
+    assert text == (
+        "run run-1 on host control-1 (process 42), since 2026-01-02 11:50:00 UTC, last seen 12 s"
+        " ago in rdma_bandwidth, holds this cluster, and nothing was changed. Wait until that"
+        " run ends, or end that run on its host. If that run is dead, its Lease expires within"
+        " 58 s. To release the Lease immediately, run: kubectl delete lease linerate-rdma -n"
+        " default"
     )
-    assert "60 s after its last sign of life" in str(LeaseHeld(held(), None))
+    assert "60 s after its last renewal" in str(LeaseHeld(held(), None))
     assert describe(Lease(Holder("x")), NOON) == "run x"
     lost = str(LeaseLost(TWO, held(), at(12)))
     assert (

@@ -107,7 +107,7 @@ def test_a_node_that_offers_nothing_gets_no_pod() -> None:
     api = Api()
     assert [proof.error for proof in prove(api, "b", "c")] == [
         "the node offers no openshift.io/mlx",
-        "the cluster knows no such node",
+        "the cluster has no node of this name",
     ]
     assert api.made == []
 

@@ -822,7 +822,7 @@ def test_an_object_that_is_refused_names_its_operator(served: Served, monkeypatc
         return real(method, path, body, **more)
 
     monkeypatch.setattr(world, "write", write)
-    failed(run(world), "the API server refuses OperatorGroup linerate-rdma: not allowed")
+    failed(run(world), "the API server rejected OperatorGroup linerate-rdma: not allowed")
 
 
 def test_what_cannot_be_read_is_no_absent_one(served: Served) -> None:

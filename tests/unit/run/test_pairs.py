@@ -515,7 +515,7 @@ def test_a_node_that_offers_nothing_gets_no_pod() -> None:
 
 def test_a_node_that_the_cluster_does_not_know() -> None:
     facts, _lines = run(Api(("a",)))
-    assert facts.pods[1].error == "the cluster knows no such node"
+    assert facts.pods[1].error == "the cluster has no node of this name"
 
 
 def test_a_refused_pod_keeps_the_server_s_words() -> None:
@@ -722,7 +722,7 @@ class Restarting(Api):
     def _away(self) -> None:
         if self.made and self.down:
             self.down -= 1
-            raise ApiError(0, "Unreachable", "no answer from the API server: Connection reset by peer", "POST")
+            raise ApiError(0, "Unreachable", "the API server did not respond: Connection reset by peer", "POST")
 
     def version(self) -> str:
         self._away()
@@ -884,15 +884,15 @@ def test_a_pod_of_a_lost_node_is_let_go() -> None:
     api = Lossy(("b",))
     facts, lines = run(api)
     assert (facts.remaining, api.forced) == ((), ["linerate-storage-b"])
-    assert "b is lost: its pod linerate-storage-b is deleted without its word" in lines
+    assert "b is lost: its pod linerate-storage-b is deleted without confirmation by the node" in lines
 
 
 def test_a_living_node_that_never_ends_its_pod_is_named_and_holds_nobody_up() -> None:
     api = Lossy(())
     facts, lines = run(api)
     told = (
-        "test/linerate-storage-b (deleted after 60 s without the word of its node b, where it may still run and hold"
-        " its virtual function)"
+        "test/linerate-storage-b (deleted after 60 s without confirmation by its node b, where"
+        " the pod may still run and hold its virtual function)"
     )
     assert (facts.remaining, api.forced, api.pods) == ((told,), ["linerate-storage-b"], {})
     assert told in lines
@@ -1116,7 +1116,7 @@ def test_a_node_that_dies_is_heard_of_at_once_and_asked_no_more() -> None:
 
     api.answers = {(tool, end): dies for tool in ("rping", "ib_write_bw") for end in ("client", "server")}
     facts, _lines = run(api, ("a", "b", "c"))
-    told = "the pod linerate-storage-c on c: it is ready no more, as when its node is lost"
+    told = "the pod linerate-storage-c on c: it is no longer ready, for example because its node is lost"
     assert {(pair.client, pair.server): pair.evidence for pair in facts.pairs} == {
         ("a", "b"): "",
         ("b", "a"): "",
@@ -1146,7 +1146,7 @@ def test_a_pod_that_goes_while_it_is_looked_into_is_named_as_gone() -> None:
 
     facts, _lines = run(Evicts())
     assert [(pod.cause, pod.error) for pod in facts.pods if pod.error] == [
-        ("pod_gone", "no look into the pod: the pod linerate-storage-b on b was deleted")
+        ("pod_gone", "the pod could not be inspected: the pod linerate-storage-b on b was deleted")
     ]
 
 
@@ -1303,7 +1303,7 @@ def test_a_server_that_was_killed_is_named_and_not_what_the_client_makes_of_it()
     }
     facts, _lines = run(Api(answers=answers))
     assert [pair.failure for pair in facts.pairs] == ["peer_gone"] * 2
-    assert facts.pairs[0].evidence.startswith("the server was killed (exit code 137); the client said: ")
+    assert facts.pairs[0].evidence.startswith("the server was killed (exit code 137); the client reported: ")
 
 
 @pytest.mark.parametrize(
@@ -1688,10 +1688,9 @@ def test_the_plan_is_told_before_anything_is_started_and_kept() -> None:
 
     nodes = ("a", "b", "c", "d")
     facts, lines = run(Timed(nodes), nodes, bandwidth={"rounds": 2})
-    assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, 65 at most"
-    assert (
-        lines[1]
-        == "storage: a pair that is too slow is measured once more with more queue pairs, which takes about 15 s"
+    assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, at most 65 min"
+    assert lines[1] == (
+        "storage: a pair that is too slow is measured again with more queue pairs, which takes about 15 s"
     )
     assert [(plan.fabric, plan.rounds, plan.all_rounds) for plan in facts.plans] == [("storage", 2, 3)]
     assert set(lives) == {14400}
@@ -1729,5 +1728,5 @@ def test_fewer_streams_than_were_asked_for_are_no_measurement() -> None:
     two = CommandResult("", 0, TCP.replace("[{}, {}, {}, {}]", "[{}, {}]"))
     facts, _lines = run(Plain(answers={("iperf3", "client"): two}), rdma=False)
     assert [(pair.failure, pair.evidence) for pair in facts.pairs] == [
-        ("no_measurement", "2 streams ran, and 4 were asked for")
+        ("no_measurement", "2 streams ran; 4 streams were requested")
     ] * 2

@@ -100,7 +100,7 @@ def test_a_cluster_without_machine_config_pools_is_no_openshift() -> None:
     ("answer", "reason"),
     [
         (ApiError(403, "Forbidden", "cannot list", "GET"), "cannot list"),
-        (ApiError(404, "NotFound", "x", "GET"), "the API server does not know the kind"),
+        (ApiError(404, "NotFound", "x", "GET"), "the API server does not serve the kind"),
     ],
 )
 def test_a_kind_that_cannot_be_read_is_kept_with_the_reason(answer: ApiError, reason: str) -> None:

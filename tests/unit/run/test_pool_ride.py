@@ -302,7 +302,7 @@ def test_nothing_is_proven_before_somebody_has_looked(site: Pooled) -> None:
     site.look("worker-2")
     shown = proven(done, site.prove())
     assert states(shown) == {"worker-1": "done", "worker-2": "failed", "worker-3": "done"}
-    assert "did not take at the reset: kernel argument iommu=pt" in of(shown, "worker-2").why
+    assert "the node did not apply these settings at the reset: kernel argument iommu=pt" in of(shown, "worker-2").why
     again = site.run()
     assert (
         of(again, "worker-2").state == "failed"
@@ -381,7 +381,7 @@ def test_a_pool_that_is_under_way_is_waited_for_and_its_nodes_are_never_reset_by
     site.world.sticks = ("worker-2",)
     planned = site.plan()
     assert {(step.phase, step.pool, step.wave) for step in planned.steps} == {("wait", "worker", 0)}
-    assert "wait until it is back from its reboot by the machine config operator" in line(planned.steps[0])
+    assert "wait until the node is back after its reboot by the machine config operator" in line(planned.steps[0])
     done = site.run()
     assert (
         of(done, "worker-2").state == "failed"

@@ -377,7 +377,7 @@ def test_system_of_the_node(serve: Serve, trust: Trust) -> None:
     )
     assert failed(server, trust, system="HGX_Baseboard_0").cause == "not_found"
     server.answers["/redfish/v1/Systems/HGX_Baseboard_0"]["Bios"] = {"@odata.id": "/x"}
-    assert "several of its systems have a Bios: DGX, HGX_Baseboard_0" in str(failed(server, trust))
+    assert "several systems of the BMC have a Bios resource: DGX, HGX_Baseboard_0" in str(failed(server, trust))
 
 
 def test_several_registries_and_one_for_this_model(serve: Serve, trust: Trust) -> None:

@@ -412,7 +412,9 @@ def test_a_second_roll_is_counted_and_fails() -> None:
 def test_a_pool_that_vanishes_is_an_error() -> None:
     operator = Operator()
     operator.list = lambda *_asked, **_more: Listing((), "1")  # type: ignore[method-assign]
-    assert roller(operator).release(("worker",), 60) == (Roll("worker", error="the MachineConfigPool is gone"),)
+    assert roller(operator).release(("worker",), 60) == (
+        Roll("worker", error="the MachineConfigPool no longer exists"),
+    )
 
 
 def test_the_way_back_is_one_roll_too() -> None:

@@ -126,7 +126,8 @@ def test_what_did_not_take_is_a_finding_and_never_a_second_reset(site: Site) -> 
     shown = proven(done, site.prove())
     assert (
         of(shown, "worker-1").state == "failed"
-        and "did not take at the reset: kernel argument intel_iommu=on" in of(shown, "worker-1").why
+        and "the node did not apply these settings at the reset: kernel argument intel_iommu=on"
+        in of(shown, "worker-1").why
     )
     assert (
         findings(shown)["worker-1"] == "fail"
@@ -339,7 +340,7 @@ def test_a_setting_that_the_firmware_dropped_at_the_reset_is_a_failure_and_never
     shown = proven(done, site.prove())
     assert (
         of(shown, "worker-1").state == "failed"
-        and "did not take at the reset: firmware 0000:10:00.0 NUM_OF_VFS 16 or more (now 8)"
+        and ("the node did not apply these settings at the reset: firmware 0000:10:00.0 NUM_OF_VFS 16 or more (now 8)")
         in of(shown, "worker-1").why
     )
     assert "mstconfig" in of(shown, "worker-1").remedy and findings(shown)["worker-1"] == "fail"
@@ -366,7 +367,7 @@ def test_what_else_happens_to_a_node_is_in_the_plan(site: Site) -> None:
     assert first.startswith("worker-1 (wave 1): set, drain, reset") and first.endswith(
         "; stage host restarts containerd"
     )
-    assert second == "worker-2: nothing to reset; stage host restarts containerd"
+    assert second == "worker-2: no reset required; stage host restarts containerd"
     site.facts["worker-3"] = NodeDifferences(refusals=("The operator ended with IncorrectSpec.",))
     done = site.run()
     assert (

@@ -188,7 +188,7 @@ def test_values_in_the_words_of_each_bios(serve: Serve, trust: Trust) -> None:
             "ProcCStates is Disabled, not on; dependency: it can't be written while SysProfile",
         ),
         ("dell", {"sriov": True, "profile": "Turbo"}, "value", "SysProfile can't be Turbo: allowed are"),
-        ("hpe", {"sriov": True, "numa_per_socket": 2}, "value", "no registry says which words it takes"),
+        ("hpe", {"sriov": True, "numa_per_socket": 2}, "value", "no attribute registry lists its allowed values"),
     ],
 )
 def test_one_thing_that_is_not_to_be_had_keeps_all_from_being_written(

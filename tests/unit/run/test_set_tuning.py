@@ -137,9 +137,9 @@ def test_it_is_set_and_waited_for_and_a_second_run_changes_nothing(served: typin
     found, (outcome,), look, said = run(world)
     assert found == TuningSet("tuned", dict.fromkeys(NODES, NodeSetting("set")))
     assert outcome.applied.action == "created" and look == NODES
-    assert "0 of 2 nodes have it; worker-1: the operator has selected profile openshift-node" in said[0] and said[
-        -1
-    ].endswith("2 of 2 nodes have it")
+    assert ("0 of 2 nodes have the settings; worker-1: the operator has selected profile openshift-node") in said[
+        0
+    ] and said[-1].endswith("2 of 2 nodes have the settings")
     made = copy.deepcopy(world.tuned())
     again, (outcome,), look, _said = run(world)
     assert again == found and outcome.applied.action == "unchanged" and look == ()

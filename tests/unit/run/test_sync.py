@@ -423,7 +423,7 @@ def test_a_server_that_answers_again_is_told() -> None:
         *start(BARE), (2, KindUpdate("Node", "error", error="no answer")), (5, KindUpdate("Node", "put")), limit=30.0
     )
     assert [line for line in lines if "API server" in line] == [
-        "2 s  the API server does not answer; what it said last stays, and it is asked again",
+        ("2 s  the API server does not respond; its last response is kept, and the requests are repeated"),
         "5 s  the API server answers again",
     ]
 

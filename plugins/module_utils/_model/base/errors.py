@@ -65,8 +65,11 @@ def wrap_unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaErr
         else ""
     )
     text = f" ({str(error)[:200]!r})" if quoted and str(error) else ""
-    remedy = "Look at what it answered; if that is in order, report this as a defect of linerate.rdma"
-    return RdmaError(f"{what}: its answer could not be handled: {type(error).__name__}{text}{place}", remedy)
+    remedy = (
+        "Examine the output that this error is about. If the output is correct, report this error as a defect of"
+        " linerate.rdma"
+    )
+    return RdmaError(f"{what}: its output could not be processed: {type(error).__name__}{text}{place}", remedy)
 
 
 class ToolMissing(RdmaError):

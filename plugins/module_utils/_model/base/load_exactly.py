@@ -168,7 +168,7 @@ def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: 
             problems.append(
                 LoadError(
                     f"{path}[{number}]",
-                    "an entry about what an earlier one is about",
+                    "a duplicate entry",
                     f"one entry for each {about}",
                 )
             )
@@ -227,7 +227,7 @@ def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: list[
     try:
         return _collect_dataclass(cls, data, path, _First())
     except LoadError as error:
-        return Observed(None, f"what it answered is refused: {error}")
+        return Observed(None, f"its output is not valid: {error}")
 
 
 def _collect_dict(
@@ -273,8 +273,8 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: l
         problems.append(
             LoadError(
                 path,
-                f"{unknown} unknown keys, of which the first {MOST_UNKNOWN} are told",
-                f"no key but: {', '.join(fields)}",
+                f"{unknown} unknown keys, of which only the first {MOST_UNKNOWN} are listed",
+                f"only these keys: {', '.join(fields)}",
             )
         )
     for name, field in fields.items():
@@ -294,7 +294,7 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: l
     beside = find_beside(sides, made) if sides is not None else None
     if beside is not None:
         value, reason = beside
-        expected = f"{value}, or a reason why there is none, and not both"
+        expected = f"either {value} or a reason why it is missing, but not both"
         problems.append(LoadError(join_path(path, reason), f"{describe_value(data[reason])} beside {value}", expected))
         return make_partial(cls, {}, tuple(fields))
     return made

@@ -33,7 +33,7 @@ def operand(value: str, what: str) -> str:
     """
     if value.startswith("-"):
         raise OperandError(
-            f"{what} {plain(value, _SHOWN)!r} begins with '-', and a tool would read it as an option", _REMEDY
+            f"{what} {plain(value, _SHOWN)!r} begins with '-', so a tool would parse it as an option", _REMEDY
         )
     return one_line(value, what)
 
@@ -60,7 +60,7 @@ def part_of_path(name: str) -> str:
     :raises OperandError: the name would change other parts of the URL
     """
     if _NO_PART.search(name):
-        raise OperandError(f"{plain(name, _SHOWN)!r} is no name of an object of Kubernetes", _REMEDY)
+        raise OperandError(f"{plain(name, _SHOWN)!r} is not a valid name of a Kubernetes object", _REMEDY)
     return name
 
 
@@ -69,4 +69,4 @@ def _is_line_breaking(sign: str) -> bool:
 
 
 _NO_PART = re.compile(r"\A\.{1,2}\Z|[/%?#\\]|[^!-~]")
-_REMEDY = "Look at the node, the pod or the object that says so: it is broken, or under the control of an attacker"
+_REMEDY = "Examine the node, the pod or the object that reports this value: it is faulty or an attacker controls it"

@@ -29,7 +29,7 @@ def wrong_schema(data: typing.Any, known: int) -> tuple[str, str]:
     if version is not None and version > known:
         return f"schema is {schema}, of a newer version of linerate.rdma; expected {known}", "Install the newer version"
     seen = "schema is missing" if "schema" not in data else f"schema is {str(schema)[:40]!r}"
-    return f"{seen}; expected {known}", "Take a file as a run of this version left it, or run the stage again"
+    return f"{seen}; expected {known}", "Use the unmodified file of a run of this version, or rerun its stage"
 
 
 def wrong_time(text: str, now: datetime.datetime) -> str:
@@ -42,14 +42,14 @@ def wrong_time(text: str, now: datetime.datetime) -> str:
         # Python 3.9 knows no Z
         found = datetime.datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)
     except (AttributeError, TypeError, ValueError):
-        return f"{str(text)[:40]!r} is no time; expected ISO 8601"
+        return f"{str(text)[:40]!r} is not a valid time; expected ISO 8601"
     if found.tzinfo is None:
         return f"the time {text} has no offset from UTC; expected ISO 8601 with +00:00"
     if found < EARLIEST:
-        return f"the time {text} is before {EARLIEST:%Y-%m-%d}, and no run is older"
+        return f"the time {text} is before {EARLIEST:%Y-%m-%d}, which is earlier than any run"
     if found > now + MOST_AHEAD:
         return (
-            f"the time {text} is in the future: it is {now:%Y-%m-%dT%H:%M:%S+00:00} here, and clocks may differ by"
-            f" {MOST_AHEAD.total_seconds() / 3600:g} h"
+            f"the time {text} is in the future: the local time is {now:%Y-%m-%dT%H:%M:%S+00:00}, and the clocks may"
+            f" differ by at most {MOST_AHEAD.total_seconds() / 3600:g} h"
         )
     return ""

@@ -63,19 +63,19 @@ def _parse_host_address(text: str) -> str:
 ADDRESS = Form("an IP address without a zone", "10.0.0.2", _LONGEST, _build_address_reader(ipaddress.ip_address))
 #: loopback leads to whoever asks, which for a run is the controller
 HOST_ADDRESS = Form(
-    "an IP address that other machines reach (no loopback, link-local or multicast one)",
+    "an IP address that other machines can reach (not a loopback, link-local or multicast address)",
     "10.0.0.2",
     _LONGEST,
     _build_address_reader(_parse_host_address),
 )
 #: an address is the network of itself, and bits beyond the prefix are dropped, as CNI does
 NETWORK_OF = Form(
-    "an IP address or a network with its prefix",
+    "an IP address, or a network with its prefix length",
     "10.0.0.0/24",
     _LONGEST,
     _build_address_reader(lambda text: ipaddress.ip_network(text, strict=False)),
 )
-NETWORK = Form("a network with its prefix", "10.0.0.0/24", _LONGEST, _build_address_reader(ipaddress.ip_network))
+NETWORK = Form("a network with its prefix length", "10.0.0.0/24", _LONGEST, _build_address_reader(ipaddress.ip_network))
 
 Address = typing.Annotated[str, ADDRESS]
 HostAddress = typing.Annotated[str, HOST_ADDRESS]

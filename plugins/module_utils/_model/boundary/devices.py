@@ -34,22 +34,22 @@ def _any_device(text: str) -> typing.Optional[str]:
 
 
 INTERFACE = Form(
-    "the name of a network interface, up to 15 letters, digits and _.@+-", "ens1f0np0", 15, make_pattern(_INTERFACE)
+    "the name of a network interface: up to 15 letters, digits and _.@+-", "ens1f0np0", 15, make_pattern(_INTERFACE)
 )
 RDMA_DEVICE = Form(
-    "the name of an RDMA device, up to 63 letters, digits and _.-", "mlx5_0", 63, make_pattern(_RDMA_DEVICE)
+    "the name of an RDMA device: up to 63 letters, digits and _.-", "mlx5_0", 63, make_pattern(_RDMA_DEVICE)
 )
 #: a VMD's domain has more than four digits; who writes it in capitals means the same
 PCI_ADDRESS = Form("a PCI address", "0000:3c:00.0", 16, lambda text: make_pattern(_PCI_ADDRESS)(text.lower()))
-PCI_ID = Form("four hexadecimal digits of a PCI id", "15b3", 6, lambda text: make_pattern(_PCI_ID)(text.lower()))
+PCI_ID = Form("a PCI ID of four hexadecimal digits", "15b3", 6, lambda text: make_pattern(_PCI_ID)(text.lower()))
 HARDWARE_ADDRESS = Form(
-    "a hardware address, up to 32 bytes",
+    "a hardware address of at most 32 bytes",
     "02:fc:00:00:00:05",
     95,
     lambda text: make_pattern(_HARDWARE_ADDRESS)(text.lower()),
 )
 #: what a reader calls an HCA
-DEVICE = Form("the name of an RDMA device or an interface, or a PCI address", "mlx5_0", 63, _any_device)
+DEVICE = Form("the name of an RDMA device or of a network interface, or a PCI address", "mlx5_0", 63, _any_device)
 
 Interface = typing.Annotated[str, INTERFACE]
 RdmaDevice = typing.Annotated[str, RDMA_DEVICE]

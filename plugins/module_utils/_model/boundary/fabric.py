@@ -14,18 +14,18 @@ from .form import Bound, Form, Range, make_pattern
 _GUID = re.compile(r"0x[0-9a-f]{16}", re.ASCII)
 _PKEY = re.compile(r"0x[0-9a-f]{1,4}", re.ASCII)
 
-GUID = Form("a GUID of 0x and 16 hexadecimal digits", "0xb83fd20300e00000", 18, make_pattern(_GUID))
+GUID = Form("a GUID: 0x and 16 hexadecimal digits", "0xb83fd20300e00000", 18, make_pattern(_GUID))
 #: of the table of a port: mlx5 has 128 (PartitionCap of smpquery nodeinfo)
 MOST_PKEYS = 1024
 PKEY = Form("a partition key", "0xffff", 6, make_pattern(_PKEY))
 #: unicast; 0xc000 and above are groups
 LID = Range("a LID", 1, 0xBFFF)
-PORT = Range("a port", 0, 255)
+PORT = Range("a port number", 0, 255)
 #: of a switch, and a number of ports, as ibnetdiscover writes it, in three digits; the largest real one has 8 bits
 #: [14.2.5.3 NodeInfo]
-SWITCH_PORT = Range("a port of a switch", 0, 999)
+SWITCH_PORT = Range("a port number of a switch", 0, 999)
 #: of a port that nobody has given one it is 0
-ANY_LID = Range("16 bits of a LID", 0, 0xFFFF)
+ANY_LID = Range("a 16-bit LID", 0, 0xFFFF)
 #: 4 bits, and 32 [14.2.5.13 SMInfo]
 SM_PRIORITY, SM_ACTIVITY = (
     Range("the priority of a subnet manager", 0, 15),
@@ -45,7 +45,7 @@ LANES = Range("a number of PCIe lanes", 1, 32)
 #: 3 bits [14.2.5.6 PortInfo]
 LMC = Range("a LID mask count", 0, 7)
 #: as ibnetdiscover writes it, in two digits
-WIDTH = Range("the lanes of a link", 0, 99)
+WIDTH = Range("the number of lanes of a link", 0, 99)
 PACKETS = Range("a number of packets", 0, 1_000_000_000)
 PAYLOAD = Range("the payload of a PCIe packet in bytes", 128, 4096)
 

@@ -55,30 +55,28 @@ def _in_namespace(text: str) -> typing.Optional[str]:
     return text if (not slash or _LABEL.fullmatch(namespace)) and _is_subdomain(name) else None
 
 
-LABEL = Form("a name of small letters, digits and '-', up to 63 characters", "gpu-jobs", 63, make_pattern(_LABEL))
+LABEL = Form("lowercase letters, digits and '-', up to 63 characters", "gpu-jobs", 63, make_pattern(_LABEL))
 SUBDOMAIN = Form(
-    "a name of small letters, digits, '-' and '.', up to 253 characters", "worker-1.example.com", 253, _parse_subdomain
+    "lowercase letters, digits, '-' and '.', up to 253 characters", "worker-1.example.com", 253, _parse_subdomain
 )
-OBJECT_NAME = Form("a name of an object of Kubernetes", "worker-1", 253, make_pattern(_OBJECT))
+OBJECT_NAME = Form("the name of a Kubernetes object", "worker-1", 253, make_pattern(_OBJECT))
 REQUEST_NAME = Form(
-    "the name of a request of a claim, also with that of one of its ways behind '/'",
+    "the name of a request of a claim, optionally followed by '/' and the name of one of its subrequests",
     "nic/vf",
     127,
     make_pattern(_REQUEST_NAME),
 )
-DEVICE_POOL = Form("the name of a pool of devices", "worker-1", 253, make_pattern(_DEVICE_POOL))
-LABEL_KEY = Form("a label's key", "example.com/rack", 317, _parse_qualified_name)
+DEVICE_POOL = Form("the name of a device pool", "worker-1", 253, make_pattern(_DEVICE_POOL))
+LABEL_KEY = Form("a label key", "example.com/rack", 317, _parse_qualified_name)
 #: an empty value is one, and needs no form
-LABEL_VALUE = Form("a label's value", "hall-2", 63, make_pattern(_WORD))
-RESOURCE = Form("a resource with its domain", "openshift.io/mlx_compute", 317, _in_domain)
-NAMESPACED = Form(
-    "a name, with its namespace before it where it says that", "test/sriov-ib-compute", 317, _in_namespace
-)
+LABEL_VALUE = Form("a label value", "hall-2", 63, make_pattern(_WORD))
+RESOURCE = Form("a resource name with its domain", "openshift.io/mlx_compute", 317, _in_domain)
+NAMESPACED = Form("a name, optionally preceded by its namespace and '/'", "test/sriov-ib-compute", 317, _in_namespace)
 #: of an operating system, a model or a place, behind the kind of a group
 GROUP_WORD = Form(
     "a name of letters, digits, spaces and ./+_-, up to 100 characters", "Debian GNU/Linux", 100, make_pattern(_GROUP)
 )
-UID = Form("an object's uid", "6e3f9f0c-5a0e-4d0c-8f0b-0e8c1f6d2a11", 128, make_pattern(_UID))
+UID = Form("the UID of an object", "6e3f9f0c-5a0e-4d0c-8f0b-0e8c1f6d2a11", 128, make_pattern(_UID))
 
 Label = typing.Annotated[str, LABEL]
 Namespace = typing.Annotated[str, LABEL]

@@ -16,13 +16,13 @@ _BITS_16, _BITS_32, _BITS_64 = 2**16 - 1, 2**32 - 1, 2**64 - 1
 
 #: things of a machine, a fabric or a cluster
 COUNT = Range("a count", 0, 2**31 - 1)
-COUNTER = Range("a counter of 64 bits", 0, _BITS_64)
+COUNTER = Range("a 64-bit counter", 0, _BITS_64)
 #: of a program's argument or a resource's limit; a kernel counts them in 64 bits
 BYTES = Range("a number of bytes", 0, _BITS_64)
 #: -1 stands for no limit
 BYTES_OR_ALL = Range("a number of bytes, or -1 for no limit", -1, _BITS_64)
 #: 32 bits [include/uapi/asm-generic/posix_types.h __kernel_uid32_t]
-USER = Range("the id of a user", 0, _BITS_32)
+USER = Range("a user ID", 0, _BITS_32)
 #: a run takes hours, and no wait of it a year
 SECONDS = Range("a time in seconds", 0, 31_536_000)
 #: of a message, in microseconds; a lost one is sent again after seconds
@@ -34,20 +34,20 @@ MTU = Range("an MTU in bytes", 0, 65_536)
 #: 16 bits, counted from 1 [include/linux/netdevice.h dev_port]
 DEV_PORT = Range("the port of a network interface", 0, _BITS_16 + 1)
 #: 12 bits, and 3 [IEEE 802.1Q-2018, 9.6]
-VLAN, VLAN_QOS = Range("a VLAN", 0, 4095), Range("a priority of a VLAN", 0, 7)
+VLAN, VLAN_QOS = Range("a VLAN ID", 0, 4095), Range("a VLAN priority", 0, 7)
 #: two octets of LLDP [IEEE 802.1Q-2018, D.2.1]
-PORT_VLAN = Range("a VLAN as LLDP tells it", 0, _BITS_16)
+PORT_VLAN = Range("a VLAN ID that LLDP reports", 0, _BITS_16)
 #: [include/uapi/linux/if_link.h ifla_vf_rate]
 RATE_MBPS = Range("a rate in Mb/s", 0, _BITS_32)
 #: 16 bits each [PCIe, 9.3.3]
-VFS, ROUTING_ID = Range("a number of virtual functions", 0, _BITS_16), Range("an offset of routing IDs", 0, _BITS_16)
+VFS, ROUTING_ID = Range("a number of virtual functions", 0, _BITS_16), Range("a routing ID offset", 0, _BITS_16)
 BUS, BAR = Range("the number of a PCI bus", 0, 255), Range("the number of a BAR", 0, 5)
 #: [PCIe, 7.7.8.2]
-ACS = Range("a register of 16 bits", 0, _BITS_16)
+ACS = Range("a 16-bit register", 0, _BITS_16)
 #: [arch Kconfig, NODES_SHIFT: 10 at most]
-NUMA_NODE = Range("a NUMA node", 0, 1023)
+NUMA_NODE = Range("the number of a NUMA node", 0, 1023)
 #: a node has 16 HCAs of the network
-RAIL = Range("a rail", 0, 4095)
+RAIL = Range("the number of a rail", 0, 4095)
 #: a 20-bit field of IPv6 [RFC 6437]
 FLOW_LABEL = Range("a flow label", 0, 2**20 - 1)
 

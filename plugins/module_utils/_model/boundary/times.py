@@ -33,6 +33,6 @@ def _parse_plausible_time(text: str) -> typing.Optional[str]:
 
 
 #: whether it lies too far in the future, the caller knows, who has a clock
-TIME = Form("a time in UTC, not before 2015", "2026-01-02T03:04:05Z", 40, _parse_plausible_time)
+TIME = Form("a time in UTC, 2015 or later", "2026-01-02T03:04:05Z", 40, _parse_plausible_time)
 
 Time = typing.Annotated[str, TIME]

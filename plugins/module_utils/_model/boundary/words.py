@@ -23,11 +23,11 @@ _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/@+-]{0,511}", re.ASCII)
 #: what an admin calls a switch may have letters of any script
 _SWITCH_NAME = re.compile(r"\w[\w .,:;+/@()=*#~%?&-]{0,254}")
 
-WORD = Form("letters, digits and plain signs, up to 200 characters", "LinkUp", 200, make_pattern(_WORD))
+WORD = Form("letters, digits and common punctuation, up to 200 characters", "LinkUp", 200, make_pattern(_WORD))
 VERSION = Form("a version", "28.42.1000", 100, make_pattern(_VERSION))
 #: of LLDP, which has 255 bytes for each [IEEE 802.1AB-2016, 8.5.2.3, 8.5.3.3, 8.5.6.2]
 SWITCH_NAME = Form(
-    "letters, digits and plain signs of a switch's name, up to 255 characters",
+    "the name of a switch: letters, digits and common punctuation, up to 255 characters",
     "leaf-1",
     255,
     make_pattern(_SWITCH_NAME),

@@ -92,7 +92,7 @@ def compute_growth(
     :param why: why a reading is missing
     """
     if before is None or after is None:
-        return PortGrowth(guid, port, why=why or "it did not answer")
+        return PortGrowth(guid, port, why=why or "the port did not respond")
     grown, cleared, stuck = {}, [], []
     for name, now in after.counters.items():
         earlier = before.counters.get(name)

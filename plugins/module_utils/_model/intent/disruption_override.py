@@ -38,12 +38,12 @@ def check_override(asked: typing.Any, cluster: typing.Any) -> None:
     if asked is None or asked == "":
         return
     if asked not in WORDS:
-        raise RdmaError(f"{DISRUPTION} is {str(asked)[:40]!r}", f"Give one of: {', '.join(WORDS)}")
+        raise RdmaError(f"{DISRUPTION} is {str(asked)[:40]!r}", f"Set it to one of: {', '.join(WORDS)}")
     unsaid = ClusterIntent.disruption
     said = cluster.get("disruption", unsaid) if isinstance(cluster, dict) else unsaid
     if said != asked:
         seen = (
-            f"{DISRUPTION} asks for '{asked}', and rdma_cluster.disruption of the intent is '{said}', so nobody would"
-            " heed it"
+            f"{DISRUPTION} is '{asked}', but rdma_cluster.disruption of the intent is '{said}' and does not refer to"
+            " this variable, so the variable would have no effect"
         )
-        raise RdmaError(seen, f'Write into rdma_cluster of the intent: disruption: "{reference(DISRUPTION, said)}"')
+        raise RdmaError(seen, f'Add to rdma_cluster of the intent: disruption: "{reference(DISRUPTION, said)}"')

@@ -80,5 +80,5 @@ def refuse_shared_addresses(found: Inventory, everyone: typing.Iterable[Inventor
 def _remove_shared(node: InventoryNode, others: typing.Sequence[str]) -> InventoryNode:
     if not node.address or not others:
         return node
-    words = f"Node {node.name}: its InternalIP {node.address} is also that of {', '.join(others[:3])}"
+    words = f"Node {node.name}: its InternalIP {node.address} is also the InternalIP of {', '.join(others[:3])}"
     return dataclasses.replace(node, address="", error="; ".join(filter(None, (node.error, words))))

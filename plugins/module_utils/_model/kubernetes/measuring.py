@@ -16,44 +16,45 @@ LABEL, OWN, PREPARED = "linerate.rdma/measure", "own", "prepared"
 POLICY = "linerate-rdma"
 #: how an admin prepares it
 PREPARE = (
-    f"kubectl apply -f docs/rbac/measuring.yml, which makes {NAMESPACE} with the label {LABEL}={PREPARED} and lets the"
-    " group of the user work there; give tenants no rights in it"
+    f"kubectl apply -f docs/rbac/measuring.yml. This file creates {NAMESPACE} with the label {LABEL}={PREPARED} and"
+    " grants the group of the user access to it. Do not grant tenants any rights in this namespace"
 )
 
 #: why no pod may measure on a fabric: cause and remedy
 REFUSALS: dict[str, tuple[str, str]] = {
     "no_network": (
+        ("The network of the job pods does not exist, so this collection cannot copy it for the measuring pods."),
         (
-            "The network that the pods of jobs attach to is not there, so there is nothing to copy for the pods that"
-            " measure."
+            "See the findings of stage network, and the log of the operator that creates the"
+            " NetworkAttachmentDefinition. Correct the cause, then run stage network again."
         ),
-        "See the stage network, and the log of the operator that makes the NetworkAttachmentDefinition.",
     ),
     "foreign_network": (
         (
-            "The network is not what the intent makes. CNI plugins run as root on the node, so the pods that measure"
-            " take no other."
+            "The network differs from the network that the intent describes. CNI plugins run as root on the node, so"
+            " this collection does not attach the measuring pods to a different network."
         ),
         (
-            "Find out who changed it (kubectl get network-attachment-definitions -o yaml --show-managed-fields), delete"
-            " it so that it is made anew, and write into the intent what the network needs."
+            "Find the client that changed the network: kubectl get network-attachment-definitions -o yaml"
+            " --show-managed-fields. Delete the network so that it is recreated, and add any setting that the network"
+            " needs to the intent."
         ),
     ),
     "network_refused": (
-        "The API server did not give the network, or did not take its copy.",
+        "The API server did not return the network, or refused its copy.",
         (
-            "Give the user the rights of docs/rbac, and see which webhook refuses a NetworkAttachmentDefinition in"
-            f" {NAMESPACE}."
+            "Grant the user the rights of docs/rbac. If the rights are complete, find the webhook that refuses a"
+            f" NetworkAttachmentDefinition in {NAMESPACE}."
         ),
     ),
     "unprepared": (
         (
-            f"The namespace {NAMESPACE} is made for the measurement and is empty: accounts and secrets of other"
-            " namespaces are not in it, and none is copied."
+            f"This collection creates the namespace {NAMESPACE} for the measurement, and the namespace is empty. This"
+            " collection does not copy accounts or secrets from other namespaces."
         ),
         (
-            f"Have an admin of the cluster prepare the namespace with the account and the secrets: {PREPARE}. It then"
-            " stays."
+            f"Ask a cluster admin to prepare the namespace with the account and the secrets: {PREPARE}. This"
+            " collection does not delete a prepared namespace."
         ),
     ),
 }

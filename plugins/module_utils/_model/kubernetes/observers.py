@@ -27,7 +27,7 @@ LIFETIME_SECONDS = 14400
 RESOURCES: dict[str, typing.Any] = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}}
 
 #: why nothing is set on a node that is reached by one
-LOOKS_ONLY = "an observer changes nothing on its node. Reach it by ssh, or set them by hand"
+LOOKS_ONLY = "an observer does not change its node. Connect to the node by SSH, or change the settings manually"
 
 Phase = typing.Literal["ready", "waiting", "failed"]
 

@@ -45,151 +45,156 @@ OLM, OLM_REMOVAL, HELM = "operators-olm", "operators-olm-removal", "operators-he
 POWERS: tuple[Power, ...] = (
     Power(
         LOOK,
-        "reads what the stages judge",
+        "reads the objects that the stages check",
         "every run",
         "",
-        "It reads the pods of all namespaces, with what their environment variables say in clear text, and the log of"
-        " the SR-IOV network operator. No Secret.",
+        "It permits reading the pods of all namespaces, including the values of environment variables in clear text,"
+        " and the log of the SR-IOV network operator. It does not permit reading Secrets.",
     ),
     Power(
         CHANGE,
-        "holds the Lease, so that one run at a time changes the cluster",
+        "holds the Lease, so that only one run at a time changes the cluster",
         "every run without `--check`",
         "",
-        "Who holds the Lease keeps every other run away.",
+        "The holder of the Lease blocks every other run.",
     ),
     Power(
         OBSERVERS,
-        "starts an observer on each node, in a namespace that the file makes",
+        "starts an observer on each node, in a namespace that the file creates",
         "nodes without ssh (connection `linerate.rdma.pod`)",
         ROOT,
-        "The pods are privileged, with `/` and the processes of the host. On a control-plane node that includes the"
-        " keys of the cluster: cluster-admin.",
+        "The pods are privileged and have access to `/` and the processes of the host. On a control-plane node, this"
+        " access includes the keys of the cluster, which equals cluster-admin.",
     ),
     Power(
         SRIOV,
-        "makes policies, networks and pools of the SR-IOV network operator",
+        "creates policies, networks and pools of the SR-IOV network operator",
         "profiles `sriov_*`, `rdma_cluster.node_pool`",
         ROOT,
-        "`metaPlugins` and `ipam` of a network are configuration of CNI plugins, which run as root on the host and"
-        " write files where it tells them to. A policy drains and reboots nodes.",
+        "`metaPlugins` and `ipam` of a network are configuration of CNI plugins. CNI plugins run as root on the host"
+        " and write files to the paths in their configuration. A policy drains and reboots nodes.",
     ),
     Power(
         NVIDIA,
-        "makes the NicClusterPolicy and networks of NVIDIA's network operator",
+        "creates the NicClusterPolicy and networks of NVIDIA's network operator",
         "profiles `rdma_shared`, `ipoib`, `host_device`",
         ROOT,
-        "The NicClusterPolicy names images that the operator runs privileged on each node. Its networks are CNI"
-        " configuration in any namespace.",
+        "The NicClusterPolicy specifies images that the operator runs as privileged containers on each node. Its"
+        " networks are CNI configuration in any namespace.",
     ),
     Power(
         ATTACHMENTS,
-        "makes NetworkAttachmentDefinitions in the namespace of the jobs",
+        "creates NetworkAttachmentDefinitions in the namespace of the jobs",
         "profile `macvlan`",
         ROOT,
-        "A NetworkAttachmentDefinition is configuration of CNI plugins, which run as root on the host and write files"
-        " where it tells them to.",
+        "A NetworkAttachmentDefinition is configuration of CNI plugins. CNI plugins run as root on the host and write"
+        " files to the paths in their configuration.",
     ),
     Power(
         POOLS,
-        "makes pools of addresses of nv-ipam",
+        "creates address pools of nv-ipam",
         "`ipam.pool` with `create`",
         "",
-        "A wrong pool gives out addresses that others have.",
+        "A wrong pool assigns addresses that are already in use.",
     ),
     Power(
         NAMESPACES,
-        "makes the namespaces of the jobs, and takes them back",
-        "a namespace of a fabric that is not there, or is the collection's own",
+        "creates and deletes the namespaces of the jobs",
+        "a namespace of a fabric that does not exist, or that this collection created",
         "",
-        "It lists all that is in these namespaces, Secrets included, deletes it, and may change their labels: who may"
-        " make pods there and sets `enforce: privileged` is root on the nodes.",
+        "It permits listing all objects in these namespaces, including Secrets, deleting the namespaces, and changing"
+        " their labels. A user who can create pods in such a namespace and sets the label `enforce: privileged` is"
+        " root on the nodes.",
     ),
     Power(
         MEASURING,
-        "makes networks, pods and a NetworkPolicy in the namespace `linerate-measure`, which the file makes, and runs"
-        " commands in the pods",
+        "creates networks, pods and a NetworkPolicy in the namespace `linerate-measure`, which the file creates, and"
+        " runs commands in the pods",
         "stages `virtual_functions`, `host`, `bandwidth`, `collectives`, `compare`",
         ROOT,
-        "The namespace admits any pod, since Pod Security knows no level with `IPC_LOCK` below `privileged`; and"
-        " networks are CNI configuration. On OpenShift SecurityContextConstraints decide on pods, and networks remain.",
+        "The namespace admits any pod, because no level of Pod Security below `privileged` allows `IPC_LOCK`. Its"
+        " networks are CNI configuration. On OpenShift, SecurityContextConstraints restrict the pods, but not the"
+        " networks.",
     ),
     Power(
         ADMISSION,
-        "admits the measuring pods: for an admin to apply, in place of rights to make it",
+        "admits the measuring pods; an admin applies the file, so that the user needs no right to create its objects",
         "`measuring` on OpenShift",
         "",
-        "The pods may lock memory, as any user of their image. With `pods.mount_infiniband` they mount folders of the"
-        " host: root on the nodes.",
+        "The pods may lock memory and run as any user that their image specifies. With `pods.mount_infiniband`, the"
+        " pods mount folders of the host, which equals root on the nodes.",
     ),
     Power(
         JOBS,
-        "submits training jobs and NIC maps, and takes them back",
-        "what `render_job` and `render_nic_map` write is submitted",
+        "submits and deletes training jobs and NIC maps",
+        "the output of `render_job` and `render_nic_map` is submitted",
         "",
-        "It runs any image with any service account of the namespace of the jobs, and writes any ConfigMap there. The"
-        " namespace's Pod Security is its limit.",
+        "It permits running any image with any service account of the namespace of the jobs, and writing any"
+        " ConfigMap in this namespace. The Pod Security level of the namespace is the limit.",
     ),
     Power(
         MACHINES,
-        "makes MachineConfigs and KubeletConfigs, and pauses their pools",
+        "creates MachineConfigs and KubeletConfigs, and pauses their pools",
         "`rdma_cluster.host`: `kernel_arguments`, `kubelet`, `memlock` by `machine_config`",
         ROOT,
-        "A MachineConfig writes any file and any systemd unit on the nodes of its pool, those of the control plane"
-        " included: cluster-admin. With `rdma_cluster.pause_health_checks` it also pauses any health check of nodes.",
+        "A MachineConfig writes any file and any systemd unit on the nodes of its pool. The pools include the control"
+        " plane, which equals cluster-admin. With `rdma_cluster.pause_health_checks`, it also permits pausing any"
+        " health check of nodes.",
     ),
     Power(
         PEERMEM,
-        "has the GPU operator load nvidia-peermem",
+        "configures the GPU operator to load nvidia-peermem",
         "`rdma_cluster.host.gpudirect: peermem`",
         ROOT,
-        "The ClusterPolicy names images that the operator runs privileged on each node with a GPU.",
+        "The ClusterPolicy specifies images that the operator runs as privileged containers on each node with a GPU.",
     ),
     Power(
         TUNING,
-        "makes the Tuned of OpenShift's Node Tuning Operator",
+        "creates the Tuned of OpenShift's Node Tuning Operator",
         "`rdma_cluster.tuning.set`",
         ROOT,
-        "A profile sets any sysctl: `kernel.core_pattern` names a program that the kernel runs as root.",
+        "A profile sets any sysctl. For example, `kernel.core_pattern` specifies a program that the kernel runs as"
+        " root.",
     ),
     Power(
         ROLL,
         "cordons, marks and drains nodes",
         "`platform_settle` with `rdma_cluster.bios` or `firmware`, and `disruption: reboot`",
         "",
-        "It ends any pod of any namespace as far as PodDisruptionBudgets allow, and may change taints and labels of"
-        " every node. The passwords of BMCs, which Kubernetes knows nothing of, are power over the machines.",
+        "It permits evicting any pod of any namespace within the limits of PodDisruptionBudgets, and changing taints"
+        " and labels of every node. The passwords of the BMCs, which are not part of Kubernetes, give control of the"
+        " machines.",
     ),
     Power(
         FIRMWARE,
-        "makes NicConfigurationTemplates of NVIDIA's NIC configuration operator",
-        "as `roll`, where that operator sets the firmware of HCAs",
+        "creates NicConfigurationTemplates of NVIDIA's NIC configuration operator",
+        "as `roll`, if that operator configures the firmware of the HCAs",
         "",
-        "It sets any parameter of the firmware of HCAs, and so may take nodes off their network.",
+        "It permits setting any firmware parameter of the HCAs, which can disconnect nodes from their network.",
     ),
     Power(
         OLM,
-        "has OLM install operators",
+        "installs operators through OLM",
         "`operators_install` on OpenShift",
         ADMIN,
-        "OLM gives an operator whatever rights its package asks for, and this file chooses the package and"
-        " approves it.",
+        "OLM grants an operator all rights that its package requests. This file permits choosing the package and"
+        " approving its installation.",
     ),
     Power(
         OLM_REMOVAL,
-        "takes back operators that OLM has installed, with their definitions",
+        "removes operators that OLM has installed, with their definitions",
         "a teardown with `teardown_operator`",
         ADMIN,
-        "It is cluster-admin: who deletes a CustomResourceDefinition deletes all objects of its kind, and which kinds"
-        " an operator has, only the cluster knows.",
+        "It equals cluster-admin: deleting a CustomResourceDefinition deletes all objects of its kind. The kinds of"
+        " an operator are known only in the cluster.",
     ),
     Power(
         HELM,
-        "has Helm install operators",
+        "installs operators through Helm",
         "`operators_install` without OLM",
         ADMIN,
-        "It is cluster-admin: charts make ClusterRoles, webhooks and definitions, and Kubernetes lets nobody grant"
-        " rights that they lack.",
+        "It equals cluster-admin: charts create ClusterRoles, webhooks and definitions, and Kubernetes does not"
+        " permit users to grant rights that they do not have.",
     ),
 )
 NAMES: tuple[str, ...] = tuple(power.name for power in POWERS)

@@ -319,9 +319,10 @@ def way_of_reset(device: str, address: str) -> str:
     :param address: PCI address of the HCA
     """
     if device in BLUEFIELDS:
-        return "Drain the node and power-cycle it; do not use mstfwreset, which may bring a BlueField back to DPU mode."
+        return "Drain the node and power-cycle it. Do not use mstfwreset, which may return a BlueField to DPU mode."
     return (
-        f"Drain the node, then mstfwreset -d {address} -y reset, or power-cycle it: a warm reboot does not always do."
+        f"Drain the node, then run mstfwreset -d {address} -y reset on the node, or power-cycle the node. A warm"
+        " reboot is not always sufficient."
     )
 
 

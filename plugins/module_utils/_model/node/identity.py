@@ -162,24 +162,30 @@ class Claims:
         if same and not others:
             return Verdict("proven")
         if same is False or others:
-            whose = f"it is that of {', '.join(others[:3])}" if others else f"the node is {own}"
+            whose = f"the machine is {', '.join(others[:3])}" if others else f"the node reports {own}"
             return Verdict(
                 "other",
-                f"it is the BMC of another machine ({machine}); {whose}",
+                f"the BMC belongs to a different machine ({machine}); {whose}",
                 f"Correct rdma_bmc_address and rdma_bmc_system of {node}",
             )
-        why = f"whether it is the BMC of {node} can't be compared: the BMC tells {machine}, and the node tells {own}"
+        why = (
+            f"this collection could not determine whether this is the BMC of {node}: the BMC reports {machine}, and the"
+            f" node reports {own}"
+        )
         shared = sorted(
             name for name, other in self.machines.items() if name != node and {*other.keys} & {*machine.keys}
         )
         if shared:
-            told = f"the inventory leads to one machine ({machine}) for {', '.join([node, *shared[:3]])}"
-            return Verdict("other", told, f"Give each node the address of its own BMC, {node} as well")
+            told = (
+                f"the BMC addresses in the inventory lead to the same machine ({machine}) for"
+                f" {', '.join([node, *shared[:3]])}"
+            )
+            return Verdict("other", told, f"Give each of these nodes, including {node}, the address of its own BMC")
         if asserted:
-            return Verdict("asserted", f"{why}; the inventory asserts it (rdma_bmc_identity)")
+            return Verdict("asserted", f"{why}; the inventory asserts that the BMC is correct (rdma_bmc_identity)")
         remedy = (
-            "Have root look at the node, which reads its DMI. If you have checked by hand that it is, set"
-            f" rdma_bmc_identity: asserted for {node}"
+            "Let this collection connect to the node as root, so that it can read the DMI data of the node. If you"
+            f" have verified manually that this is the BMC of the node, set rdma_bmc_identity: asserted for {node}"
         )
         return Verdict("unknown", why, remedy)
 
@@ -189,29 +195,41 @@ class Claims:
         """
         own, seen = self.of(node), self.looked.get(node, Identity())
         if own.uuid and seen.uuid and own.uuid not in (seen.uuid, swapped(seen.uuid)):
-            why = f"{node} contradicts itself: its kubelet says UUID {own.uuid}, and its DMI {seen.uuid}"
+            why = (
+                f"{node} reports two different UUIDs: its kubelet reports {own.uuid}, and its DMI data has {seen.uuid}"
+            )
             return Verdict(
-                "other", why, f"Restart the kubelet. If it stays so, find out who changed what {node} tells of itself"
+                "other",
+                why,
+                (
+                    f"Restart the kubelet of {node}. If the UUIDs still differ, find the cause of the change to the"
+                    f" UUID that {node} reports"
+                ),
             )
         twins = sorted(
             {name for key in own.every for name in self._owners[key] if _are_twins(own, self.of(name))} - {node}
         )
         if twins:
             why = (
-                f"{', '.join([node, *twins[:3]])} tell one identity ({own}), so a BMC can't be told to be that of one"
-                " of them"
+                f"{', '.join([node, *twins[:3]])} report the same identity ({own}), so a BMC cannot be assigned to"
+                " one of these nodes"
             )
-            return Verdict(
-                "other", why, "Find out which of them tells that of another; have the maker of a board set its own"
-            )
-        shared = [name for name in self._at.get(self.places.get(node, ""), ()) if name != node]
-        if shared:
-            why = f"the inventory names one BMC for {', '.join([node, *shared[:3]])}"
             return Verdict(
                 "other",
                 why,
-                "Give each node the address of its own BMC; where one BMC has several systems, name each in"
-                " rdma_bmc_system",
+                (
+                    "Find the node that reports the identity of a different node. If a board has the identity of a"
+                    " different board, ask its vendor to set a unique identity"
+                ),
+            )
+        shared = [name for name in self._at.get(self.places.get(node, ""), ()) if name != node]
+        if shared:
+            why = f"the inventory has the same BMC for {', '.join([node, *shared[:3]])}"
+            return Verdict(
+                "other",
+                why,
+                "Set rdma_bmc_address of each node to the address of its own BMC. If one BMC has several systems, set"
+                " rdma_bmc_system of each node",
             )
         return None
 
@@ -344,46 +362,47 @@ def find_wrong_machine(
     :param shown: boot reported by the machine at its address
     :param twins: other nodes whose kubelets report the same boot ID
     """
-    look = f"Run cat /proc/sys/kernel/random/boot_id there, and kubectl get node {node} -o yaml"
+    look = f"Run cat /proc/sys/kernel/random/boot_id on that machine, and kubectl get node {node} -o yaml"
     if not told.boot:
         return (
             (
-                f"the kubelet of {node} tells no boot ID (status.nodeInfo.bootID), so nothing is written on the machine"
-                " at its address"
+                f"the kubelet of {node} does not report a boot ID (status.nodeInfo.bootID), so this collection does"
+                " not change the machine at the address of the node"
             ),
             (
-                f"Run kubectl get node {node} -o yaml. Each kubelet tells one: restart that of {node}, and find out who"
-                " changed it if it stays so"
+                f"Run kubectl get node {node} -o yaml. Every kubelet reports a boot ID. Restart the kubelet of"
+                f" {node}. If the boot ID is still missing, find the client that changes the status of the node"
             ),
         )
     if shown.boot != told.boot:
         seen = (
-            f"the machine at the address of {node} shows {f'the boot ID {shown.boot}' if shown.boot else 'no boot ID'},"
-            f" and its kubelet told {told.boot}"
+            f"the machine at the address of {node} reports"
+            f" {f'the boot ID {shown.boot}' if shown.boot else 'no boot ID'}, but its kubelet reported the boot ID"
+            f" {told.boot}"
         )
-        why = "It is another machine, or the kubelet has not reported since its boot"
+        why = "It is a different machine, or the kubelet has not reported since the node booted"
         return (
-            f"{seen}: nothing is written there. {why}",
-            f"{look}. If it is the node, see why its kubelet does not report",
+            f"{seen}: this collection does not change this machine. {why}",
+            f"{look}. If the machine is the node, find out why its kubelet does not report",
         )
     if twins:
         return (
             (
-                f"the kubelets of {', '.join([node, *twins[:3]])} tell one boot ID ({told.boot}), so nothing is written"
-                " on the machine that shows it"
+                f"the kubelets of {', '.join([node, *twins[:3]])} report the same boot ID ({told.boot}), so this"
+                " collection does not change the machine that reports this boot ID"
             ),
             (
-                f"{look}. Find out which of them tells that of another. Nodes that are containers of one machine can't"
-                " be told apart"
+                f"{look}. Find the node that reports the boot ID of a different node. Nodes that are containers on"
+                " the same machine cannot be distinguished"
             ),
         )
     if told.machine and shown.machine and shown.machine not in (told.machine, swapped(told.machine)):
         seen = (
-            f"the machine at the address of {node} shows the UUID {shown.machine}, and its kubelet told {told.machine}"
-            " (status.nodeInfo.systemUUID)"
+            f"the machine at the address of {node} reports the UUID {shown.machine}, but its kubelet reported the"
+            f" UUID {told.machine} (status.nodeInfo.systemUUID)"
         )
         return (
-            f"{seen}: nothing is written there",
-            f"Run cat /sys/class/dmi/id/product_uuid there, and kubectl get node {node} -o yaml",
+            f"{seen}: this collection does not change this machine",
+            f"Run cat /sys/class/dmi/id/product_uuid on that machine, and kubectl get node {node} -o yaml",
         )
     return None

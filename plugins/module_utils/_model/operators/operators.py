@@ -150,7 +150,7 @@ TABLE: tuple[Operator, ...] = (
         CERTIFICATES,
         ("cert-manager-controller",),
         (CERTIFICATES,),
-        "OpenShift's operators of Kueue and JobSet wait for its certificates.",
+        "The operators of Kueue and JobSet on OpenShift require its certificates.",
         package=OperatorPackage("openshift-cert-manager-operator", "cert-manager-operator", "cert-manager-operator."),
     ),
     Operator(
@@ -176,8 +176,8 @@ TABLE: tuple[Operator, ...] = (
         (TRAINING, "kubeflow-training-operator"),
         "Without this operator, a PyTorchJob or an MPIJob gets no pods.",
         by_hand=(
-            "kubectl apply --server-side -k 'github.com/kubeflow/trainer.git/manifests/overlays/standalone?ref=v1.9.4',"
-            " or use a TrainJob."
+            "Run kubectl apply --server-side -k"
+            " 'github.com/kubeflow/trainer.git/manifests/overlays/standalone?ref=v1.9.4', or use a TrainJob."
         ),
     ),
     Operator(

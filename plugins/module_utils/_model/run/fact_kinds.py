@@ -90,7 +90,7 @@ def choose_kinds_for_observers(asked: typing.Optional[typing.Sequence[str]]) -> 
     for name in asked or ():
         if name not in known:
             raise RdmaError(
-                f"kinds: an observer reads no facts of the kind '{name}'{nearest(name, known)}",
-                f"Use kinds of this list: {', '.join(known)}",
+                f"kinds: an observer does not read facts of the kind '{name}'{nearest(name, known)}",
+                f"Use only these kinds: {', '.join(known)}",
             )
     return list_kinds_at(NODE, FABRIC) if asked is None else tuple(asked)

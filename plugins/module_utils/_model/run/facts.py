@@ -127,5 +127,5 @@ def contradiction(fact: Fact) -> str:
     text if it is consistent. Files may have been edited or assembled by hand.
     """
     if fact.value is not None and fact.error is not None:
-        return "it has a value and an error"
-    return "it has neither a value nor an error" if fact.value is None and not fact.error else ""
+        return "the fact has both a value and an error"
+    return "the fact has neither a value nor an error" if fact.value is None and not fact.error else ""

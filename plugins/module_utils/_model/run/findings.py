@@ -71,9 +71,7 @@ class Finding:
 
     def __post_init__(self) -> None:
         if self.status != PASS and not (self.why and self.remedy):
-            raise ValueError(
-                f"finding {self.check} on {self.subject} is '{self.status}' and names no cause or no remedy"
-            )
+            raise ValueError(f"finding {self.check} on {self.subject} is '{self.status}' but has no cause or no remedy")
 
 
 @functools.lru_cache(maxsize=4 * MOST_WAIVERS)

@@ -35,8 +35,8 @@ class Guard:
         seconds = self._ask()
         if seconds < LEAST:
             raise RdmaError(
-                f"the hold of the run on the cluster can be relied on for {max(0.0, seconds):.0f} s only, so nothing"
-                " was written",
+                f"the Lease of this run is certain to last for only {max(0.0, seconds):.0f} s, so this collection did"
+                " not change the cluster",
                 "Run again",
             )
         return seconds

@@ -80,9 +80,12 @@ class LeaseHeld(RdmaError):
 
     def __init__(self, lease: Lease, now: typing.Optional[datetime.datetime]) -> None:
         left = remaining(lease, now)
-        over = f"within {left:.0f} s" if left is not None else f"{lease.seconds} s after its last sign of life"
-        remedy = f"Wait until it ends, or end it there. If it is dead, its hold runs out {over}; at once with: {FREE}"
-        super().__init__(f"{describe(lease, now)} holds this cluster, and nothing was changed", remedy)
+        over = f"within {left:.0f} s" if left is not None else f"{lease.seconds} s after its last renewal"
+        remedy = (
+            f"Wait until that run ends, or end that run on its host. If that run is dead, its Lease expires {over}. To"
+            f" release the Lease immediately, run: {FREE}"
+        )
+        super().__init__(f"{describe(lease, now)} holds this cluster, so this run did not change the cluster", remedy)
 
 
 class LeaseLost(RdmaError):
@@ -92,13 +95,16 @@ class LeaseLost(RdmaError):
         self, me: Holder, lease: typing.Optional[Lease], now: typing.Optional[datetime.datetime] = None
     ) -> None:
         taker = (
-            f"{describe(lease, now)} has it now"
+            f"{describe(lease, now)} holds the Lease now"
             if lease is not None and lease.holder.run
-            else f"nobody has it now: another run took and left it, or {FREE}"
+            else f"no run holds the Lease now: a different run acquired and released it, or a user ran {FREE}"
         )
-        seen = f"run {me.run} lost its hold on this cluster, so it stops before it makes or deletes anything; {taker}"
+        seen = (
+            f"run {me.run} lost its Lease on this cluster, so the run stops before it creates or deletes any object;"
+            f" {taker}"
+        )
         super().__init__(
-            seen, "What it saw since then counts for nothing: run all stages again, when no other run is at work"
+            seen, "The results of this run since then are not valid. Rerun all stages when no other run is active"
         )
 
 

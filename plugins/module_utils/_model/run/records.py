@@ -21,7 +21,7 @@ CLOSED: typing.Final = "closed"
 #: gate
 PENDING: typing.Final = "pending"
 #: what a reader is told in place of the state of a gate
-OUTCOMES = {OPEN: "passed", CLOSED: "stopped here", PENDING: "waits for what would be made"}
+OUTCOMES = {OPEN: "passed", CLOSED: "stopped here", PENDING: "waits for objects that would be created"}
 #: of a stage behind one that stopped, and of what is judged beside the stages
 NOT_RUN, NOT_PASSED = "not run", "not passed"
 #: of a stage that the intent does not ask for: its gate is open, and it has proven nothing
@@ -103,7 +103,7 @@ def contradiction(record: Record) -> str:
     edited or assembled by hand.
     """
     may_be_open = bool(record.judged) and not any(item.closes for item in record.judged)
-    return "" if (record.gate == OPEN) == may_be_open else f"its gate says {record.gate}, and its findings do not"
+    return "" if (record.gate == OPEN) == may_be_open else f"its gate is {record.gate}, which contradicts its findings"
 
 
 def count_findings(judged: typing.Iterable[Judged]) -> dict[str, int]:
@@ -133,7 +133,7 @@ def describe(record: Record) -> list[str]:
     lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - {outcome(record)}{mode}"]
     lines += [f"{'would be' if record.check_mode else 'changed'}: {change}" for change in record.changes[:MOST_CHANGES]]
     if len(record.changes) > MOST_CHANGES:
-        lines.append(f"and {len(record.changes) - MOST_CHANGES} more changes, all of which are in the record")
+        lines.append(f"and {len(record.changes) - MOST_CHANGES} more changes, which the record lists in full")
     causes = _group_alike_findings(record.judged)
     warned = [alike for alike in causes if _is_unwaived_warning(alike)]
     for alike in (
@@ -194,15 +194,15 @@ def _summarize_warnings(warned: typing.Sequence[typing.Sequence[Judged]], stage:
         numbers[alike[0].finding.check] = numbers.get(alike[0].finding.check, 0) + len(alike)
     of_each = ", ".join(f"{number} {check}" for check, number in numbers.items())
     return (
-        f"[{WARN}] {sum(numbers.values())} warnings ({of_each}): the report has them in full, and so has"
-        f" stages/{stage}.jsonl beside it"
+        f"[{WARN}] {sum(numbers.values())} warnings ({of_each}): the report and stages/{stage}.jsonl beside it list"
+        " them in full"
     )
 
 
 def _describe_findings(same: typing.Sequence[Judged]) -> typing.Iterator[str]:
     finding, waiver = same[0].finding, same[0].waiver
     subjects = ", ".join(item.finding.subject for item in same[:MOST_ALIKE])
-    more = f" and {len(same) - MOST_ALIKE} more, all of which are in the record" if len(same) > MOST_ALIKE else ""
+    more = f" and {len(same) - MOST_ALIKE} more, which the record lists in full" if len(same) > MOST_ALIKE else ""
     yield f"[{f'waived {finding.status}' if waiver else finding.status}] {finding.check} on {subjects}{more}"
     if finding.measured or finding.expected:
         which = f" ({finding.subject})" if len(same) > 1 else ""

@@ -100,7 +100,7 @@ def ours(names: typing.Iterable[str]) -> tuple[str, ...]:
 def suggest_variable_name(name: str) -> str:
     """Return a hint with the correct name of a misspelled variable, or an empty text."""
     if name in OF_ENVIRONMENT:
-        return f"did you mean '{meant(name)}', a variable of the environment?"
+        return f"did you mean '{meant(name)}', which is an environment variable?"
     return f"did you mean '{meant(name)}'?" if meant(name) else ""
 
 
@@ -123,7 +123,7 @@ def describe_mistakes(
         return f"{name} ({places[name]})" if places.get(name) else name
 
     found = [
-        f"{shown(name)} is no variable of the collection ({suggest_variable_name(name)})"
+        f"{shown(name)} is not a variable of this collection ({suggest_variable_name(name)})"
         for name in names
         if suggest_variable_name(name)
     ]

@@ -87,7 +87,7 @@ def _explain_server_end(name: PortName, process: typing.Any, words: typing.Any) 
     said = "; ".join(
         line.strip() for line in words.read(4096).decode("utf-8", "backslashreplace").splitlines() if line.strip()
     )
-    return f"ibping -S {' '.join(arguments(name))} ended with {process.returncode}: {said or 'it said nothing'}"
+    return f"ibping -S {' '.join(arguments(name))} ended with {process.returncode}: {said or 'it printed nothing'}"
 
 
 def stop() -> tuple[PingServer, ...]:
@@ -107,8 +107,8 @@ def stop() -> tuple[PingServer, ...]:
     left = _list_marked_processes()
     if left:
         raise RdmaError(
-            f"ibping servers can't be ended: processes {', '.join(str(pid) for pid in sorted(left))}",
-            "End them by hand",
+            f"ibping servers could not be ended: processes {', '.join(str(pid) for pid in sorted(left))}",
+            "End these processes with kill on the node",
         )
     names = sorted(set(found.values()))
     return tuple(PingServer(device, int(port)) for device, _slash, port in (name.rpartition("/") for name in names))
@@ -174,7 +174,7 @@ def _add_ping_run(before: Ping, finished: command.Finished) -> Ping:
         return _make_failed_ping(before, str(error))
     if counts.lid != before.destination_lid:
         return _make_failed_ping(
-            before, f"ibping was asked for LID {before.destination_lid} and answers for LID {counts.lid}"
+            before, f"ibping was started for LID {before.destination_lid} but reports LID {counts.lid}"
         )
     return dataclasses.replace(
         before,

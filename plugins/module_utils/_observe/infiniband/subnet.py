@@ -94,8 +94,8 @@ def list_infiniband_ports(node: NodeHcas) -> tuple[PortQuery, ...]:
                     ""
                     if port.linked
                     else (
-                        f"the port is {port.state}, its link is {port.physical_state}: no subnet manager can be asked"
-                        " through it"
+                        f"the port is {port.state}, its link is {port.physical_state}: the subnet manager could not"
+                        " be queried through it"
                     )
                 )
                 result.append(PortQuery(PortName(hca.rdma_device, port.number), why, port.sm_lid))
@@ -347,4 +347,4 @@ def _read_activity(managers: typing.Sequence[SubnetManager], guid: str) -> int:
     for manager in managers:
         if manager.guid == guid:
             return manager.activity
-    raise RdmaError(f"the subnet administration has no SMInfo record of the manager {guid} that sminfo shows")
+    raise RdmaError(f"the subnet administration has no SMInfo record of the manager {guid} that sminfo reports")

@@ -109,7 +109,7 @@ def read_counted(
                 limit = f"{most} bytes" if len(said) > most else f"{most_values} values"
                 raise ApiError(response.status, TOO_LARGE, f"the {what} has more than {limit}", where)
     except (HTTPError, OSError) as error:
-        raise ApiError(0, "Unreachable", f"the answer broke off: {error}", where) from error
+        raise ApiError(0, "Unreachable", f"the response was cut off: {error}", where) from error
     body = bytes(said)
     if most_signs and values > min(most_values, len(body) // BYTES_OF_A_VALUE):
         values = count_values_outside_strings(body)
@@ -152,12 +152,12 @@ def decode_object(body: bytes, status: int, where: str, most_values: int = 0) ->
     except ParseError as error:
         raise ApiError(status, "Unreadable", str(error), where) from error
     if not isinstance(data, dict):
-        raise ApiError(status, "Unreadable", "the answer is no object", where)
+        raise ApiError(status, "Unreadable", "the response is not an object", where)
     return data
 
 
 def describe_too_large() -> str:
-    return f"larger than {MOST_PAGE} bytes or {2 * MOST_PAGE_VALUES} values, and not read"
+    return f"larger than {MOST_PAGE} bytes or {2 * MOST_PAGE_VALUES} values, and was not read"
 
 
 def cut_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, int]:
@@ -166,7 +166,7 @@ def cut_largest(items: typing.Sequence[Resource]) -> tuple[list[Resource], int, 
 
     Only objects larger than any in a normal cluster are reduced, so a list of many small objects remains too large.
     """
-    why = f"larger than {LARGE_VALUES} values or {LARGE_BYTES} bytes in a list that is too large, and not read"
+    why = f"larger than {LARGE_VALUES} values or {LARGE_BYTES} bytes in a list that is too large, and was not read"
     kept: list[Resource] = []
     values = size = 0
     for item in items:
@@ -203,7 +203,7 @@ def list_items(kind: Kind, data: Resource, path: str) -> typing.Iterator[Resourc
     # an empty list of metadata has null for its items
     items = [] if data.get("items", False) is None else data.get("items")
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ApiError(200, "Unreadable", "the answer is no list", f"GET {path}")
+        raise ApiError(200, "Unreadable", "the response is not a list", f"GET {path}")
     named = {"kind": kind} if isinstance(kind, str) else {}
     yield from ({**named, **item} for item in items)
 
@@ -224,7 +224,7 @@ def read_lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
     :raises ApiError: a line exceeds the limits of an object. Its status is 410, as for a version that is too old, so
         the caller lists the objects again and continues the watch after that
     """
-    large = ApiError(410, TOO_LARGE, "an event is too large, and the list is read again", where)
+    large = ApiError(410, TOO_LARGE, "an event is too large, so the list is read again", where)
     rest: list[bytes] = []
     size = 0
     for chunk in response.stream(amt=None, decode_content=False):

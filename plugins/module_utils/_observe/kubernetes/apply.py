@@ -112,7 +112,7 @@ def _plan_apply(
     applied = identify_object(fabric, definition)
     there = read_existing(cluster, definition)
     if there is not None and definition["kind"] == "Namespace" and applied.name in absent:
-        why = "it was not there when this run looked whose it is, and somebody has made it since"
+        why = "it did not exist when this run checked its owner, and another client has created it since then"
         return definition, Outcome(
             dataclasses.replace(applied, action="refused", reason="AlreadyExists", refusal=why),
             stable(there),
@@ -147,7 +147,7 @@ def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resou
     try:
         result, warnings = cluster.apply({**definition, "metadata": metadata}, FIELD_MANAGER, dry_run=True)
         if stable(result) == before:
-            used = f"it has no label {LABEL}={MANAGER}, so it is used as it is, and no teardown deletes it"
+            used = f"it has no label {LABEL}={MANAGER}, so it is used unchanged, and no teardown deletes it"
             return Outcome(dataclasses.replace(applied, action="unchanged", warnings=(*warnings, used)), before, before)
     except ApiError as error:
         if error.reason != "Conflict":
@@ -155,9 +155,9 @@ def _compare_foreign(cluster: Cluster, applied: AppliedObject, definition: Resou
         differs = error.text
     where = f"-n {applied.namespace} " if applied.namespace else ""
     refusal = (
-        f"somebody else made it, since it has no label {LABEL}={MANAGER}, and {differs}. Use another name, delete it,"
-        f" or hand it over, so that a teardown deletes it: kubectl {where}label {kind_of(definition).lower()}"
-        f" {applied.name} {LABEL}={MANAGER} --overwrite"
+        f"it has no label {LABEL}={MANAGER}, so this collection did not create it, and {differs}. Use another name,"
+        f" delete it, or add the label so that a teardown deletes it: kubectl {where}label"
+        f" {kind_of(definition).lower()} {applied.name} {LABEL}={MANAGER} --overwrite"
     )
     return Outcome(dataclasses.replace(applied, action="refused", reason=FOREIGN, refusal=refusal), before, before)
 

@@ -240,7 +240,7 @@ def _make_refused_error(error: Exception, seconds: float) -> Refused:
             body.decode(errors="replace") if isinstance(body, bytes) else str(body),
         )
     if isinstance(error, (websocket.WebSocketTimeoutException, TimeoutError)):
-        return Refused(0, f"no answer from the API server within {seconds:g} s")
+        return Refused(0, f"the API server did not respond within {seconds:g} s")
     return Refused(0, f"no connection: {error or type(error).__name__}")
 
 
@@ -260,9 +260,9 @@ class _Answering:
         :raises WebSocketException: the answer is too long or takes too long
         """
         if self._left <= 0:
-            raise websocket.WebSocketProtocolException(f"the answer has more than {MOST_ANSWER} bytes")
+            raise websocket.WebSocketProtocolException(f"the response has more than {MOST_ANSWER} bytes")
         if time.monotonic() >= self._end:
-            raise websocket.WebSocketTimeoutException("the answer takes too long")
+            raise websocket.WebSocketTimeoutException("the response takes too long")
         # a body has the length that its head says, and so much memory would be taken at once
         data = bytes(self.whole.recv(min(size, self._left)))
         self._left -= len(data)
@@ -351,7 +351,7 @@ class _Socket(_Base):  # type: ignore[misc]
         :raises WebSocketProtocolException: they are more than MOST_FRAME, or come in too many pieces
         """
         if size > MOST_FRAME:
-            raise websocket.WebSocketProtocolException(f"a frame of {size} bytes came, and {MOST_FRAME} are the most")
+            raise websocket.WebSocketProtocolException(f"a frame has {size} bytes; the limit is {MOST_FRAME} bytes")
         while len(self._came) < size:
             if time.monotonic() >= self._end:
                 raise BlockingIOError
@@ -373,7 +373,8 @@ class _Socket(_Base):  # type: ignore[misc]
         seconds = time.monotonic() - self._since
         if self._heard > MOST_FRAMES + FRAMES_A_SECOND * seconds:
             raise websocket.WebSocketProtocolException(
-                f"{self._heard} frames or pieces of them came within {seconds:.0f} s, more than any command prints"
+                f"the stream sent {self._heard} frames or fragments within {seconds:.0f} s, more than any command"
+                " prints"
             )
 
     def recv_frame(self) -> typing.Any:
@@ -396,7 +397,7 @@ class _Socket(_Base):  # type: ignore[misc]
         ):
             self._parts += _HEAD + len(frame.data)
             if self._parts > MOST_FRAME:
-                raise websocket.WebSocketProtocolException(f"a message of more than {MOST_FRAME} bytes came")
+                raise websocket.WebSocketProtocolException(f"a message has more than {MOST_FRAME} bytes")
             if frame.fin:
                 self._parts = 0
         return frame

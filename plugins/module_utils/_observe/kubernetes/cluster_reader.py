@@ -62,7 +62,7 @@ METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,app
 #: names of objects in a message
 _NAMED = 5
 _SHRINK = (
-    "Have who made such objects remove or shrink them (kubectl get -A -o json says how large each is), and run again"
+    "Ask the owner of these objects to remove or shrink them (kubectl get -A -o json shows their sizes), then rerun"
 )
 
 
@@ -111,7 +111,7 @@ class ClusterReader:
             raise api_error(error, where) from error
         except (HTTPError, OSError) as error:
             raise ApiError(
-                0, "Unreachable", f"no answer from the API server: {cause_of(str(error)) or error}", where
+                0, "Unreachable", f"the API server did not respond: {cause_of(str(error)) or error}", where
             ) from error
 
     def _json(
@@ -214,10 +214,10 @@ class ClusterReader:
             if kind in _PARTIAL and (held > MOST_HELD or size > MOST_HELD_BYTES):
                 found, held, size = cut_largest(found)
             if held > MOST_HELD or size > MOST_HELD_BYTES:
-                first = f"those from {title_of(page.items[0])} on" if page.items else "the others"
+                first = f"the objects from {title_of(page.items[0])} on" if page.items else "the others"
                 limit = f"{MOST_HELD} values" if held > MOST_HELD else f"{MOST_HELD_BYTES} bytes"
                 raise ApiError(
-                    200, TOO_LARGE, f"all objects have more than {limit}; {first} are not read", f"GET {path}", _SHRINK
+                    200, TOO_LARGE, f"all objects have more than {limit}; {first} were not read", f"GET {path}", _SHRINK
                 )
             if most and (len(found) >= most or held > answers.MOST_PAGE_VALUES or number >= MOST_PASSED):
                 break
@@ -307,9 +307,9 @@ class ClusterReader:
             raise ApiError(
                 200,
                 "Unreadable",
-                f"the list has no end after {MOST_PAGES} answers",
+                f"the list does not end after {MOST_PAGES} responses",
                 f"GET {path}",
-                "Look at what answers as the API server",
+                "Check which server responds at the address of the API server in the kubeconfig",
             )
         if large:
             seen = f"{describe_too_large()}: {folded(large, _NAMED)}"
@@ -372,7 +372,7 @@ class ClusterReader:
                     )
                 yield event
         except (HTTPError, OSError, ValueError, ParseError) as error:
-            raise ApiError(0, "Unreachable", f"the watch broke off: {error}", f"WATCH {path}") from error
+            raise ApiError(0, "Unreachable", f"the watch was interrupted: {error}", f"WATCH {path}") from error
         finally:
             with contextlib.suppress(HTTPError, OSError):
                 response.close()
@@ -395,4 +395,4 @@ class ClusterReader:
             text = error.text
         # this raises an error where the API server does not answer
         self.version()
-        raise ApiError(504, "NoLog", f"the kubelet of the pod's node gives no log: {text}", where)
+        raise ApiError(504, "NoLog", f"the kubelet of the pod's node does not return the log: {text}", where)

@@ -110,21 +110,21 @@ def _remedy(status: int, reason: str, text: str) -> str:
     """
     if status == 0 and any(words in text for words in UNTRUSTED):
         return (
-            "The server is not the one that the kubeconfig trusts: take the certificate authority of this cluster, or"
-            " the right server"
+            "The kubeconfig does not trust this server. Set the certificate authority of this cluster or the correct"
+            " server address in the kubeconfig"
         )
     if status == 0 and reason == CONFIGURATION:
         # no server was asked
-        return "Correct the kubeconfig, or the variables K8S_AUTH_*"
+        return "Correct the kubeconfig or the variables K8S_AUTH_*"
     if status == 0:
-        return "Check the kubeconfig (or the variables K8S_AUTH_*), and whether the API server runs"
+        return "Check the kubeconfig (or the variables K8S_AUTH_*), and check that the API server runs"
     if status == 401:
         return (
-            "The token or the client certificate in the kubeconfig is wrong or has expired: renew it, or what"
-            " K8S_AUTH_* name"
+            "The token or the client certificate in the kubeconfig is wrong or has expired. Renew it, or correct the"
+            " variables K8S_AUTH_*"
         )
     if status == 403 and "admission webhook" not in text:  # a webhook's own refusal has another cause
-        return "Give the user the rights of docs/rbac that the stage needs: linerate.rdma.validate names the files"
+        return "Grant the user the rights in docs/rbac that the stage requires: linerate.rdma.validate names the files"
     cause = explain(text)
     return f"{cause.why} {cause.remedy}" if cause is not None else ""
 

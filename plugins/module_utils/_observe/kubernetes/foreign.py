@@ -38,7 +38,7 @@ class Kept:
             filter(
                 None,
                 (
-                    _format_counted_names("it has objects that the collection did not make", self.objects),
+                    _format_counted_names("it has objects that this collection did not create", self.objects),
                     _format_counted_names("not listed", self.unread),
                 ),
             )

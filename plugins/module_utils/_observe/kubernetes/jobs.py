@@ -137,9 +137,7 @@ def _read_pods(reader: JobReader, running: typing.Sequence[tuple[str, str]]) -> 
             else:
                 left += 1
     if left:
-        reader.note(
-            f"{left} of the {left + len(pods)} pods that are marked as those of the jobs: no more are looked at"
-        )
+        reader.note(f"{left} of the {left + len(pods)} pods with labels of the jobs were not read")
     return tuple(pods)
 
 
@@ -236,7 +234,7 @@ class JobReader:
     def errors(self) -> tuple[str, ...]:
         """The errors so far. Up to ``_NAMED`` malformed objects of each kind are named, and the rest are counted."""
         more = ((kind, number - _NAMED) for kind, number in self._broken.items() if number > _NAMED)
-        return (*self._errors, *(f"{number} more of {kind} that can't be read" for kind, number in more))
+        return (*self._errors, *(f"{number} more of {kind} that could not be read" for kind, number in more))
 
     def note(self, error: str) -> None:
         """Add an error message to ``errors``."""

@@ -101,13 +101,13 @@ class PatientCluster(Cluster):
                 failed = error
             else:
                 if waited:
-                    self._say(f"the API server answers again, after {self._clock() - begin:.0f} s")
+                    self._say(f"the API server responds again, after {self._clock() - begin:.0f} s")
                 return answer
             left = begin + self._seconds - self._clock()
             if left <= 0:
                 raise _make_lasting_error(failed, self._seconds)
             if not waited:
-                self._say(f"the API server is away: {failed.seen}; asked again for at most {self._seconds:.0f} s")
+                self._say(f"the API server does not respond: {failed.seen}; retrying for at most {self._seconds:.0f} s")
             waited = True
             self._sleep(min(left, max(wait, min(failed.retry_after, LONGEST))))
             wait = min(2 * wait, LONGEST)

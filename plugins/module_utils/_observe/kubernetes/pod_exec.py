@@ -28,18 +28,18 @@ PARALLEL = 64
 #: seconds for the shell to end by itself once the answer is there; nothing depends on it
 _FAREWELL = 1.0
 _LOST = (
-    "The container or its kubelet is gone, or a proxy before the API server cut the stream: look at 'kubectl -n"
-    " {0.namespace} get pod {0.pod}', then run again"
+    "The container or its kubelet is gone, or a proxy before the API server closed the stream. Check 'kubectl -n"
+    " {0.namespace} get pod {0.pod}', then rerun"
 )
 _NOT_BEGUN = (
-    "The container must run, and its image needs sh, head and cat: look at 'kubectl -n {0.namespace} describe pod"
-    " {0.pod}'"
+    "The container must run, and its image must contain sh, head and cat. Check 'kubectl -n {0.namespace} describe"
+    " pod {0.pod}'"
 )
 _SILENT = (
-    "The API server does not reach the kubelet of the node, or that is overloaded: look at 'kubectl -n {0.namespace}"
-    " get pod -o wide {0.pod}' and its node"
+    "The API server does not reach the kubelet of the node, or the kubelet is overloaded. Check 'kubectl -n"
+    " {0.namespace} get pod -o wide {0.pod}' and the node of the pod"
 )
-_LONG = "Give the command a longer limit, or look at what it waits for: it may still run"
+_LONG = "Set a longer limit for the command, or find out why the command waits; it may still run"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,7 +157,8 @@ def _wait_for_answer(
                 exchange.feed(stream, channels.take(stream))
         except ParseError as error:
             remedy = (
-                "Something else than the command writes to its streams: look at what the image does when a shell starts"
+                "Another program in the container writes to the streams of the command. Check what the image prints"
+                " when a shell starts"
             )
             raise NoAnswer(f"exec in {container}: {error}", remedy, exchange.came) from error
         if exchange.began and not began:
@@ -165,8 +166,8 @@ def _wait_for_answer(
         for piece in exchange.due():
             channels.write(piece)
         if exchange.size > limits.output:
-            seen = f"exec in {container}: more than {limits.output} bytes of output came, and no end of it"
-            raise NoAnswer(seen, "Have the command print less, or write it to a file", exchange.came)
+            seen = f"exec in {container}: the output has more than {limits.output} bytes and does not end"
+            raise NoAnswer(seen, "Reduce the output of the command, or write it to a file", exchange.came)
         if exchange.answer is None and (not channels.open or over.is_set() or time.monotonic() >= end):
             raise _make_exec_failure(channels, exchange, container, limits)
     _end_shell(channels)
@@ -191,29 +192,29 @@ def _make_exec_failure(channels: Channels, exchange: Exchange, container: Contai
     """
     said, where = status(channels.take(ERROR).decode(errors="replace")), f"exec in {container}"
     server = (
-        f"the API server says: {said.message or said.status}"
+        f"the API server reports: {said.message or said.status}"
         if said.message or said.status
-        else "the API server says nothing"
+        else "the API server reports no reason"
     )
     if not exchange.began and channels.open:
         return ApiError(
             0,
             "Timeout",
-            f"the shell in the pod did not begin within {limits.connect:g} s",
+            f"the shell in the pod did not start within {limits.connect:g} s",
             where,
             _SILENT.format(container),
         )
     if not exchange.began:
         words = "; ".join(part for part in (exchange.said[:300], channels.lost or server) if part)
         return ApiError(
-            said.code, said.reason, f"the shell in the pod did not begin: {words}", where, _NOT_BEGUN.format(container)
+            said.code, said.reason, f"the shell in the pod did not start: {words}", where, _NOT_BEGUN.format(container)
         )
-    came = f"{exchange.came[0]} bytes of stdout and {exchange.came[1]} of stderr came"
+    came = f"{exchange.came[0]} bytes of stdout and {exchange.came[1]} bytes of stderr arrived"
     if channels.open:
         return NoAnswer(
             f"{where}: no end within {limits.run:g} s: {came}, {exchange.missing} did not", _LONG, exchange.came
         )
     how = f"the connection broke ({channels.lost})" if channels.lost else f"the stream ended, and {server}"
     return NoAnswer(
-        f"{where}: {how}. But {exchange.missing} did not come; {came}", _LOST.format(container), exchange.came
+        f"{where}: {how}. But {exchange.missing} did not arrive; {came}", _LOST.format(container), exchange.came
     )

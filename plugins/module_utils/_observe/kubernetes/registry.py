@@ -87,8 +87,8 @@ def ask(
         trust = ssl.create_default_context(cafile=authority or None)
     except (OSError, ValueError) as error:
         raise RdmaError(
-            f"{authority} holds no certificate that can be trusted: {error}",
-            "Name a file of PEM in operators_registry_ca",
+            f"{authority} contains no usable certificate: {error}",
+            "Set operators_registry_ca to a file in PEM format",
         ) from error
     work = _Work(logins, trust, limit)
     by_host: dict[str, list[RegistryQuery]] = {}
@@ -139,12 +139,12 @@ class _Work:
             return RegistryReply("silent", error.seen)
         # it must be told where somebody waits for it, whatever a registry made of HTTP
         except Exception as error:
-            return RegistryReply("silent", f"{type(error).__name__} in what the registry said")
+            return RegistryReply("silent", f"{type(error).__name__} in the response of the registry")
 
     def wait(self, images: typing.Collection[RegistryQuery]) -> dict[RegistryQuery, RegistryReply]:
         with self._changed:
             self._changed.wait_for(lambda: len(self._said) >= len(images), max(0.0, self._end - time.monotonic()))
-            late = RegistryReply("silent", f"no answer within {self._limit:g} s")
+            late = RegistryReply("silent", f"no response within {self._limit:g} s")
             return {image: self._said.get(image, late) for image in images}
 
 
@@ -173,7 +173,7 @@ class _Registry:
         )
 
     def _judge_http_status(self, status: int) -> RegistryReply:
-        who = "the user of the file" if self._login else "nobody, since the file of users has none for it"
+        who = "the user of the file" if self._login else "no user, since the file of users has none for it"
         if status == 200:
             return RegistryReply("there")
         if status == 404:
@@ -206,7 +206,7 @@ class _Registry:
             or place.username is not None
             or any(sign <= " " for sign in location)
         ):
-            raise _Silent(f"it sends us to {plain(location, 100)}, which is no address of https")
+            raise _Silent(f"the registry redirects to {plain(location, 100)}, which is not an https address")
         return self._send_request(
             place.netloc, method, f"{place.path or '/'}{f'?{place.query}' if place.query else ''}", ""
         )
@@ -223,8 +223,8 @@ class _Registry:
             or any(sign <= " " for sign in asked.realm)
         ):
             raise _Silent(
-                f"its token server is at {plain(asked.realm, 100)}, to which no password is sent: it must be an address"
-                " of https"
+                f"its token server is at {plain(asked.realm, 100)}, which is not an https address, so no password is"
+                " sent"
             )
         scope = asked.scope or f"repository:{self._path}:pull"
         query = [("service", asked.service)] if asked.service else []
@@ -251,7 +251,7 @@ class _Registry:
             # the registry's own refusal says the rest
             return ""
         if status != 200:
-            raise _Silent(f"its token server answers HTTP {status}")
+            raise _Silent(f"its token server responds with HTTP status {status}")
         return f"Bearer {token_of(text)}"
 
     def _send_request(
@@ -259,7 +259,7 @@ class _Registry:
     ) -> tuple[int, http.client.HTTPMessage, str]:
         left = min(PATIENCE, self._end - time.monotonic())
         if left <= 0:
-            raise _Silent("no time was left for it")
+            raise _Silent("it was not queried because the time limit was reached")
         headers = {"Accept": _MANIFESTS if method == "HEAD" else "application/json", "User-Agent": "linerate.rdma"}
         headers.update({"Authorization": authorization} if authorization else {})
         headers.update({"Content-Type": "application/x-www-form-urlencoded"} if body else {})
@@ -275,7 +275,7 @@ class _Registry:
             text = "" if method == "HEAD" else answer.read(_MOST).decode("utf-8", "replace")
             return answer.status, answer.headers, text
         except (OSError, http.client.HTTPException) as error:
-            raise _Silent(f"{host} gave no answer: {plain(_format_error(error), 300)}") from error
+            raise _Silent(f"{host} did not respond: {plain(_format_error(error), 300)}") from error
         finally:
             connection.close()
 

@@ -265,7 +265,7 @@ def _refuse_remaining(outcome: Outcome, left: typing.Mapping[tuple[str, str], Re
         outcome.applied,
         action="refused",
         reason="Remains",
-        refusal=f"still there after its deletion; finalizers: {finalizers}",
+        refusal=f"still exists after its deletion; finalizers: {finalizers}",
     )
     return dataclasses.replace(outcome, applied=applied, after=stable(item))
 

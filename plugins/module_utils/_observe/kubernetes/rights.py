@@ -63,6 +63,6 @@ def _has_right(cluster: Cluster, right: Right) -> bool:
     allowed = (answer.get("status") or {}).get("allowed")
     if not isinstance(allowed, bool):
         raise ApiError(
-            200, "Unreadable", "the answer has no status.allowed", f"SelfSubjectAccessReview {text_of(right)}"
+            200, "Unreadable", "the response has no status.allowed", f"SelfSubjectAccessReview {text_of(right)}"
         )
     return allowed

@@ -108,7 +108,7 @@ class Shell:
         server or the kubelet sent a Status on the error channel.
         """
         if self._stream.overflowed:
-            return f"it printed more than {self._stream.size} bytes, and was left"
+            return f"it printed more than {self._stream.size} bytes, so the connection was closed"
         if self._aside > MOST_BYTES:
             return f"more than {MOST_BYTES} bytes came on a stream that was not asked for, and it was left"
         if self._channels.lost:

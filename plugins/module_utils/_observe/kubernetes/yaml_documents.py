@@ -44,7 +44,7 @@ _PLAIN_TAGS = {
 }
 #: what PyYAML makes of a scalar without a tag that Kubernetes takes for text: a date, and the lone signs = and <<
 _TEXT_AS_WELL = tuple(f"tag:yaml.org,2002:{name}" for name in ("merge", "timestamp", "value"))
-_SPLIT = "Write what is repeated less often, or give the objects in several files"
+_SPLIT = "Reduce the repetition, or split the objects into several files"
 
 
 def read_yaml(text: str) -> typing.Any:

@@ -29,7 +29,7 @@ def state(host: str) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return "absent"
     except OSError as error:
-        raise RdmaError(f"{DROP_IN} of the node can't be looked at in {host}: {error.strerror}") from error
+        raise RdmaError(f"{DROP_IN} of the node could not be read in {host}: {error.strerror}") from error
     kinds = ((stat.S_ISREG, "file"), (stat.S_ISLNK, "link"), (stat.S_ISDIR, "directory"))
     return next((name for is_one, name in kinds if is_one(mode)), "other")
 
@@ -43,7 +43,7 @@ def need_files(host: str) -> None:
     if not os.path.isdir(os.path.join(host, "etc")):
         raise RdmaError(
             f"the node's files are not in {host}: it has no folder etc",
-            "Name the folder in which the observer has them",
+            "Set the folder where the observer mounts the files of the node",
         )
 
 
@@ -71,8 +71,8 @@ def resolve_node_path(host: str, path: str) -> str:
         links += 1
         if links > _LINKS:
             raise RdmaError(
-                f"/{path.strip('/')} of the node can't be looked at in {host}: too many symbolic links, the last one is"
-                f" {here}"
+                f"/{path.strip('/')} of the node could not be read in {host}: too many symbolic links, the last one"
+                f" is {here}"
             )
         target = os.readlink(here)
         place = host if target.startswith("/") else place

@@ -167,7 +167,7 @@ def _look_at_firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: 
     made = HcaFirmware(address, device, psid, running)
     if function is None or function.driver == "vfio-pci" or not os.path.isdir(os.path.join(devices, address)):
         why = (
-            "the function is given away (vfio-pci)"
+            "the function is passed through (vfio-pci)"
             if function and function.driver == "vfio-pci"
             else "the node's kernel has no such PCI function"
         )

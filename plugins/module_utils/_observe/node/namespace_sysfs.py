@@ -92,6 +92,6 @@ def _require_success(name: str, answer: int) -> None:
 def _explain_mount_refusal(error: OSError) -> str:
     """Return a message that explains why the sysfs of a namespace could not be mounted, and what is required."""
     return (
-        "no sysfs of it could be mounted, so what is there of the node's functions is unknown:"
-        f" {error.strerror or error}. It takes root with CAP_SYS_ADMIN: look through an observer, or by ssh with sudo"
+        f"its sysfs could not be mounted, so the functions of the node in it are unknown: {error.strerror or error}."
+        " Mounting requires root with CAP_SYS_ADMIN: use an observer, or ssh with sudo"
     )

@@ -71,8 +71,8 @@ def read_held_parts(
     found = _Found(roots, idle)
     if len(namespaces) > _MOST_NAMESPACES:
         found.left_out(
-            f"{proc}: there are {len(namespaces)} network namespaces: what is behind the first {_MOST_NAMESPACES} is"
-            " unknown"
+            f"{proc}: there are {len(namespaces)} network namespaces: the content beyond the first {_MOST_NAMESPACES}"
+            " is unknown"
         )
     for error in enter(namespaces[:_MOST_NAMESPACES], found.look):
         found.left_out(error)
@@ -125,7 +125,7 @@ class _Found:
             netdevs = self._netdevs.setdefault(address, [])
             if len(netdevs) >= _MOST_NETDEVS:
                 self.left_out(
-                    f"{namespace}: {address} has more than {_MOST_NETDEVS} interfaces: the others are left out"
+                    f"{namespace}: {address} has more than {_MOST_NETDEVS} interfaces: the others were not read"
                 )
                 continue
             reader = SysfsReader(os.path.join(root, "class/net", name))
@@ -166,11 +166,7 @@ class _Found:
             )
             for address in every
         }
-        more = (
-            [f"network namespaces: {self._more_errors} more that were left out or not read"]
-            if self._more_errors
-            else []
-        )
+        more = [f"network namespaces: {self._more_errors} more were skipped or not read"] if self._more_errors else []
         return HeldByPods(parts, (*self._errors, *more))
 
     def _iterate_foreign_functions(self, namespace: str, root: str, kind: str) -> typing.Iterator[tuple[str, str]]:
@@ -183,7 +179,7 @@ class _Found:
         names = _list_folder(folder)
         if len(names) > _MOST_ENTRIES:
             self.left_out(
-                f"{namespace}: {len(names)} entries in {folder}: those behind the first {_MOST_ENTRIES} are left out"
+                f"{namespace}: {len(names)} entries in {folder}: those after the first {_MOST_ENTRIES} were not read"
             )
         for name, address in _list_functions(folder, names[:_MOST_ENTRIES]).items():
             if address not in self._here[kind] and self._is_valid_name(
@@ -198,7 +194,7 @@ class _Found:
         try:
             form.of(text, source)
         except ParseError as error:
-            self.left_out(f"{error}: it is left out")
+            self.left_out(f"{error}: skipped")
             return False
         return True
 

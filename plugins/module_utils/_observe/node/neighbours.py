@@ -98,7 +98,7 @@ def _limit_neighbours(known: typing.Mapping[str, tuple[str, ...]], errors: list[
     """
     many = {name: len(addresses) for name, addresses in known.items() if len(addresses) > MOST_ADDRESSES}
     errors += [
-        f"neighbours: {name} knows {count} hardware addresses, of which the first {MOST_ADDRESSES} are taken"
+        f"neighbors: {name} has {count} hardware addresses, of which the first {MOST_ADDRESSES} are used"
         for name, count in many.items()
     ]
     return {name: addresses[:MOST_ADDRESSES] for name, addresses in known.items()}
@@ -132,9 +132,7 @@ def _read_lldp_frame(listener: socket.socket, heard: dict[SwitchPort, None], nam
         if source[2] != socket.PACKET_OUTGOING:
             port = lldp.parse_switch_port(frame)
             if port not in heard and len(heard) >= MOST_PORTS:
-                raise RdmaError(
-                    f"more than {MOST_PORTS} ports of switches speak there, and the first {MOST_PORTS} are taken"
-                )
+                raise RdmaError(f"more than {MOST_PORTS} switch ports send LLDP there; the first {MOST_PORTS} are used")
             heard[port] = None
     except (OSError, RdmaError) as error:
         begin = f"LLDP on {name}: "

@@ -181,10 +181,10 @@ def read_node(
     for root in roots:
         top = SysfsReader(root)
         if not top.names("class") and not top.names("bus"):
-            errors.append(f"{root}: no sysfs here: neither {root}/class nor {root}/bus holds anything")
+            errors.append(f"{root}: not a sysfs: both {root}/class and {root}/bus are empty or do not exist")
         for hca in _read_root(root, netdevs, held or {}, errors):
             if hca.name in found:
-                errors.append(f"{root}: {hca.name} is there twice: the second one is left out")
+                errors.append(f"{root}: {hca.name} occurs twice: the second one was skipped")
             else:
                 found[hca.name] = hca
     hcas = sorted(
@@ -234,8 +234,8 @@ def _read_root(
         gone = [path for path in folders if not os.path.exists(path)]
         if gone:
             errors.append(
-                f"{gone[0]}: vanished while it was read, and is left out. Functions come and go while VFs are made:"
-                " read again"
+                f"{gone[0]}: it disappeared while it was read and was skipped. Functions appear and disappear while"
+                " VFs are created: rerun"
             )
         elif hca is not None:
             yield hca
@@ -448,7 +448,7 @@ def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool =
     )
     if not os.path.exists(reader.folder):
         owner.errors.append(
-            f"{reader.folder}: vanished while it was read, and is left out: renamed, or moved into a pod"
+            f"{reader.folder}: it disappeared while it was read and was skipped: it was renamed or moved into a pod"
         )
         return None
     owner.unread.extend(f"net/{name}/{item}" for item in reader.unread)

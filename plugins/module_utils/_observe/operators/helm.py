@@ -42,7 +42,7 @@ _CACHES = ("HELM_CACHE_HOME", "HELM_REPOSITORY_CACHE", "HELM_CONTENT_CACHE")
 #: reading takes memory: one of them does so at a time
 _READING = threading.Lock()
 #: what to do about a Chart.yaml
-_CORRECT = "Correct it, or give the version in operators_charts"
+_CORRECT = "Correct it, or set the version in operators_charts"
 #: whose secrets Helm may need: it logs in to OCI registries by Docker's configuration, and the helpers that this names
 #: take the credentials of a cloud
 #: [helm.sh/docs/topics/registries, docs.docker.com/reference/cli/docker/login, credential helpers]
@@ -142,8 +142,8 @@ def _read_helm_documents(
     path = binary if os.sep in binary else shutil.which(binary, path=search_path())
     if path is None:
         raise HelmError(
-            f"there is no program {binary} in the PATH",
-            "Install Helm (https://helm.sh/docs/intro/install), or name it in operators_helm_binary",
+            f"the program {binary} does not exist in the PATH",
+            "Install Helm (https://helm.sh/docs/intro/install), or set its path in operators_helm_binary",
         )
     of_chart = [
         *(["--version", chart.version] if chart.version else []),
@@ -154,7 +154,7 @@ def _read_helm_documents(
         raise HelmError(
             _redact_message(done.failure),
             _redact_message(
-                f"Look at what the chart {chart.reference} prints, or name another chart or version in operators_charts"
+                f"Check the output of the chart {chart.reference}, or set another chart or version in operators_charts"
             ),
         )
     if done.failure:
@@ -204,10 +204,10 @@ def _describe_remedy(words: str, chart: OperatorChart) -> str:
         )
     if chart.repository or "://" in chart.reference:
         return (
-            f"Give this machine a way to {chart.repository or chart.reference}, or name another chart or version in"
-            " operators_charts"
+            f"Make {chart.repository or chart.reference} reachable from this machine, or set another chart or version"
+            " in operators_charts"
         )
-    return f"Correct what Helm says of the chart {chart.reference}, or name another one in operators_charts"
+    return f"Correct the error that Helm reports for chart {chart.reference}, or set another one in operators_charts"
 
 
 def _run_helm(argv: typing.Sequence[str], chart: OperatorChart) -> Finished:
@@ -221,5 +221,5 @@ def _run_helm(argv: typing.Sequence[str], chart: OperatorChart) -> Finished:
             return run(argv, LIMIT, _KEPT, MOST_CHART, caches, _BOUNDS)
     except OSError as error:
         raise HelmError(
-            f"{argv[0]} cannot be started: {error.strerror}", "Name Helm in operators_helm_binary"
+            f"{argv[0]} cannot be started: {error.strerror}", "Set the path of Helm in operators_helm_binary"
         ) from error

@@ -37,7 +37,7 @@ from ..kubernetes.outcome import read_existing
 _NAMED = 5
 #: characters of a name that is told, or whose role is read; roles that are remembered
 _LONGEST, _ROLES = 300, 1000
-_BEFORE, _GOING = "it was there before the operator, and has", "it is being deleted"
+_BEFORE, _GOING = "it existed before the operator, and has", "it is being deleted"
 #: that OLM does not make by itself, and that act: see ``acts``. All kinds would need the right to list them all
 _ACTORS = ("ServiceAccount", "Pod", "CatalogSource")
 
@@ -67,7 +67,7 @@ def examine(
     for operator, (namespace, release) in places.items():
         if namespace not in trusted:
             gone = made and find_absent(cluster, [namespace])
-            why = "it is not there any more" if gone else try_to_refuse(refuse_release, cluster, namespace, release)
+            why = "it does not exist anymore" if gone else try_to_refuse(refuse_release, cluster, namespace, release)
             if why:
                 found[operator] = UntrustedNamespace(namespace, plain(why))
     return found
@@ -85,7 +85,7 @@ def try_to_refuse(refuse: typing.Callable[..., str], *arguments: typing.Any) -> 
     except RdmaError as error:
         if isinstance(error, ApiError) and error.status == 0:
             raise
-        return f"whose it is could not be read: {error.seen}"
+        return f"its owner could not be read: {error.seen}"
 
 
 def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:

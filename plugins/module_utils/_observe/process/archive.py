@@ -77,7 +77,7 @@ def _read_module_source(name: str) -> str:
     source = read(name) if read else None
     if source is None:
         raise RdmaError(
-            f"the source of {name} can't be read",
+            f"the source of {name} could not be read",
             "Install the collection again: ansible-galaxy collection install linerate.rdma --force",
         )
     return str(source)

@@ -145,8 +145,8 @@ def fingerprint_of(text: str) -> str:
     digits = text.strip().lower().rpartition("=")[2].removeprefix("sha256:").replace(":", "").replace(" ", "")
     if len(digits) != 64 or set(digits) - set("0123456789abcdef"):
         raise RdmaError(
-            f"fingerprint: {text[:100]!r} is no SHA-256",
-            "Give 64 hexadecimal digits, as 'openssl x509 -noout -fingerprint -sha256' shows them",
+            f"fingerprint: {text[:100]!r} is not a SHA-256",
+            "Set 64 hexadecimal digits, as 'openssl x509 -noout -fingerprint -sha256' prints them",
         )
     return digits
 
@@ -158,7 +158,7 @@ def address_of(text: str) -> str:
     """
     if not text or not text.isascii() or not text.isprintable() or set(text) & set("/@?#\\ "):
         raise RdmaError(
-            "address: not the name or the IP address of a BMC",
-            "Give it without scheme, user and path; the port is an option of its own",
+            "address: it is not the name or the IP address of a BMC",
+            "Set it without scheme, user and path; the port is a separate option",
         )
     return text

@@ -27,29 +27,29 @@ def untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError:
     look = f"openssl s_client -connect {bmc.address}:{bmc.port} </dev/null | {shown}"
     if error.verify_code == _EXPIRED:
         return bmc.error(
-            "tls_expired", "its certificate has expired", f"Give it a new one, or pin this one; look at it: {look}"
+            "tls_expired", "its certificate has expired", f"Install a new one, or pin this one; print it: {look}"
         )
     if error.verify_code == _NOT_YET:
         return bmc.error(
             "tls_expired",
             "its certificate is not valid yet",
-            f"Set the clocks of the controller and the BMC; look at it: {look}",
+            f"Set the clocks of the controller and the BMC; print the certificate: {look}",
         )
     if error.verify_code in _NAMES:
         return bmc.error(
             "tls_name",
             "its certificate is for another name or address",
-            f"Use the name in it as address, or pin it; look at it: {look}",
+            f"Set the name in the certificate as address, or pin the certificate; print it: {look}",
         )
     if error.verify_code not in _AUTHORITIES:
         return bmc.error(
             "tls",
             f"its certificate is refused ({error.verify_message})",
-            f"Give it a new one, or pin this one; look at it: {look}",
+            f"Install a new one, or pin this one; print it: {look}",
         )
     seen = f"its certificate is from an unknown authority ({error.verify_message})"
     return bmc.error(
-        "tls_authority", seen, f"Name the authority's file in ca_path, or pin the certificate; look at it: {look}"
+        "tls_authority", seen, f"Set ca_path to the file of the authority, or pin the certificate; print it: {look}"
     )
 
 
@@ -59,7 +59,7 @@ def over(bmc: Bmc, what: str, seconds: float) -> BmcError:
     :param what: description of the request
     :param seconds: time limit of the BMC in seconds
     """
-    return bmc.error("timeout", f"{what}: its {seconds:g} s were over", "Give it more seconds, or restart the BMC")
+    return bmc.error("timeout", f"{what}: limit of {seconds:g} s reached", "Give it more seconds, or restart the BMC")
 
 
 def out_of_hold(bmc: Bmc, what: str) -> BmcError:
@@ -69,10 +69,10 @@ def out_of_hold(bmc: Bmc, what: str) -> BmcError:
     :param what: description of the request
     """
     seen = (
-        f"{what}: no answer came for as long as the run could rely on its Lease, so it was given up; whether the BMC"
-        " took it is not known"
+        f"{what}: the BMC did not respond while the Lease of the run was valid, so the run gave up; whether the BMC"
+        " accepted the request is unknown"
     )
-    return bmc.error("timeout", seen, "See the log of the BMC, and run again")
+    return bmc.error("timeout", seen, "Check the log of the BMC, then rerun")
 
 
 def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
@@ -81,40 +81,36 @@ def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
     :param what: description of the request
     """
     if isinstance(error, (TimeoutError, socket.timeout)):
-        return bmc.error(
-            "timeout", f"nothing answers within {CONNECT:g} s", "See its power, its cable and the firewalls on the way"
-        )
+        return bmc.error("timeout", f"no response within {CONNECT:g} s", "Check its power, its cable and the firewalls")
     if isinstance(error, socket.gaierror):
         return bmc.error(
             "address",
-            "the controller does not find its name",
-            "Correct the address, or the name service of the controller",
+            "the controller cannot resolve its name",
+            "Correct the address, or the name resolution of the controller",
         )
     if isinstance(error, ConnectionRefusedError):
-        return bmc.error("refused", "the connection was refused", "Switch on HTTPS on the BMC, or correct the port")
+        return bmc.error("refused", "the connection was refused", "Enable HTTPS on the BMC, or correct the port")
     if isinstance(error, ssl.SSLError) and not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         return bmc.error(
             "tls",
             f"TLS failed ({error.reason or 'no reason'})",
-            "See that the port is that of HTTPS, and that the BMC knows TLS 1.2",
+            "Check that the port is the HTTPS port, and that the BMC supports TLS 1.2",
         )
     if isinstance(error, (ssl.SSLError, ConnectionError, http.client.HTTPException, zlib.error)):
         return bmc.error(
             "closed",
             f"{what}: the connection broke ({type(error).__name__})",
-            "Ask again; restart the BMC if it stays so",
+            "Rerun; restart the BMC if the error persists",
         )
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         seen = f"the controller can't open another connection ({error.strerror})"
-        return bmc.error("controller", seen, "Ask fewer BMCs at the same time by parallel, or raise 'ulimit -n'")
+        return bmc.error("controller", seen, "Query fewer BMCs at the same time with parallel, or raise 'ulimit -n'")
     if isinstance(error, OSError):
         seen = f"no route to it ({error.strerror or type(error).__name__})"
         return bmc.error(
             "no_route", seen, "Correct the address, or the routes from the controller to the network of the BMCs"
         )
-    return bmc.error(
-        "address", f"address, user or password hold what can't be sent ({type(error).__name__})", "Correct them"
-    )
+    return bmc.error("address", f"address, user or password cannot be sent ({type(error).__name__})", "Correct them")
 
 
 def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
@@ -123,28 +119,26 @@ def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
     :param what: description of the request
     :param reason: id of the message that the BMC sent; empty if it sent none
     """
-    seen = f"{what} was answered with {status}{f' ({reason})' if reason else ''}"
+    seen = f"the BMC responded to {what} with {status}{f' ({reason})' if reason else ''}"
     if status == 401:
-        wrong = "it does not know the token" if bmc.token else "user or password is wrong"
+        wrong = "the BMC does not accept the token" if bmc.token else "user or password is wrong"
         return bmc.error(
             "password",
             f"{seen}: {wrong}",
-            "Correct that before the next run; a BMC locks a user out after a few attempts",
+            "Correct the credentials before the next run; a BMC locks a user out after a few attempts",
         )
     if status == 403:
         remedy = (
-            "Give the user a role with the privilege Login, as ReadOnly has, and a new password where the BMC"
-            " demands one"
+            "Give the user a role with the privilege Login, such as ReadOnly, and set a new password if the BMC"
+            " requires one"
         )
         return bmc.error("rights", f"{seen}: the user may not read it", remedy)
     if status in (404, 410):
-        return bmc.error(
-            "not_found", f"{seen}: it has no such resource", "Update its firmware; a BMC without Redfish can't be asked"
-        )
+        return bmc.error("not_found", f"{seen}: it has no such resource", "Update its firmware; this BMC lacks Redfish")
     if status in BUSY:
         times = "" if what.startswith("POST") else f", {ATTEMPTS} times"
-        return bmc.error("busy", f"{seen}{times}", "Ask again in a few minutes; restart the BMC if it stays so")
-    return bmc.error("status", seen, "See the log of the BMC, and restart it if it stays so")
+        return bmc.error("busy", f"{seen}{times}", "Rerun in a few minutes; restart the BMC if the error persists")
+    return bmc.error("status", seen, "Check the log of the BMC, and restart it if the error persists")
 
 
 def not_written(bmc: Bmc, what: str, status: int, reason: str, words: str) -> BmcError:
@@ -155,19 +149,19 @@ def not_written(bmc: Bmc, what: str, status: int, reason: str, words: str) -> Bm
     :param words: text of the message of the BMC, which is left out if it contains a secret
     """
     told = f"; it says: {words}" if words and not bmc.holds_secret(words) else ""
-    seen = f"{what} was answered with {status}{f' ({reason})' if reason else ''}"
+    seen = f"the BMC responded to {what} with {status}{f' ({reason})' if reason else ''}"
     if status == 403:
         return bmc.error(
             "rights",
             f"{seen}{told}",
-            "Give the user a role with the privilege ConfigureComponents, or do what the BMC says",
+            "Give the user a role with the privilege ConfigureComponents, or follow the message of the BMC",
         )
     if status == 412:
         return bmc.error(
             "changed",
-            f"{seen}: somebody else changes its settings at the same time{told}",
-            "Find out who does, and run again after that",
+            f"{seen}: another client changes its settings at the same time{told}",
+            "Find and stop the other client, then rerun",
         )
     if status in (401, 404, 410, *BUSY):
         return refused(bmc, what, status, reason)
-    return bmc.error("not_taken", f"{seen}{told}", "Do what the BMC says; its log may say more, and nothing was set")
+    return bmc.error("not_taken", f"{seen}{told}", "Check the message and log of the BMC; nothing was set")

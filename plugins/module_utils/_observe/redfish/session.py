@@ -120,7 +120,7 @@ class Session:
         """
         data = _decode_body(body)
         if not isinstance(data, dict):
-            remedy = "See what answers at this address, and restart the BMC if it is one"
+            remedy = "Check the server at this address; restart it if it is a BMC"
             raise self.error(
                 "not_json", f"GET {path} was answered with {len(body)} bytes that are no JSON object", remedy
             )
@@ -135,7 +135,7 @@ class Session:
             if answer.status not in (301, 302, 307, 308):
                 raise refused(self.bmc, f"GET {path}", answer.status, parse_message_id(answer.data))
             path = self._resolve_redirect(path, answer.headers.get("Location", ""))
-        raise self.error("status", f"GET {path} is redirected again and again", "Update the firmware of the BMC")
+        raise self.error("status", f"GET {path} is redirected repeatedly", "Update the firmware of the BMC")
 
     def etag(self, path: str) -> str:
         """Return the ETag of a resource from its last ``get``. Return an empty string if it has none."""
@@ -169,7 +169,7 @@ class Session:
             raise self.error(
                 "status",
                 f"GET {path} is redirected away from the BMC",
-                "Give the address that the BMC redirects to, if it is the BMC's",
+                "Set the address that the BMC redirects to, if it belongs to the BMC",
             )
         return target
 
@@ -197,7 +197,7 @@ class Session:
                 raise self.error(
                     "busy",
                     f"{what} was put off until its {self._seconds:g} s were over",
-                    "Give it more seconds, or ask again later",
+                    "Set a longer limit, or rerun later",
                 )
             self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
@@ -232,12 +232,12 @@ class Session:
             if max(size, taken) > LARGEST or len(parts) >= _MOST_PARTS:
                 self._close_connection()
                 limit = (
-                    f"{what} was answered in {_MOST_PARTS} parts"
+                    f"the response to {what} has {_MOST_PARTS} parts"
                     if max(size, taken) <= LARGEST
-                    else f"{what} was answered with more than {LARGEST // 2**20} MiB"
+                    else f"the response to {what} has more than {LARGEST // 2**20} MiB"
                 )
                 raise self.error(
-                    "too_large", limit, "See what answers at this address: no resource of a BMC is that large"
+                    "too_large", limit, "Check the server at this address: no resource of a BMC is that large"
                 )
             parts.append(part)
         if response.length:
@@ -261,8 +261,8 @@ class Session:
             self._close_connection()
             raise self.error(
                 "not_json",
-                f"{what} was answered with bytes behind the end of what gzip has packed",
-                "See what answers at this address, and restart the BMC if it is one",
+                f"the response to {what} has bytes after the end of the gzip data",
+                "Check the server at this address; restart it if it is a BMC",
             )
         return found
 
@@ -288,7 +288,7 @@ class Session:
         if not hmac.compare_digest(shown, self.bmc.fingerprint):
             secure.close()
             seen = f"its certificate is another one than the pinned: its SHA-256 is {shown or 'not to be had'}"
-            raise self.error("tls_pin", seen, "Find out who answers there; pin the new certificate if the BMC got one")
+            raise self.error("tls_pin", seen, "Check which server responds; pin the new certificate if the BMC has one")
         connection = http.client.HTTPSConnection(host, self.bmc.port, context=context)
         connection.auto_open = 0
         connection.response_class = BoundedResponse
@@ -326,12 +326,12 @@ class Session:
             raise self.error(
                 "too_large",
                 f"{what} was answered with more than {_MOST_RAW // 2**20} MiB of TLS and HTTP around its content",
-                "See what answers at this address, and restart the BMC if it is one",
+                "Check the server at this address; restart it if it is a BMC",
             ) from None
         except HeadError as error:
             self._close_connection()
             raise self.error(
-                "too_large", f"{what}: {error}", "See what answers at this address, and restart the BMC if it is one"
+                "too_large", f"{what}: {error}", "Check the server at this address; restart it if it is a BMC"
             ) from None
         except ssl.SSLCertVerificationError as error:
             self._close_connection()

@@ -45,8 +45,8 @@ def _build_verified_context(ca_path: str) -> ssl.SSLContext:
     except OSError as error:
         # also when there is no PEM in it
         raise RdmaError(
-            f"ca_path: {ca_path} holds no authorities ({error.strerror or type(error).__name__})",
-            "Name a file in PEM, or a folder of such",
+            f"ca_path: {ca_path} contains no certificate authorities ({error.strerror or type(error).__name__})",
+            "Set ca_path to a PEM file, or a folder of PEM files",
         ) from None
     return context
 

@@ -101,7 +101,7 @@ def parse_pod_devices(pod: Resource) -> PodDevices:
         f"{what}: the annotation {STATUS_ANNOTATION}",
     )
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no list of mappings")
+        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is not a list of mappings")
     mine = [entry for entry in entries if not entry.get("default")]
     texts = [str(mapping_at(entry, "device-info", "pci").get("rdma-device") or "") for entry in mine]
     number = max(len(mine), sum(text.count(",") + 1 for text in texts))

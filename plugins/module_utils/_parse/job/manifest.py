@@ -69,7 +69,7 @@ def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ())
         parse_template(*found, namespace, replaced) for found in _find_templates(body, "", 1, itertools.count())
     )
     if not templates:
-        raise ResourceError(f"{title_of(resource)}: no pod template is in it, so it is no job")
+        raise ResourceError(f"{title_of(resource)}: it contains no pod template, so it is not a job")
     queue = text_at(LABEL_VALUE, mapping_at(resource, "metadata", "labels"), QUEUE_LABEL, f"{title}: metadata.labels")
     return JobWorkload(kind, name, namespace, templates, queue, _find_missing_addresses(body, templates))
 
@@ -85,20 +85,20 @@ def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTempla
         if other:
             return f"The training operator knows the roles Master and Worker, and refuses {', '.join(other)}"
         if len(templates) < len(mapping_at(spec, "pytorchReplicaSpecs")):
-            return "One of its roles has no template with containers, and the training operator refuses it"
+            return "One of its roles has no template with containers, so the training operator refuses it"
         if not all(any(container.name == "pytorch" for container in template.containers) for template in templates):
             return (
-                "The training operator looks for a container named pytorch in each of its pods, and refuses the job"
+                "The training operator requires a container named pytorch in each of its pods, and refuses the job"
                 " without one"
             )
         if "Master" not in mapping_at(spec, "pytorchReplicaSpecs") and not spec.get("elasticPolicy"):
-            return "Without a Master, and without an elasticPolicy, no pod is told where the others meet"
+            return "Without a Master and without an elasticPolicy, no pod gets the address of the rendezvous"
     if kind == "TrainJob" and not any(
         is_trainer(item) for item in items_of(mapping_at(spec, "template", "spec"), "replicatedJobs", "its runtime")
     ):
         return (
-            f"No job of its runtime carries the label {ANCESTOR}: trainer, so the trainer starts one pod and"
-            " passes over what the TrainJob says"
+            f"No job of its runtime has the label {ANCESTOR}: trainer, so the trainer starts one pod and ignores the"
+            " settings of the TrainJob"
         )
     if (
         kind == "TrainJob"
@@ -106,8 +106,8 @@ def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTempla
         and sum(item.count for item in templates) > 1
     ):
         return (
-            "Its runtime names no framework in mlPolicy (torch, mpi ...), so the trainer sets none of the variables by"
-            " which its pods meet"
+            "Its runtime names no framework in mlPolicy (torch, mpi ...), so the trainer sets none of the variables"
+            " that the pods need for the rendezvous"
         )
     return ""
 
@@ -124,7 +124,7 @@ def _find_templates(
             f"{path[:100]}...: a path of {len(path)} characters; {_MOST_OF_A_PATH} are the most in a job"
         )
     if next(visited, _MOST) >= _MOST or path.count(".") > 30:
-        raise ResourceError(f"more than {_MOST} parts, or too deep: no job looks like that")
+        raise ResourceError(f"more than {_MOST} parts, or nested too deeply: no job looks like that")
     if isinstance(node, dict):
         if isinstance(node.get("spec"), dict) and isinstance(node["spec"].get("containers"), list):
             yield path, node, count

@@ -208,7 +208,7 @@ class LogProcess:
             why = (
                 "NCCL found neither nvidia-peermem nor DMA-BUF"
                 if not self.dma_buf
-                else "the device takes no DMA-BUF, and nvidia-peermem is not loaded"
+                else "the device does not support DMA-BUF, and nvidia-peermem is not loaded"
             )
         far = [f"too far from a GPU: {distance}" for distance in self.distances.get(device.index, ())]
         return dataclasses.replace(device, gpu_direct=works, reasons=tuple([why] * bool(why) + far))

@@ -51,7 +51,7 @@ def _parse_line(text: str) -> NicLine:
             raise ValueError(f"'{shown(value)}' can't be the name of a {what}")
     found = ADDRESS.parse(address)
     if found is None:
-        raise ValueError(f"'{shown(address)}' is no IP address")
+        raise ValueError(f"'{shown(address)}' is not an IP address")
     return NicLine(node, netdev, interface, found)
 
 

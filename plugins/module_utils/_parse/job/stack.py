@@ -138,7 +138,7 @@ def _explain_inactive(resource: Resource) -> str:
     return (
         ""
         if active.get("status") == "True"
-        else str(active.get("message") or active.get("reason") or "Kueue has not looked at it")
+        else str(active.get("message") or active.get("reason") or "Kueue has not processed it yet")
     )
 
 

@@ -119,9 +119,9 @@ def parse_range(
         )
     for field, value in (("range_start", start), ("range_end", end)):
         if inner is not None and value is not None:
-            why = "range names its first and last address itself, and whereabouts takes those."
+            why = "range contains its first and last address, and whereabouts uses those."
             raise RangeError(
-                field, value, f"no {field} beside a range of the form a-b/prefix", why, "Say it in one of the two ways."
+                field, value, f"no {field} beside a range of the form a-b/prefix", why, "Use only one of the two forms."
             )
     first, last = network.network_address + 1, network.broadcast_address - 1
     if inner is not None:
@@ -234,7 +234,7 @@ def parse_blocks(
     if network.prefixlen < bits - 1:
         start, end = start + 1, end - (network.version == 4)
     if not 1 <= size <= end - start + 1:
-        why = "The operator's webhook refuses a block that is larger than its network."
+        why = "The operator's webhook rejects a block that is larger than its network."
         raise RangeError(
             "pool.per_node_block_size", str(size), f"1 to {end - start + 1}", why, "Correct it, or widen range."
         )
@@ -293,7 +293,7 @@ def parse_network(text: str) -> Network:
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError as error:
-        raise RangeError("", text, _EXAMPLE, f"It can't be read: {error}.", "Correct it.") from error
+        raise RangeError("", text, _EXAMPLE, f"It could not be read: {error}.", "Correct it.") from error
 
 
 def is_address(text: str) -> bool:
@@ -308,8 +308,8 @@ def _parse_plain_network(text: str) -> Network:
             "range",
             text,
             _EXAMPLE,
-            "nv-ipam knows no first and last address, only networks.",
-            "Write the network, and exclude the rest.",
+            "nv-ipam does not support a first and last address, only networks.",
+            "Write the network, and exclude the addresses that pods must not use.",
         )
     return network
 
@@ -325,7 +325,7 @@ def _parse_pool_exclusions(exclude: typing.Sequence[str], network: Network) -> t
             int(network.network_address) <= int(hole.network_address)
             and int(hole.broadcast_address) <= int(network.broadcast_address)
         ):
-            why = "The webhook of nv-ipam refuses exclusions outside of the pool."
+            why = "The webhook of nv-ipam rejects exclusions outside the pool."
             raise RangeError(f"exclude[{index}]", item, f"a part of {network}", why, "Correct or remove it.")
     return _merge_exclusions(exclude, int(network.network_address), int(network.broadcast_address), network.version)
 
@@ -333,13 +333,13 @@ def _parse_pool_exclusions(exclude: typing.Sequence[str], network: Network) -> t
 def _parse_gateway(text: str, network: Network) -> int:
     address = _address_or_none(text)
     if address is None or address not in network:
-        why = "The webhook of nv-ipam refuses a gateway outside of the pool."
+        why = "The webhook of nv-ipam rejects a gateway outside the pool."
         raise RangeError(
             "gateway",
             text,
             f"an address in {network}",
             why,
-            "Correct the gateway, or remove it: RDMA traffic of one subnet needs none.",
+            "Correct the gateway, or remove it: RDMA traffic in one subnet requires no gateway.",
         )
     return int(address)
 
@@ -353,30 +353,28 @@ def _split_range(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
         inner, body = (low, high), f"{high}{slash}{prefix}"
     if "/" not in text:
         raise RangeError(
-            "range", text, _EXAMPLE, "Without a prefix nobody knows the size of the network.", "Add the prefix."
+            "range", text, _EXAMPLE, "Without a prefix, the size of the network is unknown.", "Add the prefix."
         )
     try:
         interface = ipaddress.ip_interface(body)
     except ValueError as error:
-        raise RangeError("range", text, _EXAMPLE, f"It can't be read: {error}.", "Correct it.") from error
+        raise RangeError("range", text, _EXAMPLE, f"It could not be read: {error}.", "Correct it.") from error
     network = interface.network
     if network.prefixlen < _SHORTEST_PREFIX[network.version]:
         why = (
-            f"/{network.prefixlen} is {network}: {network.num_addresses} addresses, most of them other people's. Pods"
-            " would lose their way to them."
+            f"/{network.prefixlen} is {network}: {network.num_addresses} addresses, most of them used by other hosts."
+            " Pods could not reach those hosts."
         )
         expected = f"a prefix of /{_SHORTEST_PREFIX[network.version]} or longer"
-        raise RangeError("range", text, expected, why, "Write the network that you mean, such as 100.100.100.0/24.")
+        raise RangeError("range", text, expected, why, "Write the correct network, such as 100.100.100.0/24.")
     if inner is None and interface.ip != network.network_address:
-        why = (
-            f"Bits are set beyond the prefix, so two readers may take it for two networks; whereabouts takes {network}."
-        )
+        why = f"Bits are set after the prefix, so two programs may read it as two networks; whereabouts uses {network}."
         raise RangeError(
             "range",
             text,
             str(network),
             why,
-            f"Write {network} if you mean it; to start at {interface.ip} use range_start.",
+            f"Write {network} if it is the correct network; to start at {interface.ip} use range_start.",
         )
     return inner, network
 
@@ -384,9 +382,9 @@ def _split_range(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
 def _parse_bounded_address(field: str, text: str, network: Network, first: Address, last: Address) -> Address:
     address = _address_or_none(text)
     if address is None:
-        raise RangeError(field, text, f"an address in {network}", "It is no IP address.", "Correct it.")
+        raise RangeError(field, text, f"an address in {network}", "It is not an IP address.", "Correct it.")
     if address.version != network.version or not int(first) <= int(address) <= int(last):
-        why = "whereabouts ignores it in silence and hands out addresses of the whole network."
+        why = "whereabouts ignores it without an error and assigns addresses of the whole network."
         raise RangeError(field, text, f"an address from {first} to {last}", why, "Correct it, or correct range.")
     return address
 
@@ -412,11 +410,11 @@ def _parse_exclusion(item: str, index: int, version: int) -> Network:
         network = ipaddress.ip_network(item, strict=False)
     except ValueError as error:
         raise RangeError(
-            f"exclude[{index}]", item, "a network or an address", f"It can't be read: {error}.", "Correct it."
+            f"exclude[{index}]", item, "a network or an address", f"It could not be read: {error}.", "Correct it."
         ) from error
     if network.version != version:
         raise RangeError(
-            f"exclude[{index}]", item, f"IPv{version}", "The range is of the other IP version.", "Correct it."
+            f"exclude[{index}]", item, f"IPv{version}", "The range has the other IP version.", "Correct it."
         )
     return network
 

@@ -166,7 +166,7 @@ def _attribute_name(name: typing.Any, driver: str, what: str) -> str:
     :param what: name of the device in messages
     """
     if not isinstance(name, str) or not _ATTRIBUTE.fullmatch(name):
-        raise ResourceError(f"{what}: an attribute of a device has no name as the API server takes it")
+        raise ResourceError(f"{what}: an attribute of a device has no name that the API server accepts")
     return sys.intern(name if "/" in name else f"{driver}/{name}")
 
 
@@ -207,7 +207,7 @@ def _read_selectors(parent: Resource, what: str) -> tuple[str, ...]:
         expression = mapping_at(item, "cel").get("expression") or ""
         if not isinstance(expression, str) or len(expression) > _LONGEST_EXPRESSION:
             raise ResourceError(
-                f"{what}: the expression of a selector is no text, or a longer one than the API server takes"
+                f"{what}: the expression of a selector is not text, or longer than the API server accepts"
             )
         found.append(expression)
     return tuple(found)

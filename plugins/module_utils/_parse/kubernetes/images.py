@@ -38,7 +38,7 @@ def reference(text: str) -> ImageReference:
     """
     found = _REFERENCE.fullmatch(text)
     if found is None:
-        raise ResourceError(f"'{text[:200]}' is no name of an image")
+        raise ResourceError(f"'{text[:200]}' is not a name of an image")
     host, path, digest = found["host"] or "", found["path"], found["digest"]
     # any other first part is a namespace, of a registry that is not named
     if host and not set(".:") & set(host) and host != "localhost" and host == host.lower():

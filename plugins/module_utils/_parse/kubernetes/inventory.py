@@ -68,12 +68,12 @@ def inventory_node(resource: Resource) -> InventoryNode:
     name = text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name")
     if name == CLUSTER:
         raise ResourceError(
-            f"Node {name} has the name under which a run keeps the facts of the cluster; its kubelet needs another"
-            " (--hostname-override)"
+            f"Node {name} has the name that a run reserves for the facts of the cluster; set another name in its"
+            " kubelet (--hostname-override)"
         )
     if name in _CONTROLLER:
         raise ResourceError(
-            f"Node {name} has the name by which Ansible knows the controller; its kubelet needs another"
+            f"Node {name} has the name that Ansible reserves for the controller; set another name in its kubelet"
             " (--hostname-override)"
         )
     refused: list[str] = []

@@ -51,7 +51,7 @@ def _parse_network(value: typing.Any, what: str) -> str:
 
 def _parse_networks(values: typing.Any, what: str) -> tuple[str, ...]:
     if not isinstance(values, list):
-        raise ResourceError(f"{what} is no list")
+        raise ResourceError(f"{what} is not a list")
     return tuple(_parse_network(value, what) for value in values)
 
 
@@ -174,7 +174,7 @@ def attachment_plugins(resource: Resource, name: str) -> list[dict[str, typing.A
         raise ResourceError(f"{name}: its configuration is in a file on the nodes")
     config = json_of(text, f"{name}: its configuration")
     if not isinstance(config, dict):
-        raise ResourceError(f"{name}: its configuration is no mapping")
+        raise ResourceError(f"{name}: its configuration is not a mapping")
     return items_of(config, "plugins", name) or [config]
 
 
@@ -194,7 +194,7 @@ def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) 
         kind = str(ipam.get("type", ""))
         for network in _list_ipam_ranges(ipam, kind, name, pools):
             if len(taken) == MOST_NETWORKS:
-                raise ResourceError(f"{name}: it gives addresses out of more than {MOST_NETWORKS} networks")
+                raise ResourceError(f"{name}: it assigns addresses from more than {MOST_NETWORKS} networks")
             taken.append(UsedNetwork("attachment", network, name, kind))
     return tuple(taken)
 
@@ -211,7 +211,7 @@ def _list_ipam_ranges(
         if not isinstance(rows, list) or not all(
             isinstance(row, list) and all(isinstance(item, dict) for item in row) for row in rows
         ):
-            raise ResourceError(f"{what}: ranges is no list of lists of mappings")
+            raise ResourceError(f"{what}: ranges is not a list of lists of mappings")
         yield from (
             _parse_network(item.get("subnet"), what)
             for item in [ipam, *(item for row in rows for item in row)]
@@ -220,7 +220,7 @@ def _list_ipam_ranges(
     elif kind == "static" and ipam.get("addresses"):
         yield from (_parse_network(item.get("address"), what) for item in items_of(ipam, "addresses", what))
     elif kind == "static":
-        raise ResourceError(f"{what}: the pods name their addresses themselves")
+        raise ResourceError(f"{what}: the pods set their addresses themselves")
     elif kind == "nv-ipam":
         names, of_kind = str(ipam.get("poolName", "")).split(","), str(ipam.get("poolType") or "ippool").lower()
         found = [pool.network for pool in pools if pool.name in names and pool.kind.lower() == of_kind]
@@ -228,7 +228,7 @@ def _list_ipam_ranges(
             raise ResourceError(f"{what}: there is no {of_kind} {folded(names, 4)}")
         yield from found
     else:
-        raise ResourceError(f"{what}: its addresses come from '{kind}', which keeps them elsewhere")
+        raise ResourceError(f"{what}: its addresses come from '{kind}', which stores them elsewhere")
 
 
 def leases(pool: Resource) -> tuple[AddressLease, ...]:

@@ -42,7 +42,7 @@ def network_status(pod: Resource) -> list[dict[str, typing.Any]]:
         raise ResourceError(f"{what} has no annotation {STATUS_ANNOTATION}: multus did not attach it")
     entries = json_of(text, f"{what}: the annotation {STATUS_ANNOTATION}")
     if not isinstance(entries, list):
-        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no list")
+        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is not a list")
     return [entry for entry in entries if isinstance(entry, dict)]
 
 

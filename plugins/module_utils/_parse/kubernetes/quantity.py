@@ -47,7 +47,7 @@ def whole(value: typing.Any, what: str) -> int:
     """
     number = quantity(value, what)
     if number != number.to_integral_value():
-        raise ResourceError(f"{what}: '{str(value)[:100]}' is no whole number")
+        raise ResourceError(f"{what}: '{str(value)[:100]}' is not a whole number")
     if abs(number) > _MOST:
         raise ResourceError(f"{what}: '{str(value)[:100]}' is more than {_MOST}")
     return int(number)

@@ -25,16 +25,16 @@ _WEBHOOK = re.compile(r'failed calling webhook "([^"]+)"')
 _SERVICE = re.compile(r"https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc[:/?\"]")
 #: what it says of the way to the webhook, and what that means for its Service
 _WAYS: tuple[tuple[typing.Pattern[str], str], ...] = (
-    (re.compile(r"no endpoints available for service"), "has no pod that is ready"),
-    (re.compile(r'service "[^"]+" not found'), "is not there: its operator was removed, and its webhook stayed"),
+    (re.compile(r"no endpoints available for service"), "has no ready pod"),
+    (re.compile(r'service "[^"]+" not found'), "does not exist: its operator was removed, but its webhook remained"),
     (
         re.compile(r"connection refused|connection reset|EOF"),
-        "leads to a pod that does not listen: it is starting or has failed",
+        "leads to a pod that does not accept connections: it is starting or has failed",
     ),
-    (re.compile(r"x509:|tls:"), "has a certificate that the webhook's caBundle does not fit"),
+    (re.compile(r"x509:|tls:"), "has a certificate that does not match the webhook's caBundle"),
     (
         re.compile(r"deadline exceeded|timeout(?!=)|no route to host"),
-        "does not answer in time: its pod hangs, or the control plane cannot reach the network of pods",
+        "does not respond in time: its pod hangs, or the control plane cannot reach the pod network",
     ),
 )
 _TYPED = re.compile(
@@ -68,23 +68,22 @@ def _find_webhook_cause(text: str) -> typing.Optional[RefusalCause]:
         return None
     service = _SERVICE.search(text)
     if service is None:
-        why = f"The API server asks the webhook {called[1]} about each such object, and got no answer."
+        why = f"The API server calls the webhook {called[1]} for each such object, and the webhook did not respond."
         return RefusalCause(
             why,
-            f"{_HOOKS} -o yaml shows where it is called; bring it back, or delete the webhook of an operator that is"
-            " gone.",
+            f"{_HOOKS} -o yaml shows its address; restore the webhook, or delete it if its operator was removed.",
         )
     name, space = service[1], service[2]
-    means = next((means for pattern, means in _WAYS if pattern.search(text)), "gave no answer")
+    means = next((means for pattern, means in _WAYS if pattern.search(text)), "did not respond")
     why = (
-        f"The API server asks the webhook {called[1]} about each such object, and its Service {space}/{name} {means}."
-        " The object itself was not judged."
+        f"The API server calls the webhook {called[1]} for each such object, and its Service {space}/{name} {means}."
+        " The object itself was not checked."
     )
     remedy = (
-        f"kubectl -n {space} get endpointslices,pods -o wide; bring back the pods that Service {name} selects (kubectl"
+        f"kubectl -n {space} get endpointslices,pods -o wide; restore the pods that Service {name} selects (kubectl"
         f" -n {space} describe service {name}). "
     )
-    remedy += f"Where their operator is gone: {_HOOKS}, and delete the one that names it."
+    remedy += f"If their operator was removed: {_HOOKS}, and delete the configuration that names it."
     return RefusalCause(why, remedy)
 
 
@@ -95,12 +94,12 @@ def _find_version_cause(text: str) -> typing.Optional[RefusalCause]:
     field = typed[3] if typed is not None else unknown[1] if unknown is not None else ""
     kind = f" of {typed[2]} ({typed[1]})" if typed is not None else ""
     why = (
-        f"The definition{kind} in the cluster does not know the field {field}: it is of another version of its operator"
-        " than the one that is written for."
+        f"The definition{kind} in the cluster does not have the field {field}: it belongs to a different version of"
+        " its operator than this collection expects."
     )
     remedy = (
-        "Upgrade the operator with its definitions: operators_install does it for releases that a run made. Helm itself"
-        " never upgrades them: "
+        "Upgrade the operator with its definitions: operators_install does this for releases that a run made. Helm"
+        " itself never upgrades them: "
     )
     remedy += "helm show crds CHART --version VERSION | kubectl apply --server-side --force-conflicts -f -"
     return RefusalCause(why, remedy)

@@ -70,7 +70,7 @@ def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
             raise ResourceError(f"{title_of(resource)}: {'.'.join(path[:depth]) or 'the resource'} is no mapping")
         value = value.get(key) or {}
     if not isinstance(value, dict):
-        raise ResourceError(f"{title_of(resource)}: {'.'.join(path)} is no mapping")
+        raise ResourceError(f"{title_of(resource)}: {'.'.join(path)} is not a mapping")
     return value
 
 
@@ -82,7 +82,7 @@ def items_of(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any
     """
     value = parent.get(key) or []
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-        raise ResourceError(f"{what}: {key} is no list of mappings")
+        raise ResourceError(f"{what}: {key} is not a list of mappings")
     return value
 
 
@@ -94,7 +94,7 @@ def texts_of(parent: Resource, key: str, what: str) -> tuple[str, ...]:
     """
     value = parent.get(key) or []
     if not isinstance(value, list):
-        raise ResourceError(f"{what}: {key} is no list")
+        raise ResourceError(f"{what}: {key} is not a list")
     return tuple(str(item) for item in value)
 
 
@@ -144,7 +144,7 @@ def json_of(text: typing.Any, what: str) -> typing.Any:
     try:
         return decode_json(text, what, unique=False)
     except ParseError as error:
-        raise ResourceError(f"{what} is no JSON: {error}") from None
+        raise ResourceError(f"{what} is not JSON: {error}") from None
 
 
 def refusal(what: str, value: typing.Any, form: Form) -> str:
@@ -152,7 +152,7 @@ def refusal(what: str, value: typing.Any, form: Form) -> str:
 
     :param what: name of the value in the message
     """
-    return f"{what} '{shown(value)}' is refused: it is not {form.expected}"
+    return f"{what} '{shown(value)}' is rejected: it is not {form.expected}"
 
 
 def text_of(form: Form, value: typing.Any, what: str) -> str:

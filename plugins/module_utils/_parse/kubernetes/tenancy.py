@@ -43,7 +43,7 @@ _ACCOUNT = "kubernetes.io/service-account.name"
 #: by which Helm marks what a release made [helm pkg/action/validate.go]
 _RELEASE, _RELEASE_NAMESPACE = "meta.helm.sh/release-name", "meta.helm.sh/release-namespace"
 #: what is said of a Helm release that ``proven_releases`` does not name
-UNPROVEN = "no ClusterRoleBinding that is younger than the namespace is of it"
+UNPROVEN = "it has no ClusterRoleBinding that is younger than the namespace"
 
 
 def strangers(

@@ -83,7 +83,7 @@ def _describe_proof_failure(proof: MemlockProof, lines: typing.Sequence[str], co
 
 def _parse_number(text: str, key: str, known: Range = BYTES, unit: int = 1) -> int:
     if not re.fullmatch(r"[0-9]{1,20}", text):
-        raise MemlockError(f"'{key} {text[:_LONGEST]}' is no number")
+        raise MemlockError(f"'{key} {text[:_LONGEST]}' is not a number")
     found = int(text) * unit
     if not known.fits(found):
         raise MemlockError(f"'{key} {text}' is not {known.expected}")

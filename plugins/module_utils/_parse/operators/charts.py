@@ -45,5 +45,5 @@ def olm_examples(resource: Resource) -> tuple[dict[str, typing.Any], ...]:
     what = f"{title_of(resource)}: annotation {_EXAMPLES}"
     data = json_of(text, what)
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
-        raise ResourceError(f"{what} is no list of objects")
+        raise ResourceError(f"{what} is not a list of objects")
     return tuple(data)

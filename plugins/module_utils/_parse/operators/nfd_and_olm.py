@@ -86,7 +86,7 @@ def _read_section(data: typing.Any, key: str) -> dict[str, typing.Any]:
         raise ResourceError(f"configuration of nfd-worker: {kind_of(data)} where {key} should be in a mapping")
     value = (data or {}).get(key)
     if value is not None and not isinstance(value, dict):
-        raise ResourceError(f"configuration of nfd-worker: {key} is no mapping")
+        raise ResourceError(f"configuration of nfd-worker: {key} is not a mapping")
     return value or {}
 
 
@@ -95,7 +95,7 @@ def _read_text_list(data: typing.Mapping[str, typing.Any], key: str, default: tu
     if value is None:
         return default
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ResourceError(f"configuration of nfd-worker: {key} is no list of texts: {shown(value)}")
+        raise ResourceError(f"configuration of nfd-worker: {key} is not a list of texts: {shown(value)}")
     return tuple(value)
 
 

@@ -41,7 +41,7 @@ def nic_device(resource: Resource) -> NicDevice:
     what = f"NicDevice {name}"
     ports = tuple(text_of(PCI_ADDRESS, port.get("pci"), f"{what}: port") for port in items_of(status, "ports", name))
     if not status.get("node") or not ports:
-        raise ResourceError(f"NicDevice {name}: its status names no node or no port")
+        raise ResourceError(f"NicDevice {name}: its status has no node or no port")
     waiting = [
         item
         for item in items_of(status, "conditions", name)
@@ -106,7 +106,7 @@ def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
     name = name_of(resource)
     cards = mapping_at(resource, "status").get("nicDevices")
     if cards is not None and not isinstance(cards, list):
-        raise ResourceError(f"NicConfigurationTemplate {name}: status.nicDevices is no list")
+        raise ResourceError(f"NicConfigurationTemplate {name}: status.nicDevices is not a list")
     return NicTemplate(
         name, mapping_at(resource, "metadata", "labels").get(label) == manager, tuple(map(str, cards or ()))
     )

@@ -100,9 +100,9 @@ def attachment(resource: Resource) -> Attachment:
     try:
         config = decode_json(text, "spec.config", unique=False)
     except (TypeError, ParseError) as error:
-        return Attachment(name, fault=f"spec.config is no JSON: {error}")
+        return Attachment(name, fault=f"spec.config is not JSON: {error}")
     if not isinstance(config, dict):
-        return Attachment(name, fault="spec.config is no mapping")
+        return Attachment(name, fault="spec.config is not a mapping")
     plugins = config.get("plugins", [config])
     if (
         not isinstance(plugins, list)

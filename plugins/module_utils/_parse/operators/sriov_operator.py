@@ -131,7 +131,7 @@ def vf_range(text: str, what: str) -> tuple[int, int]:
     """
     first, dash, last = text.partition("-")
     if not dash:
-        raise ResourceError(f"{what}: '{text}' is no range of virtual functions such as 0-3")
+        raise ResourceError(f"{what}: '{text}' is not a range of virtual functions such as 0-3")
     return number_of(first, f"{what}: vfRange"), number_of(last, f"{what}: vfRange")
 
 
@@ -286,9 +286,9 @@ def kept_release(
     made = any(release_of(item) == (release, namespace) for item in operators)
     if ours and made and proven:
         return None
-    missing = UNPROVEN if made else "it installed no SR-IOV network operator that is there"
-    why = missing if ours else f"namespace {namespace} was there before the collection, or is of others"
-    remedy = f"Where it is yours and nobody needs it: helm uninstall --wait -n {namespace} {release}"
+    missing = UNPROVEN if made else "it installed no SR-IOV network operator that still exists"
+    why = missing if ours else f"namespace {namespace} existed before this collection, or belongs to another owner"
+    remedy = f"If it is yours and no other workload needs it: helm uninstall --wait -n {namespace} {release}"
     return RetainedObject(
         f"Helm release {namespace}/{release}", f"whether a run of the collection made it is not proven: {why}", remedy
     )

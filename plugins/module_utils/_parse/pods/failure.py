@@ -209,7 +209,7 @@ def _classify_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) 
         if match:
             return Failure(kind, _extract_line(text, match.start())[:300])
     if timed_out:
-        return Failure("hang", "no end within the limit, and no error text")
+        return Failure("hang", "did not end within the limit, and printed no error")
     last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "no error text")
     if exit_code in (126, 127):
         return Failure("no_tool", f"exit code {exit_code}: {last[:250]}")

@@ -66,7 +66,7 @@ def parse(text: str) -> Iperf3Report:
     streams = len(connected) if isinstance(connected, list) else 0
     total = sum(_convert_to_gbps(item.get("bits_per_second")) for item in sums)
     if not GBPS.fits(total):
-        raise Iperf3Error(f"bits_per_second are {total:g} Gb/s in all, which is no measurement")
+        raise Iperf3Error(f"bits_per_second is {total:g} Gb/s in total, which is not a valid measurement")
     return Iperf3Report(total, max(1, streams // len(sums)))
 
 
@@ -78,7 +78,7 @@ def error(text: str) -> str:
 
 def _convert_to_gbps(value: typing.Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
-        raise Iperf3Error(f"bits_per_second is {str(value)[:40]}, which is no measurement")
+        raise Iperf3Error(f"bits_per_second is {str(value)[:40]}, which is not a valid measurement")
     return float(value) / 1e9
 
 

@@ -101,8 +101,8 @@ class PerftestReport:
         if there == device and many == str(queue_pairs):
             return ""
         return (
-            f"perftest says Device {there[:64]}, Number of qps {many[:16]}; it was asked for Device {device}, Number of"
-            f" qps {queue_pairs}"
+            f"perftest reports Device {there[:64]}, Number of qps {many[:16]}; requested were Device {device}, Number"
+            f" of qps {queue_pairs}"
         )
 
     def _read(self, name: str, values: Range) -> typing.Optional[int]:
@@ -206,7 +206,8 @@ def _parse_row(match: typing.Match[str], unit: str, line: str) -> PerftestRow:
         raise PerftestError(f"no number in the row '{line.strip()[:200]}'") from None
     if average <= 0 or not GBPS.fits(average * factors[unit]) or not math.isfinite(rate):
         raise PerftestError(
-            f"an average of {match.group('average')} {unit}/sec is no measurement, in the row '{line.strip()[:200]}'"
+            f"an average of {match.group('average')} {unit}/sec is not a valid measurement, in the row"
+            f" '{line.strip()[:200]}'"
         )
     iterations = int(match.group("iterations"))
     if iterations < 1:

@@ -84,7 +84,7 @@ class Probe:
         """
         node, local = self._numa.get(address, "-1"), self._local.get(address, frozenset())
         if not node.isdigit() or not local:
-            return Binding("", "not bound to a NUMA node: sysfs names none")
+            return Binding("", "not bound to a NUMA node: sysfs reports none")
         cpus = _format_cpu_ranges(local & self._allowed)
         if not cpus:
             text = (

@@ -54,7 +54,7 @@ def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.O
         return "lockdown: the BMC is locked down and refuses all changes"
     if jobs:
         return f"job scheduled: {jobs[0].id} ({jobs[0].state}) holds the BIOS until it is over"
-    return "" if bios.settings else "the BMC offers no settings object for its BIOS"
+    return "" if bios.settings else "the BMC has no settings object for its BIOS"
 
 
 def _find_by_registry(key: Key, shown: typing.Sequence[tuple[Entry, BiosAttribute]]) -> BiosSetting:

@@ -30,13 +30,13 @@ def propose_cluster_section(
             "wait_seconds",
             Value(
                 wait,
-                f"the operator takes {len(nodes)} nodes one after the other; set node_pool.max_unavailable for more at"
-                " a time",
+                f"the operator configures {len(nodes)} nodes one after the other; set node_pool.max_unavailable to"
+                " configure several nodes at the same time",
             ),
         ),
         ("disruption", disruption),
     )
-    return Section(entries, "what all fabrics share")
+    return Section(entries, "settings of all fabrics")
 
 
 def _propose_disruption(groups: typing.Sequence[HcaGroup], items: typing.Sequence[Section]) -> Value:
@@ -45,12 +45,12 @@ def _propose_disruption(groups: typing.Sequence[HcaGroup], items: typing.Sequenc
     if there:
         return Value(
             "drain",
-            "the VFs are there already; a policy that is new to them drains nodes one after the other: their pods move",
+            "the VFs exist already; a new policy drains the nodes one after the other, which evicts their pods",
             DISRUPTION,
         )
     why = (
-        "VFs are to be made, and the first policy on ConnectX mostly changes firmware: each node is drained and"
-        " reboots, one by one"
+        "VFs must be created, and the first policy on ConnectX usually changes firmware settings: the operator drains"
+        " and reboots the nodes one after the other"
     )
     return Value("reboot", why, DISRUPTION)
 
@@ -62,24 +62,28 @@ def _propose_resource_prefix(operators: typing.Optional[OperatorFacts]) -> tuple
     usual = ClusterIntent().resource_prefix
     key, hint = "resource_prefix", "prefix of the device plugin's resources"
     if operators is None:
-        return key, Blank(hint, "the cluster could not be asked")
+        return key, Blank(hint, "the cluster could not be queried")
     if len(operators.installations) == 1:
         (found,) = operators.installations
         by = f"the operator {found.deployment.name} {found.version}".strip()
         where = f"{by} in {found.deployment.namespace}, installed by {found.origin}"
-        why = f"RESOURCE_PREFIX of {where}" if found.resource_prefix else f"the default of {where}: it does not say"
+        why = (
+            f"RESOURCE_PREFIX of {where}"
+            if found.resource_prefix
+            else f"the default of {where}, which does not set RESOURCE_PREFIX"
+        )
         return key, Value(found.resource_prefix or usual, why)
     if operators.installations:
         names = ", ".join(item.deployment.namespace for item in operators.installations)
         return key, Blank(
-            hint, f"there are {len(operators.installations)} SR-IOV operators, in {names}, and one only may be"
+            hint, f"the cluster has {len(operators.installations)} SR-IOV operators, in {names}, but may have only one"
         )
     if operators.errors:
-        return key, Blank(hint, "none was found, and not all could be read: see the notes above")
+        return key, Blank(hint, "no SR-IOV operator was found, but not all objects could be read: see the notes above")
     return key, Value(
         usual,
-        "no operator is there yet; this is its default, and operators_install: true installs it into"
-        f" {operators.namespace}",
+        "no SR-IOV operator is installed yet, so this is its default; operators_install: true installs the operator"
+        f" into {operators.namespace}",
     )
 
 
@@ -88,27 +92,33 @@ def _propose_node_selector(
 ) -> typing.Union[Section, Blank]:
     label = ClusterIntent().node_selector
     ((key, value),) = label.items()
-    hint = "a mapping with a label of the nodes that take part, and of no other"
+    hint = "a mapping with a label that only the participating nodes have"
     if operators is None:
-        return Blank(hint, "the cluster could not be asked")
+        return Blank(hint, "the cluster could not be queried")
     bearing = {node.name for node in operators.nodes if node.labels.get(key) == value}
     if set(nodes) <= bearing:
         others = sorted(bearing - set(nodes))
-        more = f"; so do {', '.join(others)}, which take no part here and would get VFs as well" if others else ""
+        more = (
+            f"; these nodes also have it, do not take part, and would get VFs as well: {', '.join(others)}"
+            if others
+            else ""
+        )
         return Section(
-            ((key, Value(value, f"all {len(nodes)} nodes have it, by node feature discovery{more}")),),
-            "which nodes take part",
+            ((key, Value(value, f"all {len(nodes)} nodes have this label from node feature discovery{more}")),),
+            "nodes that take part",
         )
     without = sorted(set(nodes) - bearing)
     known = {node.name for node in operators.nodes}
     strangers = [name for name in without if name not in known]
     if strangers and operators.errors:
         return Blank(
-            hint, f"of {', '.join(strangers)} no labels are known, and not all could be read: see the notes above"
+            hint,
+            f"the labels of {', '.join(strangers)} are unknown, because not all objects could be read: see the"
+            " notes above",
         )
     why = (
-        f"the cluster has no node of the name {', '.join(strangers)}"
+        f"the cluster has no node with the name {', '.join(strangers)}"
         if strangers
         else f"{', '.join(without)} lack the usual label {key}: {value}"
     )
-    return Blank(hint, f"{why}; a label of your own: kubectl label node NODE example.com/rdma=true")
+    return Blank(hint, f"{why}. Set your own label: kubectl label node NODE example.com/rdma=true")

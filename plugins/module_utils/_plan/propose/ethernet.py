@@ -77,12 +77,15 @@ def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[HcaGroup]:
         out.add(
             node,
             hca,
-            "neither LLDP nor a neighbour shows to which of the networks it is cabled. Bring up LLDP on its switch, or"
-            " add it by hand.",
+            "neither LLDP nor the neighbor tables show the network to which this NIC is connected. Enable LLDP on its"
+            " switch, or add the NIC to the intent manually.",
         )
     return [
         HcaGroup(
-            False, (), _filter_members(members, fabric.nics), f"{what}, on one network by {_collect_evidence(fabric)}"
+            False,
+            (),
+            _filter_members(members, fabric.nics),
+            f"{what}, on one network according to {_collect_evidence(fabric)}",
         )
         for fabric in fabrics
     ]
@@ -106,15 +109,20 @@ def _find_usual(nodes: Nodes, seen: typing.Mapping[str, NodeNeighbours], out: Ou
     usual = max(votes, key=lambda rate: (votes[rate], rate), default=0.0)
     for name, some in fit.items():
         for hca in some:
-            rates = f"its link runs at {compute_rate(hca):g} Gb/s and others at {usual:g}"
+            rates = f"its link runs at {compute_rate(hca):g} Gb/s, but the links of most nodes run at {usual:g} Gb/s"
             if compute_rate(hca) < usual:
-                out.add(name, hca, f"{rates}: mostly it is for storage or the node itself. Add it by hand.")
+                out.add(
+                    name,
+                    hca,
+                    f"{rates}: such a NIC usually serves storage or the node itself. If the NIC is for RDMA, add it to"
+                    " the intent manually.",
+                )
             elif compute_rate(hca) > usual:
                 out.add(
                     name,
                     hca,
-                    f"{rates}, which is the fastest of {votes[usual]} of {len(fit)} nodes. Look at its link, or add a"
-                    " fabric by hand.",
+                    f"{rates}, which is the highest rate on {votes[usual]} of {len(fit)} nodes. Check the link, or"
+                    " add a fabric to the intent manually.",
                 )
     members = {name: tuple(hca for hca in some if compute_rate(hca) == usual) for name, some in fit.items()}
     return {name: hcas for name, hcas in members.items() if hcas}
@@ -124,11 +132,11 @@ def _not_roce(hca: Hca) -> str:
     if not hca.rdma_device:
         return "it has no RDMA device."
     if not any(port.state == "ACTIVE" for port in hca.all_ports):
-        return "its port has no link. Bring it up if it is on the fabric."
+        return "its port has no link. If the NIC belongs to the fabric, bring up the port."
     bonds = sorted({netdev.bond for netdev in hca.all_netdevs if netdev.bond})
     return (
-        f"it is part of the bond {', '.join(bonds)}, which mostly is for storage or the node itself. Add a fabric by"
-        " hand."
+        f"it is part of the bond {', '.join(bonds)}, which usually serves storage or the node itself. If the bond is"
+        " for RDMA, add a fabric to the intent manually."
         if bonds
         else ""
     )
@@ -137,8 +145,8 @@ def _not_roce(hca: Hca) -> str:
 def _explain_uplink_use(hca: Hca, uplinks: typing.AbstractSet[str]) -> str:
     names = sorted(uplinks & {netdev.name for netdev in hca.netdevs})
     return (
-        f"the node's default route leads through {names[0]}, which loses its link while VFs are made. Add it by hand if"
-        " that may be."
+        f"the default route of the node uses {names[0]}, which loses its link while VFs are created. If that is"
+        " acceptable, add the NIC to the intent manually."
         if names
         else ""
     )
@@ -216,10 +224,10 @@ def _explain_shared_nic(places: typing.Iterable[Place], networks: typing.Sequenc
     )
     names = [folded(sorted(network.switches), 4) or " ".join(min(network.nics)) for network in between]
     at_once = (
-        f"it is on the networks of {folded(names, 4, ' and ')} at once by LLDP and neighbours, and for the other nodes"
-        " these are apart."
+        f"according to LLDP and the neighbor tables, the NIC is on the networks of {folded(names, 4, ' and ')} at the"
+        " same time, but the other nodes show these networks as separate."
     )
-    return f"{at_once} Look at its cables and at its switch, or add it by hand."
+    return f"{at_once} Check the cables of the NIC and its switch, or add the NIC to the intent manually."
 
 
 def _merge_rack_networks(networks: typing.Iterable[_Network], members: Members) -> list[_Network]:
@@ -265,26 +273,33 @@ def _explain_single_fabric(
             {
                 error
                 for item in neighbours.values()
-                for error in (item.value.errors if item.value else [item.error or "no answer"])
+                for error in (item.value.errors if item.value else [item.error or "no data"])
             }
         )
-        because = f" ({'; '.join(errors[:3])})" if errors else ", for no switch speaks LLDP and no neighbour is known"
-        return f"which network they are cabled to is not seen{because}, so look whether it is one"
-    rest = f"; {len(silent)} of {count} have seen nobody, so look whether they are on it" if silent else ""
+        because = (
+            f" ({'; '.join(errors[:3])})"
+            if errors
+            else ", because no switch sends LLDP frames and no neighbor is known"
+        )
+        return (
+            f"the network to which the NICs are connected is unknown{because}; verify that all of them are on one"
+            " network"
+        )
+    rest = f"; {len(silent)} of {count} NICs show no neighbor, so verify their network" if silent else ""
     if len(networks) == 1:
-        return f"one network by {_collect_evidence(networks[0])}{rest}"
+        return f"one network according to {_collect_evidence(networks[0])}{rest}"
     if fabrics:
-        racks = f"{len(networks)} networks without a node in common, {_collect_evidence(fabrics[0])}"
-        return f"{racks}: racks of one fabric where they are routed, so look whether they are{rest}"
+        racks = f"{len(networks)} networks without a node in common, according to {_collect_evidence(fabrics[0])}"
+        return f"{racks}: they are racks of one fabric if the site routes between these networks, so verify this{rest}"
     switches = ", ".join(sorted({name for network in networks for name in network.switches})[:8])
     where = f" ({switches})" if switches else ""
     return (
-        f"they are on {len(networks)} networks{where}, and not by their slots, so that no fabric can be made of each:"
-        f" look at the cables{rest}"
+        f"the NICs are on {len(networks)} networks{where} that do not match their PCI slots, so separate fabrics"
+        f" cannot be proposed: check the cables{rest}"
     )
 
 
 def _collect_evidence(network: _Network) -> str:
     if not network.switches:
-        return "the neighbours that the nodes see"
+        return "the neighbor tables of the nodes"
     return f"LLDP of {folded(sorted(network.switches), 4)}"

@@ -33,7 +33,7 @@ def propose_fabric_section(
 ) -> Section:
     resource = f"rdma_{name.replace('-', '_')}"
     functions = _propose_functions(group)
-    named = Value(name, "any name will do; findings and objects bear it")
+    named = Value(name, "any name; findings and objects use it")
     entries: list[tuple[str, Entry]] = [
         ("name", named),
         ("profile", _propose_profile(group, seen.operators)),
@@ -41,7 +41,7 @@ def propose_fabric_section(
     ]
     entries += [
         ("virtual_functions", functions),
-        ("resource_name", Value(resource, "any name will do; pods ask for it")),
+        ("resource_name", Value(resource, "any name; pods request the VFs by this name")),
         ("network", _propose_network(name, group, seen.namespace)),
         ("ipam", _propose_ipam(name, group, functions, seen, networks)),
     ]
@@ -60,9 +60,9 @@ def _find_rates(group: HcaGroup) -> str:
 def _propose_profile(group: HcaGroup, operators: typing.Optional[OperatorFacts]) -> Value:
     gpus = _describe_gpus(group, operators)
     if group.infiniband:
-        return Value("sriov_infiniband", f"the ports are InfiniBand, and the HCAs can have virtual functions{gpus}")
+        return Value("sriov_infiniband", f"the ports are InfiniBand, and the HCAs support virtual functions{gpus}")
     return Value(
-        "sriov_ethernet", f"the ports are Ethernet with RDMA (RoCE), and the NICs can have virtual functions{gpus}"
+        "sriov_ethernet", f"the ports are Ethernet with RDMA (RoCE), and the NICs support virtual functions{gpus}"
     )
 
 
@@ -79,12 +79,12 @@ def _describe_gpus(group: HcaGroup, operators: typing.Optional[OperatorFacts]) -
     fast = [model for model in models if _FAST_GPU.search(model)]
     if fast:
         return (
-            f"; jobs over several nodes need them with GPUs such as {', '.join(fast)}, which make gradients faster than"
-            " a vNIC moves them"
+            f"; jobs on several nodes with GPUs such as {', '.join(fast)} require them, because these GPUs produce"
+            " gradients faster than a vNIC transfers them"
         )
     return (
-        f"; with GPUs such as {', '.join(models)} a network without RDMA may do as well: stage compare tells by your"
-        " figures"
+        f"; with GPUs such as {', '.join(models)}, a network without RDMA may be sufficient: stage compare shows this"
+        " with your measurements"
     )
 
 
@@ -97,13 +97,15 @@ def _build_select_section(group: HcaGroup, alone: bool, nodes: Nodes) -> Section
             entries.append(
                 (
                     "subnet_manager",
-                    Value("any", f"there is one InfiniBand fabric only; its subnet manager is {group.managers[0]}"),
+                    Value(
+                        "any", f"the nodes have only one InfiniBand fabric; its subnet manager is {group.managers[0]}"
+                    ),
                 )
             )
         else:
             said = (
-                f"the port's subnet managers: {'those' if len(group.managers) > 1 else 'the one'} of this fabric; add"
-                " any that may become its master"
+                f"the {'subnet managers' if len(group.managers) > 1 else 'subnet manager'} of this fabric that the"
+                " ports report; add every subnet manager that may become its master"
             )
             entries.append(("subnet_manager", Value(group.managers, said)))
         rest = [
@@ -114,7 +116,12 @@ def _build_select_section(group: HcaGroup, alone: bool, nodes: Nodes) -> Section
         ]
         if rest:
             entries.append(
-                ("pci", Value(addresses, "where the HCAs are: others that are left out may be on the same fabric"))
+                (
+                    "pci",
+                    Value(
+                        addresses, "PCI addresses of the HCAs: other HCAs that are left out may be on the same fabric"
+                    ),
+                )
             )
     else:
         devices = sorted({hca.pci.device for hca in group.all if hca.pci})
@@ -129,11 +136,17 @@ def _build_select_section(group: HcaGroup, alone: bool, nodes: Nodes) -> Section
         if len(vendors) == 1:
             vendor = find_vendor_with(vendors[0])
             entries.append(
-                ("vendor", Value(vendors[0], f"PCI vendor of all of them: {vendor.name if vendor else 'not known'}"))
+                (
+                    "vendor",
+                    Value(vendors[0], f"PCI vendor of all NICs of the fabric: {vendor.name if vendor else 'unknown'}"),
+                )
             )
         if len(models) == 1 and set(same) == chosen:
             entries.append(
-                ("device", Value(devices[0], "PCI device of all of them, and of no other NIC of these nodes"))
+                (
+                    "device",
+                    Value(devices[0], "PCI device ID of all NICs of the fabric, and of no other NIC of these nodes"),
+                )
             )
         else:
             entries.append(
@@ -141,15 +154,19 @@ def _build_select_section(group: HcaGroup, alone: bool, nodes: Nodes) -> Section
                     "pci",
                     Value(
                         addresses,
-                        "where the NICs are: they are of several models, or others of their model are left out",
+                        "PCI addresses of the NICs: they are of several models, or other NICs of their model are left"
+                        " out",
                     ),
                 )
             )
     counts = collections.Counter(len(hcas) for hcas in group.members.values())
     entries.append(
-        ("hcas_per_node", Value(group.per_node, f"{counts[group.per_node]} of {len(group.members)} nodes have so many"))
+        (
+            "hcas_per_node",
+            Value(group.per_node, f"{counts[group.per_node]} of {len(group.members)} nodes have this number"),
+        )
     )
-    return Section(tuple(entries), "which HCAs of a node belong to the fabric")
+    return Section(tuple(entries), "HCAs of a node that belong to the fabric")
 
 
 def _propose_functions(group: HcaGroup) -> typing.Union[Value, Blank]:
@@ -159,27 +176,32 @@ def _propose_functions(group: HcaGroup) -> typing.Union[Value, Blank]:
     if len(known) < len(totals):
         without = sum(1 for hca in group.all if not (hca.sriov and hca.sriov.total))
         why = (
-            f"{without} of {len(group.all)} HCAs show no SR-IOV: it is off in firmware or BIOS, or hidden. Stage"
-            " platform says which and what to do."
+            f"{without} of {len(group.all)} HCAs do not report SR-IOV: it is disabled in the firmware or the BIOS, or"
+            " hidden. Stage platform reports these HCAs and the remedies."
         )
-        return Blank("how many VFs each HCA shall have, 1 to 128", why)
+        return Blank("number of VFs of each HCA, 1 to 128", why)
     most = min(known)
     current = next(iter(currents)) if len(currents) == 1 else None
     if current:
-        return Value(min(current, most), f"each HCA has so many now; firmware offers {most}")
+        return Value(min(current, most), f"each HCA has this number of VFs now; the firmware supports {most}")
     few = min(most, USUAL_FUNCTIONS)
-    return Value(few, f"firmware of all HCAs offers {most}; each pod takes one, so that this is how many share an HCA")
+    return Value(
+        few, f"the firmware of all HCAs supports {most}; each pod uses one VF, so this number of pods can share an HCA"
+    )
 
 
 def _propose_network(name: str, group: HcaGroup, namespace: str) -> Section:
-    pods: Entry = Blank("namespace of the pods that shall use it", "nothing shows where your jobs will run")
+    pods: Entry = Blank("namespace of the pods that use this network", "no object shows the namespace of your jobs")
     entries: list[tuple[str, Entry]] = [
-        ("name", Value(name, "any name will do; pods name it in their annotation")),
-        ("namespace", Value(namespace, "where the pods that use it are, as you have said") if namespace else pods),
+        ("name", Value(name, "any name; pods use it in their annotation")),
+        (
+            "namespace",
+            Value(namespace, "namespace of the pods that use this network, as you specified") if namespace else pods,
+        ),
     ]
     if group.infiniband:
-        entries.append(("link_state", Value("enable", "a VF of InfiniBand has no link of its own before that")))
-    return Section(tuple(entries), "what pods name in their annotation")
+        entries.append(("link_state", Value("enable", "without this setting, an InfiniBand VF has no link")))
+    return Section(tuple(entries), "network that pods use in their annotation")
 
 
 def _propose_ipam(
@@ -192,34 +214,39 @@ def _propose_ipam(
     kind: typing.Union[Value, Blank]
     block = 0
     if "ippools.whereabouts.cni.cncf.io" in crds:
-        kind = Value("whereabouts", "the cluster has its IPPools")
+        kind = Value("whereabouts", "the cluster has the CRD of the IPPools of whereabouts")
     elif "ippools.nv-ipam.nvidia.com" in crds:
         kind, block = (
-            Value("nv-ipam", "the cluster has its IPPools, and none of whereabouts"),
+            Value("nv-ipam", "the cluster has the CRD of the IPPools of nv-ipam, and not that of whereabouts"),
             1 << max(on_node - 1, 1).bit_length(),
         )
     else:
-        why = "the cluster could not be asked"
+        why = "the cluster could not be queried"
         if seen.operators:
-            why = "neither was found, and not all could be read" if seen.operators.errors else "the cluster has neither"
+            why = (
+                "neither whereabouts nor nv-ipam was found, but not all objects could be read"
+                if seen.operators.errors
+                else "the cluster has neither whereabouts nor nv-ipam"
+            )
         kind = Blank(
-            "whereabouts, or nv-ipam with a pool; install it", f"{why}, and pods need one of them for their addresses"
+            "whereabouts, or nv-ipam with a pool; install one of them",
+            f"{why}, and pods require one of them for their addresses",
         )
     need = 2 * (count + 1) * (block or on_node) + 2
-    sum_of = f"{count} nodes and one to spare x {group.per_node} HCAs x {each} VFs, and as much again to grow"
+    sum_of = f"({count} nodes + 1 spare node) x {group.per_node} HCAs x {each} VFs, doubled for growth"
     entries: list[tuple[str, Entry]] = [("type", kind), ("range", networks.take(need, sum_of))]
     if block:
         pool: tuple[tuple[str, Entry], ...] = (
-            ("name", Value(name, "any name will do")),
-            ("per_node_block_size", Value(block, f"a node's {group.per_node} HCAs x {each} VFs, rounded up")),
+            ("name", Value(name, "any name")),
+            ("per_node_block_size", Value(block, f"{group.per_node} HCAs x {each} VFs of a node, rounded up")),
         )
-        entries.append(("pool", Section(pool, "nv-ipam gives each node a block of it")))
+        entries.append(("pool", Section(pool, "nv-ipam assigns a block of this pool to each node")))
     return Section(tuple(entries), "addresses of the VFs")
 
 
 def _propose_rails(group: HcaGroup, seen: ProposalInputs) -> typing.Union[Value, Blank]:
     if group.per_node == 1:
-        return Value("leaf", "one HCA a node is one rail")
+        return Value("leaf", "each node has one HCA, which is one rail")
     hcas = {name: item.value for name, item in seen.hcas.items() if item.value is not None and item.error is None}
     subnets = {name: item.value for name, item in seen.subnets.items() if item.value is not None and item.error is None}
     chosen = tuple(sorted({hca.pci.address for hca in group.all if hca.pci}))
@@ -233,12 +260,12 @@ def _propose_rails(group: HcaGroup, seen: ProposalInputs) -> typing.Union[Value,
     if not leaves:
         return Blank(
             "leaf or none",
-            "no topology was read, so nothing shows on which leaf the HCAs are; leaf: HCA k of each node is on the"
-            " others' HCA k's",
+            "no topology was read, so the leaves of the HCAs are unknown. Use leaf if HCA k of each node is on the"
+            " same leaf as HCA k of the other nodes",
         )
     right, total = (
         sum(max(rails.values()) for rails in leaves.values()),
         sum(sum(rails.values()) for rails in leaves.values()),
     )
-    said = f"by the topology {right} of {total} HCAs are on a leaf of their rail"
+    said = f"according to the topology, {right} of {total} HCAs are on a leaf of their rail"
     return Value("leaf" if right >= _ON_RAIL * total else "none", said)

@@ -105,23 +105,26 @@ def explain_unfit(hca: Hca, proven: typing.Container[str] = ()) -> str:
         proof
     """
     if hca.pci is None:
-        return "it has no PCI function, so no virtual functions can be made of it."
+        return "it has no PCI function, so it cannot have virtual functions."
     if hca.pci.vendor != NVIDIA and model_of(hca) not in proven:
         vendor = find_vendor_with(hca.pci.vendor)
         if vendor is None:
-            return "its vendor is not known here. Add a fabric by hand, see docs/intent.md."
+            return (
+                "this collection does not know its PCI vendor. Add a fabric to the intent manually: see docs/intent.md."
+            )
         netdev = hca.netdevs[0].name if hca.netdevs else "INTERFACE"
         return (
-            f"it is of {vendor.name}, and whether its virtual functions have RDMA depends on its model, firmware and"
-            f" driver ({vendor.rdma}). No node shows one that has. Make one (echo 1 >"
-            f" /sys/class/net/{netdev}/device/sriov_numvfs); if rdma link then shows it, propose again. Otherwise"
-            " propose shares no NIC: add a fabric of the profile rdma_shared by hand, see docs/intent.md."
+            f"its vendor is {vendor.name}. Whether its virtual functions support RDMA depends on its model, firmware"
+            f" and driver ({vendor.rdma}), and no node reports a virtual function with RDMA. Create a virtual"
+            f" function on the node (echo 1 > /sys/class/net/{netdev}/device/sriov_numvfs). If rdma link then lists"
+            " the function, run linerate.rdma.propose again. Otherwise add a fabric with the profile rdma_shared to"
+            " the intent manually, because propose does not propose shared NICs: see docs/intent.md."
         )
     if hca.pci.device in BLUEFIELDS:
         return (
-            "it is a BlueField, and the node does not show whether it is in DPU mode, where its own processors own the"
-            f" ports. Look at INTERNAL_CPU_OFFLOAD_ENGINE in mlxconfig -d {hca.pci.address} query; in NIC mode add a"
-            " fabric by hand."
+            "it is a BlueField, and the node does not report whether it is in DPU mode, in which its own processors"
+            f" manage the ports. Check INTERNAL_CPU_OFFLOAD_ENGINE: run mlxconfig -d {hca.pci.address} query on the"
+            " node. In NIC mode, add a fabric to the intent manually."
         )
     return ""
 
@@ -153,8 +156,8 @@ def infiniband(nodes: Nodes, seen: ProposalInputs, out: Out) -> list[HcaGroup]:
                 out.add(
                     name,
                     hca,
-                    f"no subnet manager answers through its ports, which are {states}{asked}, so its fabric is not"
-                    " known. Bring them up.",
+                    f"no subnet manager responds on its ports, which are {states}{asked}, so its fabric is unknown."
+                    " Bring up the ports.",
                 )
             else:
                 groups.setdefault(alias.get(master.guid, (master.guid,))[0], {}).setdefault(name, []).append(hca)
@@ -166,7 +169,7 @@ def infiniband(nodes: Nodes, seen: ProposalInputs, out: Out) -> list[HcaGroup]:
                 True,
                 managers,
                 {name: tuple(hcas) for name, hcas in members.items()},
-                f"the ports see the subnet manager {guid}",
+                f"the ports report the subnet manager {guid}",
             )
         )
     return result
@@ -194,7 +197,7 @@ def odd_nodes(fabric: str, group: HcaGroup) -> typing.Iterator[LeftOut]:
     for name, hcas in group.members.items():
         if len(hcas) != group.per_node:
             what = (
-                f"it has {len(hcas)} HCAs on {fabric} ({', '.join(hca.name for hca in hcas)}) and the rest"
+                f"it has {len(hcas)} HCAs on {fabric} ({', '.join(hca.name for hca in hcas)}), but most nodes have"
                 f" {group.per_node}."
             )
-            yield LeftOut(f"node {name}", f"{what} Repair it, or take it out of the group rdma_nodes.")
+            yield LeftOut(f"node {name}", f"{what} Repair the node, or remove it from the group rdma_nodes.")

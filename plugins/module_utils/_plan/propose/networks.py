@@ -45,30 +45,29 @@ class Networks:
         prefix = min(_SMALLEST, 32 - (addresses - 1).bit_length())
         if self._addresses is None or self._addresses.errors:
             seen = (
-                f"could not be read: {'; '.join(self._addresses.errors)}"
-                if self._addresses
-                else "could not be asked for"
+                f"could not be read: {'; '.join(self._addresses.errors)}" if self._addresses else "could not be queried"
             )
             return Blank(
-                f"a private network of /{prefix} or wider that nobody uses",
-                f"what the cluster uses {seen}. Room: {why}",
+                f"a private network of /{prefix} or larger that is not in use",
+                f"the networks of the cluster {seen}. Required size: {why}",
             )
         found = self._find_free_network(prefix) if prefix >= _LARGEST else None
         if found is None:
             return Blank(
-                f"a network of /{prefix} that nobody uses", f"no private network of this size is free. Room: {why}"
+                f"a network of /{prefix} that is not in use",
+                f"no private network of this size is free. Required size: {why}",
             )
         self._taken.append(found)
         pods = (
             ""
             if self._addresses.pods or any(item.kind == "pods" for item in self._addresses.taken)
-            else " The pods' own network is not known yet."
+            else " The pod network of the cluster is unknown."
         )
         beside = (
-            f"overlaps none of {self._known} networks that the cluster uses; ask your site for those outside of"
-            f" it.{pods}"
+            f"does not overlap the {self._known} networks that the cluster uses; verify that the site does not use it"
+            f" outside of the cluster.{pods}"
         )
-        return Value(str(found), f"room for {why}; {beside}")
+        return Value(str(found), f"size for {why}; {beside}")
 
     def _find_free_network(self, prefix: int) -> typing.Optional[ipaddress.IPv4Network]:
         """Return a free network with this prefix length; None if there is none. Each private network is searched from

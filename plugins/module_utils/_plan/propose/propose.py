@@ -40,11 +40,14 @@ def propose(seen: ProposalInputs) -> Proposal:
     absent = tuple(
         LeftOut(
             f"node {name}",
-            f"it tells of {crowded[name]} physical functions of the network, and a node has {MOST_HCAS} at most."
-            " Compare them with 'lspci -d ::0200' and 'lspci -d ::0207' on it, or take it out of the group rdma_nodes."
+            f"it reports {crowded[name]} physical functions of network adapters, but a node has at most {MOST_HCAS}."
+            " Compare them with the output of 'lspci -d ::0200' and 'lspci -d ::0207' on the node, or remove the node"
+            " from the group rdma_nodes."
             if name in crowded
-            else f"it gave no answer: {item.error or 'nothing'}. Make it answer, or take it out of the group"
-            " rdma_nodes.",
+            else (
+                f"its data could not be read: {item.error or 'no data'}. Correct the cause, or remove the node from the"
+                " group rdma_nodes."
+            ),
         )
         for name, item in seen.hcas.items()
         if name not in nodes
@@ -55,8 +58,8 @@ def propose(seen: ProposalInputs) -> Proposal:
         without, {name: item for name, item in seen.neighbours.items() if name not in with_infiniband}, out
     )
     why = (
-        "it is no InfiniBand, and the nodes have that as well: mostly it is for storage or the node itself. Add a"
-        " fabric by hand."
+        "its link is not InfiniBand, but the nodes also have InfiniBand HCAs: such a NIC usually serves storage or"
+        " the node itself. If the NIC is for RDMA, add a fabric to the intent manually."
     )
     for name, hcas in with_infiniband.items():
         for hca in hcas:
@@ -72,7 +75,7 @@ def propose(seen: ProposalInputs) -> Proposal:
         odd += list(odd_nodes(f"fabric-{number}", group))
     fabrics = Sections(tuple(items), _fabrics_why(groups))
     names = {f"linerate-fabric-{number}" for number in range(1, len(groups) + 1)}
-    unread = (f"{text}: what depends on it is to be filled in." for text in seen.unread)
+    unread = (f"{text}: enter the values that depend on this data." for text in seen.unread)
     notes = (
         *unread,
         *_list_mixed_layer_notes(groups),
@@ -114,8 +117,8 @@ def _limit_groups(groups: list[HcaGroup], out: Out) -> list[HcaGroup]:
                 out.add(
                     name,
                     hca,
-                    f"its ports tell one of {len(groups)} fabrics, and {MOST_FABRICS} are proposed. Add a fabric by"
-                    " hand.",
+                    f"it belongs to one of {len(groups)} fabrics, but at most {MOST_FABRICS} fabrics are proposed."
+                    " Add a fabric to the intent manually.",
                 )
     return [groups[place] for place in sorted(places[:MOST_FABRICS])]
 
@@ -125,15 +128,16 @@ def _fabrics_why(groups: typing.Sequence[HcaGroup]) -> str:
     said = []
     if count:
         said.append(
-            f"{count} InfiniBand {'fabric' if count == 1 else 'fabrics'}, told apart by the subnet managers that the"
-            " ports see"
+            f"{count} InfiniBand {'fabric' if count == 1 else 'fabrics'}, distinguished by the subnet managers that"
+            " the ports report"
         )
     if count < len(groups):
-        whose = "of the nodes without InfiniBand " if count else ""
+        whose = "on the nodes without InfiniBand, " if count else ""
         said.append(
-            f"{whose}the fastest Ethernet NICs with RDMA, told apart by LLDP and neighbours where these show it"
+            f"{whose}the fastest Ethernet NICs with RDMA, grouped by LLDP and neighbor tables if these show the"
+            " networks"
         )
-    return "; ".join(said) or "nothing that a fabric could be made of"
+    return "; ".join(said) or "no HCA from which a fabric could be proposed"
 
 
 def _list_mixed_layer_notes(groups: typing.Sequence[HcaGroup]) -> typing.Iterator[str]:
@@ -144,12 +148,12 @@ def _list_mixed_layer_notes(groups: typing.Sequence[HcaGroup]) -> typing.Iterato
     other = [*dict.fromkeys(name for group in groups if not group.infiniband for name in group.members)]
     if one and other:
         of_both = (
-            f"fabrics on InfiniBand are proposed for {len(one)} nodes ({folded(one)}), and on Ethernet for {len(other)}"
-            f" without it ({folded(other)})"
+            f"InfiniBand fabrics are proposed for {len(one)} nodes ({folded(one)}), and Ethernet fabrics for"
+            f" {len(other)} nodes without InfiniBand ({folded(other)})"
         )
         yield (
-            f"{of_both}: a fabric is one of all nodes of the group rdma_nodes, so make an inventory for each kind, with"
-            " the fabrics of that kind."
+            f"{of_both}. A fabric must include all nodes of the group rdma_nodes, so create a separate inventory for"
+            " each kind of nodes, with the fabrics of that kind."
         )
 
 
@@ -157,9 +161,9 @@ def _list_partial_facts(seen: ProposalInputs) -> typing.Iterator[str]:
     """Yield a note for each fact that could be read only in part."""
     for name, item in seen.hcas.items():
         if item.value is not None and item.value.errors:
-            yield f"of node {name} could not be read: {'; '.join(item.value.errors)}."
+            yield f"parts of node {name} could not be read: {'; '.join(item.value.errors)}."
     if seen.operators is not None and seen.operators.errors:
-        yield f"of the operators could not be read: {'; '.join(seen.operators.errors)}."
+        yield f"parts of the operators could not be read: {'; '.join(seen.operators.errors)}."
 
 
 def _list_uplinks(seen: ProposalInputs, name: str) -> tuple[str, ...]:
@@ -176,8 +180,8 @@ def _own_nics(groups: typing.Sequence[HcaGroup], nodes: Nodes, seen: ProposalInp
     if unseen:
         which = "any node" if len(unseen) == len(nodes) else ", ".join(unseen)
         yield (
-            f"which NIC carries the own addresses of {which} is not seen: look whether one of these does, since it"
-            " loses its link while VFs are made."
+            f"it is unknown which NIC has the IP addresses of {which}: verify that none of the proposed NICs has"
+            " them, because a NIC loses its link while VFs are created."
         )
 
 
@@ -195,11 +199,11 @@ def _list_resource_holders(nodes: Nodes, seen: ProposalInputs, ours: typing.Cont
                 f" {policy.resource_name}"
             )
             yield (
-                f"SriovNetworkNodePolicy {policy.name} makes {what}: where it selects the same HCAs, remove it, since"
-                " each policy undoes the other."
+                f"SriovNetworkNodePolicy {policy.name} creates {what}. If this policy selects the same HCAs, remove"
+                " it, because the two policies would overwrite each other."
             )
     held = {name: sum(hca.held is not None for hca in hcas) for name, hcas in nodes.items()}
     busy = {name: count for name, count in held.items() if count}
     if busy:
         said = ", ".join(f"{name} {count}" for name, count in busy.items())
-        yield f"Pods hold functions now ({said}); a drain ends these pods."
+        yield f"Pods use virtual functions now ({said}); a drain evicts these pods."

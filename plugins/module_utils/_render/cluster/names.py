@@ -37,7 +37,7 @@ def object_name(*parts: str) -> str:
     """
     name = re.sub(r"[^a-z0-9.-]+", "-", "-".join(part for part in parts if part).lower()).strip("-.")[:253].strip("-.")
     if not name:
-        raise RenderError(f"no object can be named after {parts}; use letters, digits and hyphens")
+        raise RenderError(f"{parts} cannot be used in the name of an object; use letters, digits and hyphens")
     return name
 
 
@@ -70,8 +70,8 @@ def interface(fabric: Fabric) -> str:
     """
     if len(fabric.select.netdev) != 1:
         raise RenderError(
-            f"rdma_fabrics '{fabric.name}': select.netdev names {len(fabric.select.netdev)} interfaces, and pods are"
-            " put on one; name one"
+            f"rdma_fabrics '{fabric.name}': select.netdev has {len(fabric.select.netdev)} interfaces, but pods use"
+            " only one; set one"
         )
     return fabric.select.netdev[0]
 

@@ -36,17 +36,17 @@ def objects(wanted: Wanted, prepared: bool = False) -> tuple[Object, ...]:
     """
     if not _NAME.fullmatch(wanted.namespace):
         raise RenderError(
-            f"namespace '{wanted.namespace}' is no name of a namespace; write up to 63 lower-case letters, digits and"
-            " hyphens"
+            f"namespace '{wanted.namespace}' is not a valid name of a namespace; write up to 63 lower-case letters,"
+            " digits and hyphens"
         )
     if not wanted.image or not wanted.image.isprintable() or " " in wanted.image:
         raise RenderError(
-            f"image '{wanted.image}' is no name of an image; write it with its digest, such as"
+            f"image '{wanted.image}' is not a valid name of an image; write it with its digest, such as"
             " registry.example/rdma-tools@sha256:..."
         )
     if wanted.lifetime < 60:
         raise RenderError(
-            f"lifetime is {wanted.lifetime}; write the seconds after which a container ends itself, 60 at least"
+            f"lifetime is {wanted.lifetime}; set the seconds after which a container ends itself, at least 60"
         )
     around = () if prepared else (_render_namespace(wanted),)
     admitted = _render_admission_role(wanted) if wanted.openshift and not prepared else ()

@@ -44,7 +44,7 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -
     _refuse_invalid_job(job, fabric)
     namespace = job.namespace or (named.network.namespace if named else "")
     if not namespace:
-        raise RenderError("rdma_job.namespace: missing; a job on the pod network has no fabric that would name one")
+        raise RenderError("rdma_job.namespace: missing; a job on the pod network has no fabric that sets the namespace")
     if job.kind == "PyTorchJob":
         return (_render_pytorch_job(job, namespace, _render_template(job, fabric, cluster, "pytorch")),)
     return _render_train_job(job, namespace, _render_template(job, fabric, cluster, "node"))

@@ -55,7 +55,7 @@ def lines(
                 why = f"the NIC map needs {needed} addresses of {pool.network} that no pod gets"
                 raise RenderError(
                     f"rdma_fabrics '{fabric.name}': {why}",
-                    f"Name them in ipam.exclude, such as a network of {needed} addresses or more",
+                    f"Set them in ipam.exclude, such as a network of at least {needed} addresses",
                 )
             made.append(NicLine(node, netdev, f"net{rail}", address))
     return tuple(made)

@@ -40,8 +40,8 @@ def render_policies(fabric: Fabric, cluster: ClusterIntent, members: Members) ->
     addressed = fabric.select.pci or fabric.select.netdev or any(members.values())
     if is_infiniband(fabric) and not addressed:
         raise RenderError(
-            f"rdma_fabrics '{fabric.name}': it is not known which HCAs are on this fabric, and vendor and device alone"
-            " would take those of other fabrics, too; see the stages discover and fabric, or list the addresses in"
+            f"rdma_fabrics '{fabric.name}': the HCAs of this fabric are unknown, and vendor and device alone would"
+            " also select those of other fabrics; see the stages discover and fabric, or list the addresses in"
             " select.pci"
         )
     groups = {tuple(sorted(addresses)) for addresses in members.values() if addresses}
@@ -68,8 +68,8 @@ def _render_policy(fabric: Fabric, cluster: ClusterIntent, addresses: tuple[str,
         selector["pfNames"] = list(fabric.select.netdev)
     if not selector:
         raise RenderError(
-            f"rdma_fabrics '{fabric.name}': nothing selects its physical functions: no NIC of a node belongs to it, and"
-            " select names no pci, netdev, vendor or device; add one of them"
+            f"rdma_fabrics '{fabric.name}': no physical function is selected: no NIC of a node belongs to it, and"
+            " select has no pci, netdev, vendor or device; add one of them"
         )
     spec: dict[str, typing.Any] = {
         "resourceName": fabric.resource_name,

@@ -54,8 +54,8 @@ def templates(
             not one.select.pci or not theirs or theirs & {address.lower() for address in one.select.pci}
         ):
             raise RenderError(
-                f"fabrics '{one.name}' and '{other.name}' both have HCAs of type {kind}, and the operator applies none"
-                " of two templates that match one card; tell them apart by select.pci"
+                f"fabrics '{one.name}' and '{other.name}' both have HCAs of type {kind}, and the operator applies"
+                " neither of two templates that match one card; separate them with select.pci"
             )
     return tuple(item for _fabric, _kind, item in made)
 

@@ -78,14 +78,14 @@ def alike(records: typing.Mapping[str, Record], facts: ReportFacts) -> Alike:
     known = {member for group in of_nodes for member in group.members}
     missing = [name for name in tunings.tunings if name not in known]
     if missing:
-        notes.append(f"In no group, since nothing is known of how they are tuned: {folded(missing)}.")
+        notes.append(f"These nodes are in no group because their tuning is unknown: {folded(missing)}.")
     of_hcas: tuple[ComparedGroup, ...] = ()
     if firmware is not None:
         try:
             of_hcas = tuple(_compare_hcas(load(Intent, records["platform"].intent, "intent"), firmware))
         except RdmaError as error:
             notes.append(
-                "The intent of stage platform can't be read, so it is unknown which HCAs are held against each other:"
+                "The intent of stage platform could not be read, so the groups of comparable HCAs are unknown:"
                 f" {error}."
             )
     return Alike((*of_nodes, *of_hcas), tunings, tuple(notes))
@@ -101,13 +101,13 @@ def _load_facts(
     """
     record = records.get(stage)
     if record is None or not record.facts:
-        notes.append(f"Stage {stage} has left no facts in this run, so what it holds against each other is unknown.")
+        notes.append(f"Stage {stage} wrote no facts in this run, so the groups that the stage compares are unknown.")
         return None
     try:
         return facts.of(stage, parts)
     except RdmaError as error:
         notes.append(
-            f"The facts of stage {stage} can't be read, so what it holds against each other is unknown: {error}."
+            f"The facts of stage {stage} could not be read, so the groups that the stage compares are unknown: {error}."
         )
         return None
 
@@ -120,7 +120,7 @@ def _compare_nodes(facts: tuning.Facts) -> typing.Iterator[ComparedGroup]:
                 one.row.name,
                 one.row.what,
                 one.value,
-                "neither is usual" if one.usual is None else f"{one.usual} on {one.most} of {one.known}",
+                "no value is usual" if one.usual is None else f"{one.usual} on {one.most} of {one.known}",
             )
             for one in group.odd
         )

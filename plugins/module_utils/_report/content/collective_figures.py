@@ -14,15 +14,16 @@ from ..markup.markup import Html, element
 from ..markup.tables import render_row, render_table
 
 _WIDTH, _HEIGHT, _EDGE = 132.0, 26.0, 3.0
-_HEADS = ("Collective", "Step", "Nodes", "By size", "GB/s", "Floor", "Of the floor")
+_HEADS = ("Collective", "Step", "Nodes", "By size", "GB/s", "Floor", "Share of the floor")
 
 
 def render_figure(found: typing.Sequence[GroupFigure]) -> Html:
     """Render the table. Groups below their floor come first, and the order is otherwise unchanged."""
     ordered = sorted(found, key=lambda item: not item.slow)
     return render_table(
-        "Collectives that are proven",
-        "bus bandwidth in GB/s; the line across is the floor, and the band above it reaches to what the links allow",
+        "Verified collectives",
+        "bus bandwidth in GB/s; the horizontal line is the floor, and the band above it extends to the upper bound of"
+        " the links",
         _HEADS,
         list(map(_render_row, ordered)),
     )
@@ -61,7 +62,7 @@ def render_picture(item: GroupFigure) -> Html:
         words += f"; floor {item.floor_gbs:.1f} GB/s"
         if item.bound_gbs is not None and item.bound_gbs > item.floor_gbs:
             top = height_of(item.bound_gbs)
-            words += f", the links allow {item.bound_gbs:.1f} GB/s"
+            words += f", upper bound of the links {item.bound_gbs:.1f} GB/s"
             floor = [
                 element("rect", class_="band", x="0", width=f"{_WIDTH:g}", y=f"{top:.1f}", height=f"{y - top:.1f}")
             ]

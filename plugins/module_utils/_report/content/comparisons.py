@@ -27,7 +27,7 @@ def render_figure(item: Compared) -> Html:
     return render_table(
         measure.name,
         f"{measure.better} is better",
-        ("Network", "Kind", "Nodes", measure.unit, "Speed-up", "Scaling efficiency", "Of the best", "Alarm"),
+        ("Network", "Kind", "Nodes", measure.unit, "Speed-up", "Scaling efficiency", "Share of the best", "Alarm"),
         [*single, *map(_render_row, ordered)],
         element("ul", *map(_render_advice, item.advice), class_="marked") if item.advice else None,
     )

@@ -24,7 +24,7 @@ from ..._model.run.records import Record
 from ..markup.text import one_line
 from .verdict import label
 
-NOT_THERE, COLLECTIVES = "not there", "figures of collectives"
+NOT_THERE, COLLECTIVES = "absent", "figures of collectives"
 Data = dict[str, typing.Any]
 
 #: kinds of facts of nodes that are compared, and their words. HCAs after the network was made show its VFs
@@ -96,7 +96,11 @@ def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
             of_node = list(itertools.islice(_compare_node(node, before.facts, after.facts), MOST_OF_NODE + 1))
             found += of_node[:MOST_OF_NODE]
             if len(of_node) > MOST_OF_NODE:
-                found.append(RunDifference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
+                found.append(
+                    RunDifference(
+                        node, "differences", f"{MOST_OF_NODE} differences are listed", "more differences exist"
+                    )
+                )
         else:
             found += _compare_texts(node, "node", *("takes part" if node in side else NOT_THERE for side in sides))
     found += _compare_cables(before, after)
@@ -146,7 +150,7 @@ def show(found: typing.Sequence[RunDifference]) -> list[str]:
     """
     lines = [one_line(f"{item.node}: {item.what}: {item.before} -> {item.after}") for item in found[:MOST_LINES]]
     if len(found) > MOST_LINES:
-        lines.append(f"and {len(found) - MOST_LINES} more")
+        lines.append(f"and {len(found) - MOST_LINES} more differences")
     return lines
 
 
@@ -194,7 +198,7 @@ def _compare_data(node: str, path: list[str], before: typing.Any, after: typing.
                 yield from _compare_texts(
                     node,
                     _format_path([*path, name]),
-                    *("there" if name in side else NOT_THERE for side in (first, second)),
+                    *("present" if name in side else NOT_THERE for side in (first, second)),
                 )
         return
     if before != after:
@@ -261,7 +265,7 @@ class _Cables:
     @property
     def state(self) -> str:
         return (
-            f"not known: {'; '.join(self.unread[:_MOST_UNREAD])}"
+            f"unknown: {'; '.join(self.unread[:_MOST_UNREAD])}"
             if self.unread
             else "seen"
             if self.seen
@@ -303,7 +307,7 @@ def _compare_collectives(
         one, other = first.get(key), second.get(key)
         if one is not None and other is not None and abs(other.median - one.median) <= MOST_DROP * one.median:
             continue
-        words = ["not proven" if item is None else spell_gbs(item.median) for item in (one, other)]
+        words = ["not verified" if item is None else spell_gbs(item.median) for item in (one, other)]
         found += _compare_texts("collectives", f"{key[0]} {name_step(key[1:])}", *words)
     return found
 

@@ -159,9 +159,9 @@ def _shorten_name(name: str, width: float) -> str:
 
 def _list_legend_entries(marked: typing.Sequence[TierItem]) -> typing.Iterator[tuple[str, str, str]]:
     if marked:
-        yield "fail", "\u2715", "accused by a finding; dashed red: its links"
+        yield "fail", "\u2715", "named by a finding; dashed red: links of such a node or switch"
     yield "hca", "\u25aa", "HCA, one for each rail"
-    yield "", "", "dashed box: a group that nothing is said about"
+    yield "", "", "dashed box: a group without findings"
 
 
 def _render_entry(entry: tuple[str, str, str]) -> Html:

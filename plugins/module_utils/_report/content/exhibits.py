@@ -141,7 +141,7 @@ def _load_intent_and_facts(
     try:
         return load(Intent, record.intent, "intent"), facts.of(record.stage, parts)
     except RdmaError as error:
-        raise Undrawable(f"The facts of this stage can't be drawn: {error}.") from error
+        raise Undrawable(f"The facts of this stage could not be shown: {error}.") from error
 
 
 def plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionPlan]:
@@ -412,7 +412,7 @@ def _make_reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typi
             _compute_level(judged, "unknown"),
             None,
             ends,
-            f"not measured: {ping.error if ping and ping.error else 'no answer'}",
+            f"not measured: {ping.error if ping and ping.error else 'no result'}",
         )
     loss = 100.0 * ping.lost / ping.sent
     return _make_cell(

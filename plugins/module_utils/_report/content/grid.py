@@ -24,9 +24,9 @@ def render_figure(whole: Matrix) -> Html:
     """
     shown = fold(whole)
     wrong = sum(cell.wrong for cell in whole.cells.values())
-    words = f"{len(whole.names)} nodes, {len(whole.cells)} directions measured or tried, {wrong} not proven"
+    words = f"{len(whole.names)} nodes, {len(whole.cells)} directions measured or attempted, {wrong} not verified"
     if shown.folded:
-        words += f"; folded into {len(shown.names)} groups of nodes, each cell shows its worst direction"
+        words += f"; combined into {len(shown.names)} groups of nodes; each cell shows the worst direction of its group"
     words += _describe_range(whole)
     caption = (element("b", f"{whole.title}: {whole.what} in {whole.unit}"), " ", element("span", words))
     parts = (
@@ -131,8 +131,8 @@ def _render_legend(shown: Matrix) -> Html:
     entries = []
     if "pass" in levels and shown.more_is_better:
         entries += [
-            ("pass best", "98", "passes, 98 % of the best or more"),
-            ("pass near", "95", "95 % or more"),
+            ("pass best", "98", "passes, at least 98 % of the best"),
+            ("pass near", "95", "passes, at least 95 %"),
             ("pass less", "93", "less"),
         ]
     elif "pass" in levels:
@@ -144,7 +144,7 @@ def _render_legend(shown: Matrix) -> Html:
         "seen": "measured, without a finding of its own",
     }
     entries += [(level, _SIGNS[level], text) for level, text in words.items() if level in levels]
-    entries.append(("", "", "not asked for"))
+    entries.append(("", "", "not requested"))
     return element(
         "ul",
         *[
@@ -157,8 +157,8 @@ def _render_legend(shown: Matrix) -> Html:
 
 def _render_slow_nodes(whole: Matrix) -> Html:
     rows = list_rows_of_nodes(whole)
-    names = ("Node", "Leaf", f"Worst, {whole.unit}", "Median as client", "Median as server", "Not proven")
-    title = f"The {min(MOST_SLOW_NODES, len(rows))} nodes to look at first, of {len(rows)}"
+    names = ("Node", "Leaf", f"Worst, {whole.unit}", "Median as client", "Median as server", "Not verified")
+    title = f"The {min(MOST_SLOW_NODES, len(rows))} nodes to check first, of {len(rows)}"
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
     body = element("tbody", *[_render_slow_node(row) for row in rows[:MOST_SLOW_NODES]])
     table = element("table", element("caption", title), head, body, class_="numbers")

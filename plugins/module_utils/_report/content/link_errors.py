@@ -118,29 +118,31 @@ def _sum_link_errors(first: typing.Optional[int], second: typing.Optional[int]) 
 def render_figure(found: ErrorHistory) -> Html:
     """Render the table of links with their charts. It is collapsed if no link has new errors since the previous run."""
     runs = f"{found.runs} kept run{'' if found.runs == 1 else 's'}"
-    quiet = f"{found.quiet} other links counted none" if found.links else f"none of {found.quiet} links counted any"
-    note = f"over {runs} and this one; {quiet}. Errors of the link itself, at both of its ends"
+    quiet = (
+        f"{found.quiet} other links counted no errors" if found.links else f"none of {found.quiet} links counted errors"
+    )
+    note = f"over {runs} and this run; {quiet}. Physical errors of each link, counted by both of its link ports"
     unread = (
-        element("p", f"Kept runs that can't be read: {'; '.join(found.unread)}", class_="more")
+        element("p", f"Kept runs that could not be read: {'; '.join(found.unread)}", class_="more")
         if found.unread
         else None
     )
     more = len(found.links) - _MOST_LINKS
     rest = (
-        element("p", f"and {more} more links, all of them in facts/topologies of the runs", class_="more")
+        element("p", f"and {more} more links; facts/topologies of the runs contain all of them", class_="more")
         if more > 0
         else None
     )
-    heads = ("Link", "From run to run", "In all", "Since the run before")
+    heads = ("Link", "From run to run", "Total", "Since the previous run")
     shown = render_table(
         "Errors of links from run to run", note, heads, [*map(_render_row, found.links[:_MOST_LINKS])], rest, unread
     )
     if any(link.steps[-1] for link in found.links):
         return shown
-    words = "none since the run before" if found.links else "none"
+    words = "none since the previous run" if found.links else "none"
     return element(
         "details",
-        element("summary", f"Errors of links from run to run, {found.runs} before this one: {words}"),
+        element("summary", f"Errors of links from run to run, {found.runs} runs before this run: {words}"),
         shown,
         class_="wide",
     )
@@ -148,7 +150,7 @@ def render_figure(found: ErrorHistory) -> Html:
 
 def _render_row(link: LinkErrors) -> Html:
     last = link.steps[-1]
-    said = element("span", f"? {last}", class_="said unknown") if last else "not known" if last is None else "0"
+    said = element("span", f"? {last}", class_="said unknown") if last else "unknown" if last is None else "0"
     return render_row(join(link.name), render_picture(link), str(link.total), said)
 
 
@@ -166,7 +168,7 @@ def render_picture(link: LinkErrors) -> Html:
         high = 1.0 if not value else max(3.0, value / most * (_HEIGHT - 2 * _EDGE))
         at = {"x": f"{left:.1f}", "y": f"{_HEIGHT - _EDGE - high:.1f}", "width": f"{wide:.1f}", "height": f"{high:.1f}"}
         bars.append(element("rect", **at, class_="gap" if value is None else "some" if value else None))
-    words = f"{', '.join('not known' if value is None else str(value) for value in link.steps)} errors"
+    words = f"{', '.join('unknown' if value is None else str(value) for value in link.steps)} errors"
     return element(
         "svg",
         *bars,

@@ -202,7 +202,9 @@ def _render_step_reasons(step: NextStep, pages: str) -> typing.Iterator[Html]:
     yield element("p", group.why, " ", _render_meaning(group.check, pages))
     if step.others:
         yield element(
-            "p", element("a", f"{count} more of this check, with other words", href=f"#{step.stage}"), class_="more"
+            "p",
+            element("a", f"{count} more findings of this check with different causes", href=f"#{step.stage}"),
+            class_="more",
         )
 
 
@@ -228,7 +230,9 @@ def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Htm
     ]
     return element(
         "details",
-        element("summary", f"{count} {'not tried because of' if not_tried else 'that follow from'} these"),
+        element(
+            "summary", f"{count} findings {'that were skipped because of' if not_tried else 'that follow from'} these"
+        ),
         element("ul", *lines),
         class_="more",
     )

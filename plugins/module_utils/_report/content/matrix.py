@@ -172,8 +172,8 @@ def _merge_cells(matrix: Matrix, pairs: typing.Sequence[tuple[str, str]]) -> Cel
     worst = matrix.worst(values.values())
     wrong = sum(cell.wrong for cell in cells)
     words = (
-        f"{len(cells)} directions, {wrong} not proven; {matrix.what} {number(compute_median(cells))} {matrix.unit} in"
-        " the middle"
+        f"{len(cells)} directions, {wrong} not verified; median {matrix.what} {number(compute_median(cells))}"
+        f" {matrix.unit}"
     )
     if worst is not None:
         client, server = next(pair for pair in pairs if values.get(pair) == worst)

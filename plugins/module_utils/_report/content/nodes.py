@@ -60,7 +60,7 @@ def nodes(records: Records, facts: ReportFacts, known: Charts) -> typing.Optiona
         intent = load(Intent, record.intent, "intent")
         seen: discover.Facts = facts.of("discover", ("nodes",))
     except RdmaError as error:
-        raise Undrawable(f"The facts of stage discover can't be drawn: {error}.") from error
+        raise Undrawable(f"The facts of stage discover could not be shown: {error}.") from error
     found = alike(records, facts)
     notes, tunings = list(found.notes), found.tuning.tunings
     kinds = {member: group.name for group in found.groups if group.what == "nodes" for member in group.members}
@@ -68,10 +68,10 @@ def nodes(records: Records, facts: ReportFacts, known: Charts) -> typing.Optiona
     try:
         rails = _find_rails(records, facts, known)
     except Undrawable as error:
-        notes.append(f"No rail is known: {error}")
+        notes.append(f"The rails are unknown: {error}")
     judged = _group_by_node(records, seen.nodes)
     odd = _odd_of(seen.nodes, found.groups)
-    missed = ObservedTuning(error="stage tuning has left no facts")
+    missed = ObservedTuning(error="stage tuning wrote no facts")
     sheets = []
     for name, hcas in seen.nodes.items():
         of_node = rails.get(name, {})
@@ -92,7 +92,7 @@ def _odd_of(names: typing.Container[str], groups: typing.Iterable[ComparedGroup]
                 name, _blank, hca = (member, "", "") if group.what == "nodes" else member.rpartition(" ")
                 if name in names:
                     found.setdefault(name, []).append(
-                        f"{f'{hca} ' if hca else ''}{odd.what}: {odd.value}; of its like: {odd.others}"
+                        f"{f'{hca} ' if hca else ''}{odd.what}: {odd.value}; comparable members: {odd.others}"
                     )
     return found
 

@@ -17,9 +17,9 @@ def render_figure(findings: typing.Sequence[Finding]) -> Html:
     :param findings: findings of the check operators.needed, in the order of installation
     """
     return render_table(
-        "Operators that are needed",
-        "in the order in which they are installed",
-        ("Operator", "Needed by", "Seen", "State"),
+        "Required operators",
+        "in the order of installation",
+        ("Operator", "Required by", "Found", "State"),
         [
             render_row(item.subject, item.expected.partition(", for ")[2], item.measured, item.status)
             for item in findings

@@ -38,9 +38,9 @@ def describe_turns(pool: PoolPlan) -> str:
     """Describe the order in which the nodes of a pool are changed: the number of nodes at the same time, the number of
     waves, and the blockers.
     """
-    waves = "never ends" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
+    waves = "never completes" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"
-    blockers = f"; in the way: {'; '.join(pool.blockers)}" if pool.blockers else ""
+    blockers = f"; blockers: {'; '.join(pool.blockers)}" if pool.blockers else ""
     return f"{len(pool.nodes)} nodes, {at_once} ({pool.limit}), {waves}{blockers}"
 
 
@@ -53,9 +53,9 @@ def label(pool: PoolPlan) -> str:
 def render_figure(plan: DisruptionPlan) -> Html:
     """Render the table, with one row for all nodes that share action, reasons and blockers."""
     return render_table(
-        "The plan: what the operator does to the nodes",
-        "read before anything was applied",
-        ("Action", "Nodes", "Why", "In the way"),
+        "Plan: actions of the operator on the nodes",
+        "computed before any object was applied",
+        ("Action", "Nodes", "Why", "Blockers"),
         [_render_row(describe_action(nodes[0].action, plan.drains), nodes) for nodes in group_fates(plan)],
         element("ul", *map(_render_pool, plan.pools), class_="marked") if plan.pools else None,
     )

@@ -158,11 +158,11 @@ def make_sheet(seen: SheetInputs) -> Sheet:
     tree = _Tree(seen, [hca for hca in value.hcas if not hca.is_virtual] if value else [])
     lacks: list[str] = []
     if value is None:
-        lacks.append(f"HCAs: {seen.hcas.error or 'no answer'}")
+        lacks.append(f"HCAs: {seen.hcas.error or 'no data'}")
     else:
         lacks += [f"HCAs: {error}" for error in value.errors]
     if tree.rows is None:
-        lacks.append(f"GPUs, NUMA nodes and PCI: {seen.tuning.error or 'no answer'}")
+        lacks.append(f"GPUs, NUMA nodes and PCI: {seen.tuning.error or 'no data'}")
     blocks = tree.blocks()
     marks = [*tree.without_place, *(mark for block in blocks for mark in _list_marks(block))]
     silent = value is None or tree.rows is None
@@ -170,9 +170,7 @@ def make_sheet(seen: SheetInputs) -> Sheet:
         tuple(dict.fromkeys(finding.remedy for finding in findings if finding.check in _OF_SILENCE)) if silent else ()
     )
     if silent and not steps:
-        steps = (
-            f"Let stages discover and tuning look at {seen.node}: run site.yml again with --tags discover,tuning.",
-        )
+        steps = (f"Run stages discover and tuning on {seen.node}: run site.yml again with --tags discover,tuning.",)
     return Sheet(
         seen.node,
         seen.kind,
@@ -245,15 +243,18 @@ class _Tree:
         count = next((reading.value for reading in self.known.rows.get("gpus", ())), "0")
         if self.more:
             yield (
-                f"GPUs: {len(self.cards) + self.more} told, more than a machine has; {self.more} of them not shown",
+                (
+                    f"GPUs: {len(self.cards) + self.more} reported, more than a node can have; {self.more} of them not"
+                    " shown"
+                ),
                 "unknown",
             )
         if why is not None:
             yield f"GPUs: {why}", "unknown"
         elif count != str(len(self.cards) + self.more):
-            yield f"GPUs: {count} on PCI, and {len(self.cards)} of them shown", "unknown"
+            yield f"GPUs: {count} on PCI, but only {len(self.cards)} of them shown", "unknown"
         if self.cards and self._explain_unread_row("acs") is not None:
-            yield f"ACS on the way between GPUs and HCAs: {self._explain_unread_row('acs')}", "unknown"
+            yield f"ACS on the path between GPUs and HCAs: {self._explain_unread_row('acs')}", "unknown"
 
     def blocks(self) -> tuple[Block, ...]:
         found: dict[str, list[SheetItem]] = {}
@@ -263,9 +264,9 @@ class _Tree:
             found.setdefault(number, [])
             if way is None:
                 place = (
-                    Statement("way on PCI unknown", "unknown")
+                    Statement("PCI path unknown", "unknown")
                     if name in self.cards or name in self.wanted
-                    else Statement("way on PCI not asked")
+                    else Statement("PCI path not queried")
                 )
                 found[number].append(dataclasses.replace(item, said=(*item.said, place)))
             else:
@@ -300,7 +301,7 @@ class _Tree:
 
     def _describe_acs(self, bridge: str) -> tuple[Statement, ...]:
         if self.acs.get(bridge) == "redirect":
-            return (Statement("ACS redirect: packets between GPU and HCA go up to the host", "bad"),)
+            return (Statement("ACS redirect: packets between GPU and HCA pass through the host", "bad"),)
         if self.acs.get(bridge) == "direct":
             return (Statement("ACS direct"),)
         return (Statement("ACS unknown", "unknown"),) if bridge in self.between else ()
@@ -312,7 +313,7 @@ class _Tree:
     def _describe_gpu_lanes(self, card: str) -> Statement:
         lanes = self.lanes.get(card)
         if lanes is None:
-            return Statement("lanes of its link unknown", "unknown")
+            return Statement("link width unknown", "unknown")
         return Statement("all lanes" if lanes == "full" else f"link {lanes}", "" if lanes == "full" else "bad")
 
     def _describe_nearest_hca(self, card: str) -> Statement:
@@ -323,15 +324,15 @@ class _Tree:
                 and not self.known.rows.get("gpu_nic_path")
             )
             return (
-                Statement("no HCA with an RDMA device beside it")
+                Statement("no HCA with an RDMA device")
                 if no_hca
-                else Statement("way to the nearest HCA unknown", "unknown")
+                else Statement("path to the nearest HCA unknown", "unknown")
             )
         hca, far = self.nearest[card]
         if far == _ACROSS:
-            return Statement(f"way to its nearest HCA {hca} crosses the sockets ({far})", "bad")
+            return Statement(f"path to the nearest HCA {hca} crosses the CPU sockets ({far})", "bad")
         return Statement(
-            f"{far} to {hca}" if far in pci_path.DISTANCES else f"way to {hca} unknown",
+            f"{far} to {hca}" if far in pci_path.DISTANCES else f"path to {hca} unknown",
             "" if far in pci_path.DISTANCES else "unknown",
         )
 
@@ -352,7 +353,7 @@ class _Tree:
     def _build_hca_item(self, hca: Hca) -> tuple[str, str, SheetItem]:
         said = [*(self._describe_port_state(hca, port) for port in hca.all_ports), *self._describe_pcie_link(hca)]
         if hca.name in self.seen.wanted and not hca.all_ports:
-            said.insert(0, Statement("no port shown", "unknown"))
+            said.insert(0, Statement("no port reported", "unknown"))
         rail = self.seen.rails.get(hca.name)
         words = rail or ("rail unknown" if hca.name in self.seen.wanted else "on no fabric of the intent")
         return (
@@ -422,9 +423,9 @@ class _Tree:
         pcie, now = find_pcie(link), f"PCIe {link.current_speed:g} GT/s x{link.current_width}"
         card = f"{link.max_speed:g} GT/s x{link.max_width}"
         if pcie.trained_down:
-            yield self._mute_unused_hca(hca, Statement(f"{now}, below what card ({card}) and slot can", "bad"))
+            yield self._mute_unused_hca(hca, Statement(f"{now}, below the capability of card ({card}) and slot", "bad"))
         elif link.current_speed < link.max_speed or link.current_width < link.max_width:
-            yield self._mute_unused_hca(hca, Statement(f"{now}, all that its slot gives; the card can {card}", "bad"))
+            yield self._mute_unused_hca(hca, Statement(f"{now}, limited by its slot; the card supports {card}", "bad"))
         else:
             yield Statement(now)
 
@@ -460,7 +461,7 @@ class _Tree:
                         hca.name,
                         (
                             *of_card,
-                            self._mute_unused_hca(hca, Statement("no port shown", "unknown")),
+                            self._mute_unused_hca(hca, Statement("no port reported", "unknown")),
                             Statement("none"),
                             link,
                         ),

@@ -100,7 +100,7 @@ def make_drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing
     graph = _Graph(chart)
     tiers = graph.rows()
     if len(tiers) > MOST_ROWS:
-        return _build_empty_drawing(chart, switches, f"its nodes and switches stand in more than {MOST_ROWS} rows")
+        return _build_empty_drawing(chart, switches, f"its nodes and switches form more than {MOST_ROWS} tiers")
     said = _Said(judged, {*graph.names.values(), *map(" ".join, chart.places)})
     bad_hcas = {end for end in chart.places if said.about(" ".join(end))}
     rows, owner = [], {}
@@ -123,7 +123,7 @@ def make_drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing
 
 def _build_empty_drawing(chart: FabricChart, switches: int, why: str) -> Drawing:
     words = f"{len(chart.membership.members)} nodes, {switches} switches, {len(chart.topology.links)} links"
-    return Drawing(chart.name, (), (), words, f"Not drawn: {why}. All of it is in facts/topologies.")
+    return Drawing(chart.name, (), (), words, f"Not drawn: {why}. The whole topology is in facts/topologies.")
 
 
 class _Said:
@@ -163,7 +163,7 @@ class _Said:
     def marks(self, name: str) -> tuple[str, ...]:
         """Return the first findings that contain a name as texts, and the number of the remaining ones."""
         more = self._counts[name] - _MOST_SAID
-        return (*self._texts.get(name, ()), *([f"{more} more findings, see the list"] if more > 0 else []))
+        return (*self._texts.get(name, ()), *([f"{more} more findings in the list of findings"] if more > 0 else []))
 
 
 def _shorten_text(text: str) -> str:
@@ -286,7 +286,7 @@ def _build_tier_row(
         named = f"group {group[0]}"
         what = "nodes" if group[0] in graph.rails else "switches"
         count = sum(said.about(graph.names[key]) for key in group)
-        marks = (f"{count} findings, see the list",) if count else ()
+        marks = (f"{count} findings in the list of findings",) if count else ()
         items[named] = TierItem(named, f"{len(group)} {what}", marks, len(group), _find_rails(graph, group[0], ()))
         owner.update(dict.fromkeys(group, named))
     # groups stand where their first member would

@@ -53,11 +53,13 @@ def render_picture(sheet: Sheet) -> typing.Optional[Html]:
     beyond = len(sheet.blocks) - _MOST_BOXES
     if beyond > 0:
         boxes.append(
-            element("text", f"and {beyond} more NUMA nodes; the tables have all", x=10, y=max(heights) + _LINE)
+            element(
+                "text", f"and {beyond} more NUMA nodes; the tables contain all of them", x=10, y=max(heights) + _LINE
+            )
         )
         heights = [max(heights) + 2 * _LINE]
     title = (
-        f"{sheet.node}: HCAs and GPUs on PCI by NUMA node; {len(sheet.wrong)} in the way, {len(sheet.unknown)} unknown"
+        f"{sheet.node}: HCAs and GPUs on PCI by NUMA node; problems: {len(sheet.wrong)}, unknown: {len(sheet.unknown)}"
     )
     return element(
         "svg", element("title", title), *boxes, viewBox=f"0 0 {_WIDTH} {max(heights)}", role="img", class_="tree"
@@ -77,7 +79,11 @@ def _limit_rows(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
             more += 1
             tones.add(row.tone)
     tone = find_worst(Statement("", one) for one in tones)
-    return [*kept, _Row(0, f"{SIGNS[tone]}and {more} more lines; the tables have all", tone, "said")] if more else kept
+    return (
+        [*kept, _Row(0, f"{SIGNS[tone]}and {more} more lines; the tables contain all of them", tone, "said")]
+        if more
+        else kept
+    )
 
 
 def _list_rows(block: Block) -> typing.Iterator[_Row]:
@@ -89,7 +95,7 @@ def _list_rows(block: Block) -> typing.Iterator[_Row]:
                 yield _Row(depth + 1, f"{SIGNS[one.tone]}{one.text}", one.tone, "said")
         if item.below and depth + 1 == _MOST_DEPTH:
             tone = _tone_of(item.below)
-            yield _Row(depth + 1, f"{SIGNS[tone]}and what is below; the tables have all", tone, "said")
+            yield _Row(depth + 1, f"{SIGNS[tone]}and the devices below; the tables contain all of them", tone, "said")
 
 
 def _tone_of(items: typing.Sequence[SheetItem]) -> Tone:

@@ -124,18 +124,19 @@ def render_figure(found: typing.Sequence[Trend], runs: int, what: str = "Bandwid
     :param what: subject of the trends, for the heading
     """
     note = (
-        f"over {runs} kept run{'' if runs == 1 else 's'} with the same fabrics and this one; what lost most comes first"
+        f"over {runs} kept run{'' if runs == 1 else 's'} with the same fabrics and this run; the largest losses"
+        " come first"
     )
     unit, name = found[0].unit, f"{what} from run to run"
     shown = render_table(
         name,
         note,
-        ("What", "Oldest to newest", f"Median before, {unit}", f"Now, {unit}", "Change"),
+        ("What", "Oldest to newest", f"Previous median, {unit}", f"Now, {unit}", "Change"),
         [*map(_render_row, found)],
     )
     if any(trend.is_worse for trend in found):
         return shown
-    return element("details", element("summary", f"{name}, {runs} before this one"), shown, class_="wide")
+    return element("details", element("summary", f"{name}, {runs} runs before this run"), shown, class_="wide")
 
 
 def _render_row(trend: Trend) -> Html:

@@ -159,7 +159,7 @@ class Report:
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return {
             **self.about,
-            "Run": f"{self.run or 'unknown'}, begun {started}",
+            "Run": f"{self.run or 'unknown'}, started {started}",
             **({"Versions": versions} if versions else {}),
         }
 
@@ -278,7 +278,7 @@ def _build_stage_report(
         return StageReport(
             name,
             STALE,
-            note=f"Not run this time. What is left of run {record.run} (finished {record.finished}) is not counted.",
+            note=f"Not run in this run. The record of run {record.run} (finished {record.finished}) is not counted.",
         )
     if record.closed_by:
         return StageReport(name, "skipped", record, f"Not run: the run stopped at stage {record.closed_by}.")
@@ -308,8 +308,8 @@ def _note_resumed_stage(stage: StageReport, resumes: typing.Sequence[Resume]) ->
     ):
         return stage
     note = (
-        f"Kept from {stage.record.finished}: the run went on at stage {last.stage} at {last.time}, and this stage was"
-        " not run again."
+        f"Kept from {stage.record.finished}: the run was resumed at stage {last.stage} at {last.time}, and this stage"
+        " was not run again."
     )
     return dataclasses.replace(stage, note=note)
 
@@ -366,7 +366,7 @@ def _check_mode_summary(report: Report) -> str:
         f"{stage.name} {len(stage.record.changes)}" for stage in report.stages if stage.record and stage.record.changes
     )
     text = f"check mode: {number} change{'' if number == 1 else 's'} would be made{f' ({made})' if made else ''}"
-    return f"{text}, nothing is proven" if report.success else f"{text}, and {_first_obstacle(report)}"
+    return f"{text}, nothing is verified" if report.success else f"{text}, and {_first_obstacle(report)}"
 
 
 def _first_obstacle(report: Report) -> str:
@@ -413,8 +413,8 @@ def _name_cause(finding: Finding) -> str:
 
 _ABSENT = {
     MISSING: "not run",
-    STALE: "not run this time, only an older run's record is there",
-    UNREADABLE: "the record can't be read",
+    STALE: "not run in this run; only the record of an older run exists",
+    UNREADABLE: "the record could not be read",
     "skipped": "not run",
 }
 

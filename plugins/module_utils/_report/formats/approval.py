@@ -44,10 +44,10 @@ def _list_node_plan_lines(report: Report) -> typing.Iterator[str]:
     try:
         planned = plan(record, report.seen) if record is not None else None
     except Undrawable as error:
-        yield f"What would happen to the nodes can't be shown: {error}"
+        yield f"The planned actions on the nodes could not be shown: {error}"
         return
     if planned is None:
-        yield "What would happen to the nodes is not known: stage network did not come to its plan."
+        yield "The planned actions on the nodes are unknown: stage network did not complete its plan."
         return
     fates = group_fates(planned)
     by_action: dict[str, list[NodePlan]] = {}
@@ -68,7 +68,7 @@ def _shorten_line(line: str) -> str:
 def _describe_node_group(action: str, nodes: typing.Sequence[NodePlan]) -> str:
     """Return one line for all nodes with the same action, without reasons."""
     held = sum(bool(node.blockers) for node in nodes)
-    blocked = f", {held} with something IN THE WAY" if held else ""
+    blocked = f", {held} BLOCKED" if held else ""
     names = folded([node.node for node in nodes])
     return f"{action}: {len(nodes)} node{'' if len(nodes) == 1 else 's'}{blocked} ({names})"
 
@@ -76,7 +76,7 @@ def _describe_node_group(action: str, nodes: typing.Sequence[NodePlan]) -> str:
 def _explain_node_action(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
     """Return one line with the reasons and blockers of nodes that share them."""
     first = nodes[0]
-    blocked = f"IN THE WAY: {'; '.join(first.blockers)}" if first.blockers else ""
+    blocked = f"BLOCKED BY: {'; '.join(first.blockers)}" if first.blockers else ""
     why = "; ".join(filter(None, (*first.reasons, blocked)))
     return f"Why {describe_action(first.action, planned.drains)} ({folded([node.node for node in nodes], 3)}): {why}"
 

@@ -91,7 +91,7 @@ def _describe_stages(report: Report) -> str:
     stopped = [stage.name for stage in report.stages if stage.state == "closed"]
     words = [f"{passed} passed", *([f"stopped at {', '.join(map(_escape_markdown, stopped))}"] if stopped else [])]
     pending = sum(stage.state == "pending" for stage in report.stages)
-    words += [f"{pending} wait for what would be made"] if pending else []
+    words += [f"{pending} wait for objects that would be created"] if pending else []
     rest = len(report.stages) - passed - len(stopped) - pending
     return f"- Stages: {', '.join([*words, *([f'{rest} not run'] if rest else [])])}"
 

@@ -61,7 +61,7 @@ def _build_passed_case(stage: str, check: str, number: int) -> ElementTree.Eleme
     case = ElementTree.Element(
         "testcase", {"classname": f"linerate.rdma.{stage}", "name": _escape_controls(check), "time": "0"}
     )
-    ElementTree.SubElement(case, "system-out").text = f"{number} passed; each of them is in {record_path(stage)}"
+    ElementTree.SubElement(case, "system-out").text = f"{number} passed; {record_path(stage)} contains all of them"
     return case
 
 

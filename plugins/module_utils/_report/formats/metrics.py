@@ -56,7 +56,7 @@ def _list_metric_families(report: Report) -> typing.Iterator[Family]:
         "linerate_rdma_run",
         "info",
         "",
-        "The run, and what made its report.",
+        "The run, and the software versions that created its report.",
         [({"run": report.run, "verdict": report.verdict, **_label_versions(report)}, 1)],
     )
     yield Family(
@@ -70,7 +70,7 @@ def _list_metric_families(report: Report) -> typing.Iterator[Family]:
         "linerate_rdma_check_mode",
         "gauge",
         "",
-        "1 if nothing was made and nothing measured that stands on it.",
+        "1 if the run was in check mode, so that it created no objects and measured nothing that requires them.",
         [({}, float(report.check_mode))],
     )
     yield Family(
@@ -93,16 +93,16 @@ def _list_metric_families(report: Report) -> typing.Iterator[Family]:
         "linerate_rdma_findings",
         "gauge",
         "",
-        "Findings of a stage by status; what a waiver covers counts as waived alone.",
+        "Findings of a stage by status; a finding that a waiver covers counts only as waived.",
         found,
     )
     spent: Samples = [({"stage": stage.name}, stage.seconds) for stage in stages if stage.seconds is not None]
-    yield Family("linerate_rdma_stage_seconds", "gauge", "seconds", "How long a stage took.", spent)
+    yield Family("linerate_rdma_stage_seconds", "gauge", "seconds", "Duration of a stage.", spent)
     yield Family(
         "linerate_rdma_finished_seconds",
         "gauge",
         "seconds",
-        "When the newest stage of the run ended, since 1970.",
+        "Time at which the newest stage of the run ended, as a Unix timestamp.",
         _list_finish_samples(report),
     )
     pairs, figures = _collect_bandwidth_samples(report)
@@ -110,7 +110,7 @@ def _list_metric_families(report: Report) -> typing.Iterator[Family]:
         "linerate_rdma_pairs",
         "gauge",
         "",
-        "Measurements of bandwidth of a rail, or between rails, by whether there is a figure.",
+        "Bandwidth measurements of a rail, or between rails, by whether they have a result.",
         pairs,
     )
     yield Family(
@@ -125,7 +125,7 @@ def _list_metric_families(report: Report) -> typing.Iterator[Family]:
         "linerate_rdma_collective_bytes_per_second",
         "gauge",
         "bytes_per_second",
-        "Bus bandwidth of groups whose transport is proven.",
+        "Bus bandwidth of groups whose transport is verified.",
         proven,
     )
 

@@ -26,7 +26,7 @@ _MOST_LISTED = 60
 #: what may be the name of a node
 _WORD = re.compile(r"[\w.-]+")
 _HCA_HEADS = ("Port", "Model", "PSID", "Firmware", "NUMA node", "Fabric and rail", "State", "LID", "PCIe link")
-_GPU_HEADS = ("GPU", "Model", "NUMA node", "Link", "Way to its nearest HCA")
+_GPU_HEADS = ("GPU", "Model", "NUMA node", "Link", "Path to the nearest HCA")
 
 
 def render_section(nodes: Nodes) -> Html:
@@ -35,8 +35,8 @@ def render_section(nodes: Nodes) -> Html:
     anchors = {sheet.node: f"sheet-{number}" for number, sheet in enumerate(drawn, 1)}
     left = len(nodes.sheets) - len(drawn)
     more = (
-        f"{left} nodes have no sheet here: each shows the same as one that has, or is in the tables above; all of their"
-        " facts are in facts/."
+        f"{left} nodes have no sheet here, because a sheet on this page has the same content or the tables above list"
+        " them; facts/ contains all of their facts."
     )
     return element(
         "section",
@@ -105,20 +105,19 @@ def _make_groups(groups: typing.Sequence[ComparedGroup], anchors: typing.Mapping
             element("bdi", folded(group.members)),
         )
         if not group.odd:
-            alone = "nothing to compare it with" if len(group.members) == 1 else "nothing"
+            alone = "no comparable member" if len(group.members) == 1 else "no differences"
             rows.append(render_row(group.name, size, alone, None, None, None))
         rows += [
             render_row(group.name, size, odd.what, _list_names(odd.members, anchors), odd.value, odd.others)
             for odd in group.odd
         ]
     note = (
-        "held against each other: nodes of one kind by stage tuning, the firmware of HCAs of one model by stage"
-        " platform"
+        "stage tuning compares nodes of the same kind; stage platform compares the firmware of HCAs of the same model"
     )
     return render_table(
-        "Groups, and the odd ones in them",
+        "Groups of comparable nodes and HCAs, and their differences",
         note,
-        ("Group", "Members", "What is odd", "On", "There", "On the others"),
+        ("Group", "Members", "Difference", "On", "Value", "Value of the other members"),
         rows,
     )
 
@@ -156,27 +155,27 @@ def _in_the_way(alike: Alike, anchors: typing.Mapping[str, str]) -> typing.Optio
     total = sum(map(len, alike.values()))
     fine = sum(len(sheets) for (wrong, unknown, _odd), sheets in alike.items() if not wrong and not unknown)
     return render_table(
-        "What is in the way, node by node",
-        f"nodes of which the same is said are one row; nothing is in the way of {fine} of {total} nodes",
-        ("Nodes", "What"),
+        "Problems by node",
+        f"nodes with the same problems share a row; {fine} of {total} nodes have no problems",
+        ("Nodes", "Problems"),
         rows,
     )
 
 
 def _render_sheet(sheet: Sheet, anchor: str) -> Html:
     words = [
-        f"{len(texts)} {what}"
-        for texts, what in ((sheet.wrong, "in the way"), (sheet.unknown, "unknown"), (sheet.odd, "odd"))
+        f"{what}: {len(texts)}"
+        for texts, what in ((sheet.wrong, "problems"), (sheet.unknown, "unknown"), (sheet.odd, "differences"))
         if texts
     ]
     drawn = render_picture(sheet)
     return element(
         "details",
-        element("summary", element("b", element("bdi", sheet.node)), f": {', '.join(words) or 'nothing in the way'}"),
-        element("p", sheet.kind or "Its kind is unknown.", class_="more"),
-        _render_statement_list("In the way", sheet.wrong, "bad"),
+        element("summary", element("b", element("bdi", sheet.node)), f" - {', '.join(words) or 'no problems'}"),
+        element("p", sheet.kind or "The kind of the node is unknown.", class_="more"),
+        _render_statement_list("Problems", sheet.wrong, "bad"),
         _render_statement_list("Unknown", sheet.unknown, "unknown"),
-        _render_statement_list("Unlike the others", sheet.odd, ""),
+        _render_statement_list("Differences from comparable nodes and HCAs", sheet.odd, ""),
         element("p", element("b", "Do: "), " ".join(sheet.steps), class_="remedy") if sheet.steps else None,
         (
             element("div", drawn, class_="scroll", tabindex=0, role="region", aria_label=f"PCI tree of {sheet.node}")

@@ -58,8 +58,8 @@ _STATE_WORDS = {
     PENDING: "waits",
     "skipped": NOT_RUN,
     "missing": NOT_RUN,
-    "stale": "not run this time",
-    "unreadable": "record can't be read",
+    "stale": "not run in this run",
+    "unreadable": "record unreadable",
 }
 
 
@@ -70,7 +70,7 @@ def render_html(report: Report) -> str:
     return document(
         f"linerate.rdma: {report.summary}",
         STYLE,
-        element("a", "To the findings", href="#findings", class_="skip"),
+        element("a", "Skip to the findings", href="#findings", class_="skip"),
         _render_header(report, sheets is not None),
         _render_main(report, seen, known, sheets),
         _render_footer(report, seen),
@@ -106,7 +106,7 @@ def _render_not_passed(report: Report) -> typing.Optional[Html]:
     ]
     waived = [(f"{report.waived} waived", "#not-proven")] if report.waived else []
     links = [element("a", words, href=place) for words, place in (*warned, *waived)]
-    lead = f"Read on: {report.counts['warn']} warnings: " if warned else "Read on: "
+    lead = f"See also: {report.counts['warn']} warnings: " if warned else "See also: "
     return element("p", lead, *[part for link in links for part in (link, " ")], class_="more") if links else None
 
 
@@ -206,18 +206,18 @@ def _render_since(report: Report) -> typing.Optional[Html]:
     if since is None:
         return None
     title, before = (
-        element("h2", "Since the run before"),
+        element("h2", "Changes since the previous run"),
         element("small", f"run {since.run}{f', {since.started}' if since.started else ''}"),
     )
     if since.error:
         return element(
-            "section", title, element("p", f"The two can't be compared: {since.error}"), before, class_="card"
+            "section", title, element("p", f"The two runs could not be compared: {since.error}"), before, class_="card"
         )
     if not since.count:
         return element(
             "section",
             title,
-            element("p", "Nothing has changed: intent, nodes, HCAs, cables, stages and findings are as they were."),
+            element("p", "No changes in the intent, nodes, HCAs, cables, stages or findings."),
             before,
             class_="card",
         )
@@ -246,7 +246,8 @@ def _render_not_proven(report: Report) -> typing.Optional[Html]:
     if report.check_mode:
         lines.append(
             element(
-                "li", "This run was in check mode: nothing was made, so nothing that stands on it could be measured."
+                "li",
+                "This run was in check mode: no objects were created, so nothing that requires them could be measured.",
             )
         )
     # what stopped a run, stopped all the stages after it
@@ -259,7 +260,7 @@ def _render_not_proven(report: Report) -> typing.Optional[Html]:
     waivers = element("ul", *map(_render_waiver, report.waivers), class_="waivers") if report.waivers else None
     return element(
         "section",
-        element("h2", "What this run does not prove"),
+        element("h2", "Not verified by this run"),
         element("ul", *lines) if lines else None,
         (
             element(
@@ -296,9 +297,9 @@ def _render_waiver(used: UsedWaiver) -> Html:
 
 def _explain_unused_waiver(used: UsedWaiver) -> str:
     if not used.idle:
-        return "It covered nothing in this run and can be removed."
+        return "The waiver covered no finding in this run and can be removed."
     return (
-        f"This run can't say whether it is needed: stage {', '.join(used.idle)} did not run to its end, or ran in check"
+        f"It is unknown whether the waiver is needed: stage {', '.join(used.idle)} did not complete, or ran in check"
         " mode."
     )
 
@@ -306,7 +307,7 @@ def _explain_unused_waiver(used: UsedWaiver) -> str:
 def _render_changes(report: Report) -> typing.Optional[Html]:
     if not report.changes:
         return None
-    title = "What would be changed" if report.check_mode else "What this run changed"
+    title = "Changes that this run would make" if report.check_mode else "Changes of this run"
     parts = []
     for stage in report.stages:
         changes = stage.record.changes if stage.record else ()
@@ -379,13 +380,13 @@ def _render_figures(stage: StageReport, report: Report, seen: ReportFacts, known
     except Exception as error:
         # one figure, which may be made of what one node printed, does not cost the report
         why = wrap_unforeseen(error, f"the figures of stage {stage.name}")
-        yield element("p", f"A figure of this stage can't be drawn: {why}.", class_="more")
+        yield element("p", f"A figure of this stage could not be drawn: {why}.", class_="more")
 
 
 def _render_record(record: Record) -> Html:
     """Render a link to the record of a stage, which contains all of its findings, including passes."""
     path = record_path(record.stage)
-    return element("p", "All findings, also each pass: ", element("a", path, href=path), class_="more")
+    return element("p", "All findings, including passes: ", element("a", path, href=path), class_="more")
 
 
 def _render_facts(record: Record) -> typing.Optional[Html]:
@@ -401,7 +402,7 @@ def _render_facts(record: Record) -> typing.Optional[Html]:
         # where nothing was seen there may be no such folder
         name = element("a", f"facts/{item.kind}", href=href) if item.seen else f"facts/{item.kind}"
         items.append(element("li", name, f": {item.seen} seen{missing}"))
-    return element("details", element("summary", "Facts that were observed"), element("ul", *items), class_="facts")
+    return element("details", element("summary", "Facts of this stage"), element("ul", *items), class_="facts")
 
 
 def _render_footer(report: Report, seen: ReportFacts) -> Html:
@@ -420,7 +421,7 @@ def _render_footer(report: Report, seen: ReportFacts) -> Html:
         element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in rows]),
         element(
             "p",
-            "The same for programs: ",
+            "This report for programs: ",
             files[0],
             ", as JUnit ",
             files[1],

@@ -147,7 +147,7 @@ def _render_verdict(report: Report) -> typing.Iterator[Html]:
     yield element("h1", report.verdict, class_=tone)
     yield element("p", _shorten_text(report.summary.partition(" - ")[2] or report.summary))
     if not report.green:
-        yield element("p", element("b", "This run proves no network to be in order; there is nothing to accept yet."))
+        yield element("p", element("b", "This run did not verify the network, so there is nothing to accept yet."))
 
 
 def _render_parties(report: Report, evidence: SignedEvidence) -> Html:
@@ -163,7 +163,7 @@ def _render_parties(report: Report, evidence: SignedEvidence) -> Html:
         ("Contractor", evidence.contractor),
         ("Nodes", str(evidence.nodes)),
         ("Measured", _format_period(begun, ended)),
-        ("Stages proven", f"{stages} of {len(report.asked)}"),
+        ("Stages passed", f"{stages} of {len(report.asked)}"),
     ]
     return element("dl", *[_render_row(name, value) for name, value in rows])
 
@@ -192,7 +192,7 @@ def _render_figures(report: Report) -> typing.Iterator[Html]:
     yield element("h2", "Bandwidth between pods, Gb/s")
     found = figures(report)
     if not any(item.figures for item in found):
-        yield element("p", "No pair has a figure in this run.")
+        yield element("p", "No pair has a measured bandwidth in this run.")
         return
     rows = [_render_figure(item) for item in found[:MOST_FABRICS]]
     head = element(
@@ -209,7 +209,7 @@ def _render_figures(report: Report) -> typing.Iterator[Html]:
 
 def _render_figure(item: Figures) -> Html:
     values = [_format_gbps(of(item.figures)) for of in (min, statistics.median, max)] if item.figures else ["-"] * 3
-    floor = "not known" if not item.floors else _format_gbps(min(item.floors))
+    floor = "unknown" if not item.floors else _format_gbps(min(item.floors))
     if item.floors and min(item.floors) != max(item.floors):
         floor = f"{floor} to {_format_gbps(max(item.floors))}"
     cells = [element("td", text) for text in (f"{len(item.figures)} of {item.pairs}", *values, floor)]
@@ -227,7 +227,7 @@ def _render_collectives(report: Report) -> typing.Iterator[Html]:
         groups.setdefault((item.collective, item.kind), []).append(item)
     if not groups:
         return
-    yield element("h2", "Collectives that are proven, GB/s")
+    yield element("h2", "Verified collectives, GB/s")
     rows = []
     for (name, kind), items in groups.items():
         floors = [item.floor_gbs for item in items if item.floor_gbs is not None]
@@ -252,7 +252,7 @@ def _format_gbps(value: float) -> str:
 
 def _render_waivers(report: Report) -> typing.Iterator[Html]:
     used = sorted((item for item in report.waivers if item.covered), key=lambda item: -len(item.covered))
-    yield element("h2", f"Not proven, and waived: {report.waived} finding{'' if report.waived == 1 else 's'}")
+    yield element("h2", f"Not verified, but waived: {report.waived} finding{'' if report.waived == 1 else 's'}")
     if not used:
         yield element("p", "Nothing is waived.")
         return
@@ -295,7 +295,10 @@ def _render_sums(evidence: SignedEvidence) -> typing.Iterator[Html]:
         f" rdma_evidence_sha256={evidence.sha256[:12]}..."
     )
     yield element(
-        "p", "Verify it: sha256sum, or with its verdict judged again: ", element("code", command), class_="more"
+        "p",
+        "Verify the archive with sha256sum, or verify it and judge the run again with: ",
+        element("code", command),
+        class_="more",
     )
 
 

@@ -21,7 +21,11 @@ def plain(text: str) -> str:
 def short(text: str, most: int = MOST) -> str:
     """Return the ``plain`` text. If it is longer than ``most`` characters, cut it there and append its length."""
     text = plain(text)
-    return text if len(text) <= most else f"{text[:most]}\u2026 ({len(text)} characters; the records have them all)"
+    return (
+        text
+        if len(text) <= most
+        else f"{text[:most]}\u2026 ({len(text)} characters; the records contain the whole text)"
+    )
 
 
 def one_line(text: str) -> str:

@@ -118,7 +118,7 @@ class Keeper:
                 if moment - begin >= wait:
                     raise LeaseHeld(lease, now)
                 if not told:
-                    say(f"waiting for at most {wait:.0f} s: {describe(lease, now)} holds this cluster")
+                    say(f"waiting at most {wait:.0f} s: {describe(lease, now)} holds the lease of this cluster")
                 told = True
                 pause(LOOK)
                 continue

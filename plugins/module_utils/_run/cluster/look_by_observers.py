@@ -139,7 +139,7 @@ def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverRep
     try:
         return _shown(asked, timed)
     except Exception as error:
-        return _build_failed_replies(asked, f"failed: {wrap_unforeseen(error, 'the look at the node')}")
+        return _build_failed_replies(asked, f"failed: {wrap_unforeseen(error, 'the data collection on the node')}")
 
 
 def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
@@ -152,8 +152,10 @@ def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
     if answer.rc != 0:
         # of the end alone: as a list of words, all of it would take many times its memory
         said = answer.stderr[-4 * _WORDS :].decode(errors="replace")
-        words = " ".join(said.split())[-_WORDS:] or "it said nothing"
-        return _build_failed_replies(asked, f"failed: {asked.python} in the observer ended with {answer.rc}: {words}")
+        words = " ".join(said.split())[-_WORDS:] or "no output"
+        return _build_failed_replies(
+            asked, (f"failed: {asked.python} in the observer ended with exit code {answer.rc}: {words}")
+        )
     try:
         found = parse_replies(answer.stdout, asked.kinds)
     except ParseError as error:

@@ -103,7 +103,7 @@ class Observers:
         definitions = objects(wanted, resources.whose == "prepared")
         why = self._why_sweep(resources, mine, definitions)
         if why:
-            self._say(f"observers: sweeping the namespace {self._namespace}: {why}")
+            self._say(f"observers: cleaning up the namespace {self._namespace}: {why}")
             swept = self._removal.remove(resources, check_mode)
             resources = (
                 dataclasses.replace(resources, daemon=None)
@@ -138,9 +138,9 @@ class Observers:
         created again.
         """
         if resources.going:
-            return "it is being deleted"
+            return "the namespace is being deleted"
         if resources.run and resources.run != owner(mine).get(RUN_LABEL):
-            return f"run {resources.run} has left observers in it"
+            return f"run {resources.run} left observers in the namespace"
         if resources.namespace is None or resources.whose != "own":
             return ""
         # kind after kind: a kind without a definition is not requested
@@ -153,13 +153,13 @@ class Observers:
             )
             added = describe_missing_part(found, definition, RUN_LABEL)
             if added:
-                return f"the collection did not make it: {added}"
+                return f"this collection did not create the namespace or an object in it: {added}"
         ours_there = {name_of(item) for item in definitions if item["kind"] == "RoleBinding"}
         bindings = [
             item for item in self._cluster.list("RoleBinding", self._namespace).items if name_of(item) not in ours_there
         ]
         others = strangers(bindings, self._namespace)
-        return f"others have rights in it: {'; '.join(others[:5])}" if others else ""
+        return f"other subjects have rights in the namespace: {'; '.join(others[:5])}" if others else ""
 
     def _apply_all(
         self, definitions: typing.Sequence[Resource], resources: ObserverResources, check_mode: bool
@@ -211,9 +211,9 @@ class Observers:
                 raise TakenNamespace(self._namespace) from error
             if error.status == 0:
                 raise
-            seen = f"the API server refuses the observers: Namespace {self._namespace}: {error.text}"
+            seen = f"the API server rejected the observers: Namespace {self._namespace}: {error.text}"
             raise RdmaError(
-                seen, RIGHTS if error.status == 403 else "Correct what it names, and run the task again"
+                seen, RIGHTS if error.status == 403 else "Correct the error in this message, then rerun"
             ) from error
 
     def _apply_definitions(self, definitions: typing.Iterable[Resource], check_mode: bool) -> tuple[Outcome, ...]:
@@ -227,8 +227,8 @@ class Observers:
             words = "; ".join(f"{item.kind} {item.name}: {item.refusal}" for item in refused)
             forbidden = any(item.reason == "Forbidden" for item in refused)
             raise RdmaError(
-                f"the API server refuses the observers: {words}",
-                RIGHTS if forbidden else "Correct what it names, and run the task again",
+                f"the API server rejected the observers: {words}",
+                RIGHTS if forbidden else "Correct the error in this message, then rerun",
             )
         return applied
 
@@ -243,7 +243,7 @@ class Observers:
     @staticmethod
     def _not_started(wanted: Wanted, nodes: typing.Iterable[str]) -> ObserversFacts:
         found = tuple(
-            Observer(node, "waiting", "check_mode", "in check mode no observer is started", "Run without --check")
+            Observer(node, "waiting", "check_mode", "no observer is started in check mode", "Rerun without --check")
             for node in nodes
         )
         return ObserversFacts(wanted.namespace, wanted.image, found)
@@ -279,7 +279,7 @@ class Observers:
                 observers = patience.apply(judge(nodes, view.seen()), now)
                 text = summarize_observers(observers)
                 if view.dropped:
-                    text += f"; Events left out, since there are more than {MOST_EVENTS}: {view.dropped}"
+                    text += f"; {view.dropped} Events were ignored, because there are more than {MOST_EVENTS}"
             finished = view.complete and all(item.phase != "waiting" for item in observers)
             ends = finished or now - start >= self._limit
             if text:
@@ -312,8 +312,8 @@ def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:
     if not found:
         labels = ", ".join(f"{key}={value}" for key, value in wanted.node_selector.items()) or "kubernetes.io/os=linux"
         raise RdmaError(
-            f"no node of the cluster has the label {labels}",
-            "Correct the node selector; kubectl get nodes --show-labels lists what there is",
+            f"no node of the cluster matches the node selector {labels}",
+            "Correct the node selector, then rerun; kubectl get nodes --show-labels lists the labels of all nodes",
         )
     return found
 
@@ -326,19 +326,24 @@ def own_image(cluster: Cluster, openshift: bool) -> str:
     :raises RdmaError: the cluster is not OpenShift, or the image cannot be read
     """
     remedy = (
-        "Build the image of docs/observers.md, and name it with its digest: -e"
+        "Build the image as described in docs/observers.md, then rerun with the digest of the image: -e"
         " rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
     )
     if not openshift:
         raise RdmaError(
-            "rdma_observers_image is not set, and the cluster is no OpenShift, which has an image of its own", remedy
+            "rdma_observers_image is not set, and the cluster is not OpenShift, which provides an image", remedy
         )
     try:
         return parse.image_of_tag(cluster.get("ImageStreamTag", "openshift", "tools:latest"))
     except ApiError as error:
         if error.status == 0:
             raise
-        raise RdmaError(f"the cluster's own image is not known: {error.seen}", remedy) from error
+        raise RdmaError(
+            (
+                f"the observer image is unknown because the ImageStreamTag of the cluster could not be read: {error.seen}"
+            ),
+            remedy,
+        ) from error
 
 
 def summarize_observers(observers: typing.Sequence[Observer]) -> str:
@@ -357,5 +362,5 @@ def _judge_unseen(nodes: typing.Iterable[str], view: ObserverView) -> tuple[Obse
     node without a ready observer gets the missing answer as the reason.
     """
     return judge(
-        nodes, dataclasses.replace(view.seen(), unread=view.seen().unread or ("the API server gave no answer",))
+        nodes, dataclasses.replace(view.seen(), unread=view.seen().unread or ("the API server did not respond",))
     )

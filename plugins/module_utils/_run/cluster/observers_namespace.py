@@ -17,8 +17,8 @@ from ..._parse.kubernetes import observers as parse
 
 #: remedy where the user of the kubeconfig lacks a right
 RIGHTS = (
-    "Have an admin of the cluster prepare the namespace: kubectl apply -f docs/rbac/observers.yml; docs/observers.md"
-    " says what that gives"
+    "Ask a cluster admin to prepare the namespace: kubectl apply -f docs/rbac/observers.yml (docs/observers.md"
+    " describes the rights), then rerun"
 )
 
 
@@ -29,12 +29,12 @@ class ForeignNamespace(RdmaError):
 
     def __init__(self, namespace: str) -> None:
         seen = (
-            f"the namespace {namespace} is there, and not the collection's: it has no label {LABEL}. Nothing was"
-            " changed"
+            f"the namespace {namespace} exists but does not belong to this collection: it has no label {LABEL}."
+            " Nothing was changed"
         )
         remedy = (
-            f"Give the observers another namespace; or, if it is for them: kubectl label namespace {namespace}"
-            f" {LABEL}={PREPARED}"
+            "Choose a different namespace for the observers. If this namespace is meant for the observers, label it:"
+            f" kubectl label namespace {namespace} {LABEL}={PREPARED}"
         )
         super().__init__(seen, remedy)
 
@@ -44,12 +44,13 @@ class TakenNamespace(RdmaError):
 
     def __init__(self, namespace: str) -> None:
         seen = (
-            f"the namespace {namespace} is not the one that this run made or looked at: somebody else made one since."
-            " No observer was started in it"
+            f"the namespace {namespace} is not the namespace that this run created or read: another user created it in"
+            " the meantime. No observer was started in it"
         )
         remedy = (
-            f"See who made it: kubectl get namespace {namespace} -o yaml; kubectl get rolebindings -n {namespace} -o"
-            " wide. Delete it and run again; or have an admin prepare it: kubectl apply -f docs/rbac/observers.yml"
+            f"Find the creator of the namespace: kubectl get namespace {namespace} -o yaml; kubectl get rolebindings"
+            f" -n {namespace} -o wide. Delete the namespace and rerun, or ask a cluster admin to prepare it: kubectl"
+            " apply -f docs/rbac/observers.yml"
         )
         super().__init__(seen, remedy)
 
@@ -85,8 +86,11 @@ class NamespaceStays(RdmaError):
         right = (
             "Give the user of the kubeconfig the right to list all resources in this namespace. " if kept.unread else ""
         )
-        remedy = f"{right}Move or delete what others have there, then delete it: kubectl delete namespace {namespace}"
-        super().__init__(f"the observers are gone, and their namespace {namespace} stays: {kept}", remedy)
+        remedy = (
+            f"{right}Move or delete the objects in the namespace that do not belong to this collection, then delete"
+            f" the namespace: kubectl delete namespace {namespace}"
+        )
+        super().__init__(f"the observers were removed, but their namespace {namespace} was kept: {kept}", remedy)
 
 
 def find_object(cluster: Cluster, kind: str, namespace: str, name: str) -> typing.Optional[Resource]:

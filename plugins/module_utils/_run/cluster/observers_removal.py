@@ -117,7 +117,7 @@ class ObserversRemoval:
             if self._clock() >= end:
                 what, show = left
                 raise RdmaError(
-                    f"{what} is still there {self._limit:.0f} s after its deletion", f"See what keeps it: {show}"
+                    f"{what} still exists {self._limit:.0f} s after its deletion", f"Find the reason: {show}"
                 )
             self._pause(LOOK)
 
@@ -136,7 +136,10 @@ class ObserversRemoval:
         every = self._cluster.list("Pod", self._namespace, SELECTOR, only=is_made_pod).items
         pods = [name_of(pod) for pod in every if core.controller(pod) == ("DaemonSet", DAEMON_SET)]
         return (
-            (f"pod {pods[0]}, of {len(pods)} in {self._namespace},", f"kubectl get pods -n {self._namespace} -o wide")
+            (
+                (f"pod {pods[0]} (one of {len(pods)} in {self._namespace})"),
+                f"kubectl get pods -n {self._namespace} -o wide",
+            )
             if pods
             else None
         )

@@ -232,10 +232,10 @@ def wait(
     :param rolled: whether the nodes have just booted, so that their first reports may be outdated
     """
     start = clock()
-    world = ClusterState(unread=dict.fromkeys(list_kinds(targets), "no answer yet"))
+    world = ClusterState(unread=dict.fromkeys(list_kinds(targets), "no response yet"))
     patience, lines = SuspectTimer(grace), StateLines(say)
     diagnostics = Diagnostics(feed, (target.resource.partition("/")[0] for target in targets))
-    lines.expect(_API, f"{_API} answers again")
+    lines.expect(_API, f"{_API} responds again")
     judges = ReadinessCache(targets)
     of_functions = {target.fabric for target in targets if target.functions and not release}
     timer = SteadyTimer(of_functions, ROLLED_SECONDS, 0.0) if rolled else SteadyTimer(of_functions, steady, steady)
@@ -250,7 +250,11 @@ def wait(
             for node in nodes:
                 line = f"{node.fabric} {node.node} {node.phase}: {node.detail}"
                 lines.tell((node.fabric, node.node), line, now - start, ends)
-        answers = "does not answer; what it said last stays, and it is asked again" if world.stale else "answers again"
+        answers = (
+            ("does not respond; its last response is kept, and the requests are repeated")
+            if world.stale
+            else "responds again"
+        )
         lines.tell(_API, f"{_API} {answers}", now - start)
         if ends:
             return SyncFacts(
@@ -406,7 +410,8 @@ def _add_stale_details(nodes: tuple[SyncNode, ...], world: ClusterState) -> tupl
     if not world.stale:
         return nodes
     away = (
-        f"; this is how it last was: {'; '.join(f'{kind}: {error}' for kind, error in sorted(world.stale.items())[:1])}"
+        "; this is the last known state:"
+        f" {'; '.join(f'{kind}: {error}' for kind, error in sorted(world.stale.items())[:1])}"
     )
     return tuple(
         dataclasses.replace(node, detail=node.detail + away) if node.phase == "waiting" else node for node in nodes

@@ -232,7 +232,7 @@ class WatchFeed:
         try:
             return last_error(self._cluster.log(self._namespaces.get("Pod", ""), pod, LOG_SECONDS))
         except ApiError as error:
-            return "" if error.status in (0, 404) else f"(it cannot be read: {error.text})"
+            return "" if error.status in (0, 404) else f"(the log could not be read: {error.text})"
 
     def parts(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, Parts]:
         found: dict[str, list[tuple[str, PodState]]] = {node: [] for node in nodes}
@@ -293,7 +293,7 @@ class WatchFeed:
         listing = self._cluster.list(*where, most=self._most.get(kind, 0), only=self._only.get(kind))
         if not listing.version:
             raise ApiError(
-                200, "Unreadable", "the list has no resourceVersion, so it cannot be followed", f"GET {kind}"
+                200, "Unreadable", "the list has no resourceVersion, so its changes cannot be watched", f"GET {kind}"
             )
         self._changes.put(KindUpdate(kind, "replace", listing.items))
         return listing.version
@@ -308,7 +308,7 @@ class WatchFeed:
         if event.get("type") != "BOOKMARK" and (only is None or only(item)):
             change = KindUpdate(kind, "drop" if event.get("type") == "DELETED" else "put", ({"kind": kind, **item},))
             if not self._changes.put(change):
-                seen = f"more than {MOST_WAITING} changes wait, and the list is read again"
+                seen = f"more than {MOST_WAITING} changes are pending, so the list is read again"
                 raise ApiError(410, "TooMany", seen, f"WATCH {kind}")
         return str(item.get("metadata", {}).get("resourceVersion", version))
 

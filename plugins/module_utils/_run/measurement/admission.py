@@ -83,14 +83,14 @@ def _render_admission_objects(
         return (render_account(NAMESPACE, {**MANAGED_BY, **owner(run)}),)
     if not own:
         seen = (
-            f"the namespace {NAMESPACE} was prepared, and has no ServiceAccount {ACCOUNT} of an admin: a run binds"
-            " SecurityContextConstraints only where it"
+            f"the namespace {NAMESPACE} was prepared by an admin, but without the ServiceAccount {ACCOUNT}: a run"
+            " binds SecurityContextConstraints only if it"
         )
         remedy = (
-            f"Have an admin of the cluster apply {MANIFEST}; or delete the namespace, and a run of a cluster-admin"
-            f" makes it: kubectl delete ns {NAMESPACE}"
+            f"Ask a cluster admin to apply {MANIFEST}, then rerun. Or delete the namespace, then rerun as a"
+            f" cluster-admin, so that the run creates it: kubectl delete ns {NAMESPACE}"
         )
-        raise RdmaError(f"{seen} made the namespace", remedy)
+        raise RdmaError(f"{seen} created the namespace", remedy)
     made = render_objects([NAMESPACE], any(fabric.pods.mount_infiniband for fabric in bare), run)
     # constraints that an admin has made are used: our label would have them removed
     return made[1:] if _of_others(cluster, made[0]) else made
@@ -152,10 +152,13 @@ def _apply_admission_object(cluster: Cluster, definition: Resource) -> Resource:
         if error.status != 403:
             raise
         remedy = (
-            f"Have an admin of the cluster prepare the namespace {NAMESPACE}: {PREPARE}. On OpenShift the admin applies"
-            f" {MANIFEST} as well"
+            f"Ask a cluster admin to prepare the namespace {NAMESPACE}: {PREPARE}. On OpenShift, the admin also"
+            f" applies {MANIFEST}"
         )
-        seen = f"no account in {NAMESPACE} admits pods with IPC_LOCK, and you may not make it: {error.text}"
+        seen = (
+            f"no ServiceAccount in {NAMESPACE} admits pods with IPC_LOCK, and your user has no right to create it:"
+            f" {error.text}"
+        )
         raise ApiError(
             error.status, error.reason, seen, f"{definition['kind']} {definition['metadata']['name']}", remedy
         ) from error

@@ -77,7 +77,7 @@ def run_pair(
     :param left: returns the remaining seconds of this pair of nodes; at 0 no wait continues and nothing is retried
     """
     if left() <= 0:
-        return None, Failure("hang", "the time of this pair was spent before")
+        return None, Failure("hang", "the time limit of this pair had already expired")
     try:
         server, client = there[0](), here[0]()
         server.start(there[1])
@@ -102,7 +102,7 @@ def _run_client(
 
     if not server.wait_for(up, most(SERVER_LIMIT)) and not server.running:
         ended = server.wait(0)
-        return None, find_failure(ended) or Failure("peer_gone", "the server ended at once")
+        return None, find_failure(ended) or Failure("peer_gone", "the server ended immediately")
     for _number in range(TRIES):
         client.start(command)
         ran = client.wait(most(limit + SLACK), lost)
@@ -129,11 +129,13 @@ def _find_server_failure(server: Shell, limit: int, failure: Failure) -> typing.
     if ended.exit_code in KILLED and ended.seconds < limit:
         return Failure(
             "peer_gone",
-            f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300],
+            f"the server was killed (exit code {ended.exit_code}); the client reported: {failure.evidence}"[:300],
         )
     theirs = find_failure(ended)
     if theirs is not None and (SIDES.get(failure.kind), SIDES.get(theirs.kind)) == ("remote", "local"):
-        return Failure(theirs.kind, f"the server said: {theirs.evidence}; the client said: {failure.evidence}"[:500])
+        return Failure(
+            theirs.kind, (f"the server reported: {theirs.evidence}; the client reported: {failure.evidence}")[:500]
+        )
     if failure.kind == "disconnected":
         how = (
             f"the server ended with exit code {ended.exit_code} after {ended.seconds:.0f} s: {rping.tail(ended.output)}"

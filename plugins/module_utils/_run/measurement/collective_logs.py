@@ -67,15 +67,19 @@ class LogReader:
         """
         most = _MOST_RANKS * self._gpus_per_node
         if self._clock() >= end:
-            why = f"the logs before it took {PARSING:.0f} s"
+            why = f"parsing the logs before this log took {PARSING:.0f} s"
         else:
             try:
                 if logs.add(place.pod.name, place.host, limit_cpu(lines_of(text), PARSE_CPU), most):
                     return
-                why = f"it names more than {most} processes and ranks, or more about them than NCCL writes"
+                why = (
+                    f"the log names more than {most} processes and ranks, or has more data about them than NCCL writes"
+                )
             except _TooSlow:
-                why = f"{PARSE_CPU:g} s of CPU time did not suffice for its {len(text)} characters"
-        self._say(f"{run.name}: the log of node {place.pod.node} is left out, and nothing of it is proven: {why}")
+                why = f"parsing its {len(text)} characters takes more than {PARSE_CPU:g} s of CPU time"
+        self._say(
+            f"{run.name}: the log of node {place.pod.node} is ignored, so its contents could not be verified: {why}"
+        )
 
     def _read_log(self, run: CollectiveRun, place: CollectivePlace, end: float) -> str:
         """Read the logs in a pod, and remove them. After an error, or at the moment ``end``, return the part that was

@@ -82,7 +82,11 @@ class CollectivePods:
         except LeaseLost:
             raise
         except Exception as error:
-            text = str(error) if isinstance(error, RdmaError) else str(wrap_unforeseen(error, "the look into the pod"))
+            text = (
+                str(error)
+                if isinstance(error, RdmaError)
+                else str(wrap_unforeseen(error, ("the inspection of the pod")))
+            )
             return CollectivePod(item.node, item.name, error=text, cause="look")
 
     def _examine_pod(self, item: RdmaPod, found: Resource) -> CollectivePod:
@@ -102,7 +106,11 @@ class CollectivePods:
         failure = find_failure(greeting)
         if failure is not None:
             return CollectivePod(
-                item.node, item.name, host, error=f"no look into the pod: {failure.evidence}", cause=failure.kind
+                item.node,
+                item.name,
+                host,
+                error=(f"the pod could not be inspected: {failure.evidence}"),
+                cause=failure.kind,
             )
         hcas, wrong = self._find_hcas(item.node, pod_probe.parse(greeting.output))
         return CollectivePod(item.node, item.name, host, hcas, wrong, "rail" if wrong else "")
@@ -117,7 +125,7 @@ class CollectivePods:
         wanted = fabric_rails(fabric)
         found: list[CollectiveHca] = []
         if len(probe.addresses) > MOST_HCAS:
-            return (), f"it shows {len(probe.addresses)} functions of this fabric; {MOST_HCAS} are the most"
+            return (), f"the pod has {len(probe.addresses)} functions of this fabric; expected at most {MOST_HCAS}"
         for address in probe.addresses or tuple(rails):
             function = probe.functions.get(address, address)
             rail = rails.get(function, 0 if wanted.stop == 1 and not rails else None)
@@ -126,16 +134,18 @@ class CollectivePods:
                 return (
                     tuple(found),
                     (
-                        f"its function {address} is of {function}; HCAs of this fabric on the node:"
+                        f"its function {address} belongs to {function}; HCAs of this fabric on the node:"
                         f" {', '.join(rails) or 'none known'}"
                     ),
                 )
             if len(devices) != 1:
-                return tuple(found), f"its function {address} has {len(devices)} RDMA devices; expected one"
+                return tuple(found), f"its function {address} has {len(devices)} RDMA devices; expected 1"
             found.append(CollectiveHca(devices[0], rail, probe.numa_node(address)))
         missing = [rail for rail in wanted if rail not in {hca.rail for hca in found}]
         seen = ", ".join(f"{hca.device} of rail {hca.rail}" for hca in found) or "none"
-        return tuple(found), f"it has no HCA of rail {', '.join(map(str, missing))}; it got: {seen}" if missing else ""
+        return tuple(found), (
+            f"the pod has no HCA of rail {', '.join(map(str, missing))}; HCAs of the pod: {seen}"
+        ) if missing else ""
 
     def open_shell(self, item: RdmaPod, addresses: str = "") -> Shell:
         """Open a connection to a pod.

@@ -59,8 +59,8 @@ AT_ONCE = 16
 COUNTERS = 120.0
 #: the message about the protection of mpirun
 _OPEN = (
-    f"mpirun takes commands from any pod that reaches its pod. The NetworkPolicy {NAMESPACE}/{POLICY} admits pods of"
-    " this run only, on the pods' own network and where the CNI enforces it: docs/security.md"
+    f"mpirun accepts commands from every pod that can reach its pod. The NetworkPolicy {NAMESPACE}/{POLICY} admits"
+    " only pods of this run, but only on the pod network, and only if the CNI enforces it: see docs/security.md"
 )
 #: text that no command prints
 _NEVER = "\0"
@@ -129,8 +129,8 @@ class CollectivesRun:
                     steps += f", {small} of small messages" if small else ""
                     steps += f", a soak of {self._wanted.soak_minutes} minutes" if course.soaks else ""
                     self._say(
-                        f"{course.name}: {steps}; {counted.for_a_fault} more at most for a slow port,"
-                        f" {MOST_CHANGES + 1} to tell causes apart; {self._wanted.seconds} s each at most"
+                        f"{course.name}: {steps}; at most {counted.for_a_fault} more for a slow port,"
+                        f" {MOST_CHANGES + 1} more to distinguish the causes; at most {self._wanted.seconds} s each"
                     )
                     ended = self._run_course(pool, course, runs)
                     if ended:
@@ -159,11 +159,11 @@ class CollectivesRun:
                 return ""
             if self._clock() >= self._end:
                 limit = render.compute_lifetime_seconds(self._wanted)
-                return f"its pods end after {limit} s, and {len(tests)} tests at least are left"
+                return f"the pods end after {limit} s, and at least {len(tests)} tests remain"
             if self._hung >= MOST_HUNG * (self._wanted.seconds + SLACK):
                 return (
-                    f"groups hung for {self._hung:.0f} s together; at least one of {folded(hung, 8)} lets a group hang,"
-                    " and which one is not decided"
+                    f"groups hung for {self._hung:.0f} s in total; at least one of the nodes {folded(hung, 8)} makes a"
+                    " group hang, but the node could not be determined"
                 )
             ran = list(pool.map(lambda item: self._run_test(course, *item), tests))
             runs += ran
@@ -194,7 +194,7 @@ class CollectivesRun:
             and run.iterations is None
             and self._pods.gone(*(self._whole_pods.places[node].pod for node in run.nodes)) is None
         ):
-            self._say(f"{course.subject(test)}: {result.evidence}; once more")
+            self._say(f"{course.subject(test)}: {result.evidence}; the test is repeated")
             self._pods.await_api()
             # a log of the first attempt would be read as a part of the second one
             self._log_reader.read_logs(run, [self._whole_pods.places[node] for node in run.nodes])
@@ -304,7 +304,7 @@ class CollectivesRun:
         found = nccl_tests.parse_text(text if text.endswith("\n") else f"{text}\n")
         log = self._log_reader.read_logs(run, places)
         if len(found) != 1:
-            why = f"{len(found)} runs of nccl-tests in what it printed: {_last_lines(text)}"
+            why = f"the output has {len(found)} runs of nccl-tests; expected 1. Its last lines: {_last_lines(text)}"
             before = f"{result.evidence}; " if result.evidence else ""
             return dataclasses.replace(
                 result, log=log, failure=result.failure or "no_measurement", evidence=f"{before}{why}"[:500]
@@ -316,8 +316,8 @@ class CollectivesRun:
         if excess > 0:
             # one pod must not fill the fact of all pods
             why = (
-                f"a table of {len(found[0].ranks)} ranks and {len(found[0].rows)} rows;"
-                f" {len(run.nodes) * self._wanted.gpus_per_node} ranks run"
+                f"the output has a table of {len(found[0].ranks)} ranks and {len(found[0].rows)} rows;"
+                f" {len(run.nodes) * self._wanted.gpus_per_node} ranks were started"
             )
             return dataclasses.replace(result, log=log, failure=result.failure or "no_measurement", evidence=why)
         return dataclasses.replace(result, figures=found[0], log=log)
@@ -363,7 +363,7 @@ class CollectivesRun:
             if not told and self._clock() >= end - render.AGENT_LIMIT / 2:
                 told = True
                 self._say(
-                    f"{subject}: mpirun has asked for {len(places) - 1 - left} of {len(places) - 1} daemons after"
+                    f"{subject}: mpirun requested {len(places) - 1 - left} of {len(places) - 1} daemons within"
                     f" {render.AGENT_LIMIT / 2:.0f} s"
                 )
 
@@ -404,7 +404,7 @@ class CollectivesRun:
             since = self._clock()
             shell.wait_for(_NEVER, min(TOLD, max(0.0, start + limit - since)))
             if shell.running and self._clock() - since >= TOLD:
-                self._say(f"{subject}: runs for {self._clock() - start:.0f} s, {seconds} s at most")
+                self._say(f"{subject}: running for {self._clock() - start:.0f} s, at most {seconds} s")
         return shell.wait(0.0 if shell.running else SHORT, lost)
 
 
@@ -416,7 +416,7 @@ def make_unstarted_facts(plan: Plan, reason: str) -> CollectivesFacts:
 
 def _tell_unforeseen(course: Course, error: Exception) -> str:
     """Return the reason for which a course ends by an error that nobody foresaw: what was measured is kept."""
-    return f"what its tests printed can't be judged: {wrap_unforeseen(error, course.name)}"[:_MOST_REASON]
+    return f"the output of the tests could not be evaluated: {wrap_unforeseen(error, course.name)}"[:_MOST_REASON]
 
 
 def _describe_run(run: CollectiveRun, ended: CommandResult) -> str:
@@ -427,4 +427,4 @@ def _describe_run(run: CollectiveRun, ended: CommandResult) -> str:
 
 def _last_lines(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return both_ends(" | ".join(lines[-_LINES:])) or "nothing"
+    return both_ends(" | ".join(lines[-_LINES:])) or "none"

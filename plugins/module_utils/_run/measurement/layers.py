@@ -114,10 +114,10 @@ class LayerTests:
         ends = [self._pods.get(end) for end in (pair.client_end, pair.server_end)]
         if suspect and number >= MOST_PAIRS:
             return dataclasses.replace(
-                result, why=f"more than {MOST_PAIRS} pairs are suspects, and those that are slower were looked at"
+                result, why=f"more than {MOST_PAIRS} pairs are suspects, and only the slowest pairs were tested"
             )
         if ends[0] is None or ends[1] is None:
-            return dataclasses.replace(result, why="one of its ends has no pod")
+            return dataclasses.replace(result, why="one end of the pair has no pod")
         client, server = ends[0], ends[1]
         work: tuple[tuple[LayerName, typing.Callable[[Fabric, RdmaPod, RdmaPod], LayerStep]], ...] = (
             ("pf_host", self._test_pf_on_hosts),
@@ -168,7 +168,7 @@ class LayerTests:
         rails = self._plan.rails.get(self._fabric.name, {}).get(pod.node, {})
         found = next((address for address, rail in rails.items() if rail == pod.rail), pod.pci)
         if not found:
-            raise _NoStep(f"which HCA of {pod.node} is on the fabric is not known")
+            raise _NoStep(f"the HCA of {pod.node} on the fabric is unknown")
         return found
 
     def _connect_to_host(self, pod: RdmaPod) -> _OnHost:
@@ -189,11 +189,11 @@ class LayerTests:
         greeting = shell.wait(PROBE_LIMIT)
         failure = find_failure(greeting)
         if failure is not None:
-            raise _NoStep(f"no look at {pod.node} through its observer: {failure.evidence}")
+            raise _NoStep(f"the node {pod.node} could not be inspected through its observer: {failure.evidence}")
         seen = parse_host(greeting.output, pf)
         lacks = [tool for tool in ("timeout", "stdbuf", "ib_write_bw") if tool in seen.probe.missing]
         if lacks:
-            raise _NoStep(f"the image of the observers has no {', '.join(lacks)}")
+            raise _NoStep(f"the image of the observers does not contain {', '.join(lacks)}")
         self._hosts[key] = _OnHost(pod.node, pf, seen)
         return self._hosts[key]
 
@@ -214,8 +214,8 @@ class LayerTests:
         if found is None:
             number = len(end.seen.functions)
             raise _NoStep(
-                f"none of the {number} virtual functions of {end.pf} of {end.node} is free on the host with an"
-                " interface and an RDMA device"
+                f"none of the {number} virtual functions of {end.pf} on {end.node} is free and has an interface and an"
+                " RDMA device on the host"
             )
         return found
 
@@ -268,18 +268,18 @@ class LayerTests:
             # what is no address is the error of this node's steps alone
             address = internal_address(self._nodes.get(node, {}))
             if address is None:
-                raise _NoStep(f"the node {node} tells no InternalIP")
+                raise _NoStep(f"the node {node} reports no InternalIP")
             return address
         address = ends[1].seen.address(functions[1])
         if address is None:
             raise _NoStep(
-                f"iWARP connects over rdma_cm, which needs an address on the interface of {functions[1]} of {node}, and"
-                " it has none"
+                f"iWARP connects over rdma_cm, which requires an address on the interface of {functions[1]} on {node},"
+                " but the interface has none"
             )
         if not ends[0].seen.leads(functions[0], address):
             raise _NoStep(
-                f"iWARP connects over rdma_cm, and on {ends[0].node} not only {functions[0]} leads to {address}, or it"
-                " does not"
+                f"iWARP connects over rdma_cm, which requires that only {functions[0]} on {ends[0].node} has a route"
+                f" to {address}, but this is not the case"
             )
         return address
 
@@ -349,7 +349,7 @@ class LayerTests:
             if "gpu" not in said:
                 raise _NoStep(f"the pod on {pod.node} has no GPU", absent=True)
             if "tool" not in said:
-                raise _NoStep(f"ib_write_bw of {self._fabric.pods.image} has no --use_cuda")
+                raise _NoStep(f"ib_write_bw in the image {self._fabric.pods.image} does not support --use_cuda")
         return self._test_in_pods("gpu_pod", fabric, client, server)
 
     def _run(
@@ -368,7 +368,7 @@ class LayerTests:
             step = dataclasses.replace(step, commands=(line_of(ran),))
         if ran is None or failure is not None:
             return dataclasses.replace(
-                step, why=f"{failure.kind}: {failure.evidence}"[:300] if failure is not None else "it did not run"
+                step, why=f"{failure.kind}: {failure.evidence}"[:300] if failure is not None else "the test did not run"
             )
         try:
             report = perftest.parse(ran.output)

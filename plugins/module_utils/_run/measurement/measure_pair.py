@@ -95,7 +95,7 @@ class PairMeasurement:
             )
             self._say(
                 f"{fabric.name} {client.node}{client_rail} -> {server.node}{rail}: {how},"
-                f" {figure}{'; once more' if again else ''}"
+                f" {figure}{'; the test is repeated' if again else ''}"
             )
             if not again:
                 break
@@ -132,7 +132,7 @@ class PairMeasurement:
                     if failure is not None
                     else ""
                     if report is not None
-                    else "it did not run"
+                    else "the test did not run"
                 )
             except (ApiError, LeaseLost):
                 raise
@@ -159,7 +159,7 @@ class PairMeasurement:
             )
         figure = f"{found.average_gbps:.4f} Gb/s" if found.average_gbps is not None else found.why
         self._say(
-            f"{fabric.name} {client.node} -> {server.node}, once more with {amount.queue_pairs} queue pairs: {figure}"
+            f"{fabric.name} {client.node} -> {server.node}, repeated with {amount.queue_pairs} queue pairs: {figure}"
         )
         return dataclasses.replace(pair, wider=found)
 
@@ -312,7 +312,7 @@ class PairMeasurement:
         report, result, failure = self._measure_bandwidth(fabric, client, server, port + 2, result, True, end)
         if report is None or failure is not None:
             return dataclasses.replace(
-                result, sweep_failure=f"{failure.kind}: {failure.evidence}" if failure else "it did not run"
+                result, sweep_failure=f"{failure.kind}: {failure.evidence}" if failure else "the test did not run"
             )
         return dataclasses.replace(
             result, sweep=tuple(SweepRow(row.message_bytes, row.average_gbps) for row in report.rows)
@@ -339,7 +339,7 @@ class PairMeasurement:
         except iperf3.Iperf3Error as error:
             return dataclasses.replace(result, failure="no_measurement", evidence=str(error))
         if report.streams != commands.STREAMS:
-            evidence = f"{report.streams} streams ran, and {commands.STREAMS} were asked for"
+            evidence = f"{report.streams} streams ran; {commands.STREAMS} streams were requested"
             return dataclasses.replace(result, failure="no_measurement", evidence=evidence)
         return dataclasses.replace(result, average_gbps=report.average_gbps, streams=report.streams)
 

@@ -146,7 +146,7 @@ class BandwidthRun:
         latencies: list[PairLatency] = []
         plans = plan_rounds(self._plan, self._seen)
         for planned in plans:
-            hours = f"about {planned.seconds / 60:.0f} min, {planned.most_seconds / 60:.0f} at most"
+            hours = f"about {planned.seconds / 60:.0f} min, at most {planned.most_seconds / 60:.0f} min"
             rounds = (
                 describe_cover(planned)
                 if planned.cover is not None
@@ -157,7 +157,7 @@ class BandwidthRun:
             seconds = compute_seconds_of_wider(fabric)[0]
             if seconds:
                 self._say(
-                    f"{fabric.name}: a pair that is too slow is measured once more with more queue pairs, which takes"
+                    f"{fabric.name}: a pair that is too slow is measured again with more queue pairs, which takes"
                     f" about {seconds} s"
                 )
         try:
@@ -385,7 +385,8 @@ class BandwidthRun:
             left = [test for test in left if test not in taken.tests]
             for step in turn_steps(ways, tuple(taken.tests), fabric.bandwidth):
                 self._say(
-                    f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} as other flows"
+                    f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} repeated as"
+                    " different flows"
                 )
                 results += [
                     dataclasses.replace(result, again=look)
@@ -419,8 +420,8 @@ class BandwidthRun:
                 break
             for step in looks:
                 self._say(
-                    f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} again, to tell the"
-                    " ends apart"
+                    f"{fabric.name}: {', '.join(f'{task.client} -> {task.server}' for task in step)} repeated, to"
+                    " distinguish the ends"
                 )
                 results += [
                     dataclasses.replace(result, again=look) for result in self._measure_step(pool, fabric, usable, step)
@@ -455,7 +456,7 @@ class BandwidthRun:
         return task.client_end in self._lost.out or task.server_end in self._lost.out
 
     def _explain_left_out(self, end: tuple[int, str]) -> str:
-        return f"{end[1]} rail {end[0]} is left out, since its pairs with {folded(self._lost.out[end], 4)} were lost"
+        return f"{end[1]} rail {end[0]} is excluded because its pairs with {folded(self._lost.out[end], 4)} were lost"
 
     def _fail_left_out(self, fabric: Fabric, task: Task) -> PairResult:
         """Return the failed result of a pair with a pod that is excluded from further measurements."""

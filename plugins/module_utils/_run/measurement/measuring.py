@@ -41,12 +41,12 @@ class ForeignMeasuringNamespace(RdmaError):
 
     def __init__(self) -> None:
         seen = (
-            f"the namespace {NAMESPACE} is there and is not the collection's: it has no label {LABEL}. Nothing was"
-            " changed"
+            f"the namespace {NAMESPACE} exists but does not belong to this collection: it has no label {LABEL}."
+            " Nothing was changed"
         )
         remedy = (
-            f"Delete it: kubectl delete namespace {NAMESPACE}. If an admin made it for the measurement: kubectl label"
-            f" namespace {NAMESPACE} {LABEL}={PREPARED}"
+            f"Delete the namespace: kubectl delete namespace {NAMESPACE}. If an admin created it for the measurement,"
+            f" label it: kubectl label namespace {NAMESPACE} {LABEL}={PREPARED}"
         )
         super().__init__(seen, remedy)
 
@@ -96,9 +96,13 @@ class MeasuringNamespace:
         except ApiError as error:
             if error.status != 403:
                 raise
-            remedy = f"Have an admin of the cluster prepare it: {PREPARE}"
+            remedy = f"Ask a cluster admin to prepare the namespace: {PREPARE}"
             raise ApiError(
-                error.status, error.reason, f"you may not make it: {error.text}", f"namespace {NAMESPACE}", remedy
+                error.status,
+                error.reason,
+                (f"your user has no right to create the namespace: {error.text}"),
+                f"namespace {NAMESPACE}",
+                remedy,
             ) from error
         return True
 
@@ -148,23 +152,33 @@ class MeasuringNamespace:
         """
         wanted = render_policy(self._run)
         title, found = f"NetworkPolicy {NAMESPACE}/{POLICY}", read_existing(self._cluster, wanted)
-        remedy = f"Delete it: kubectl delete networkpolicy -n {NAMESPACE} {POLICY}"
+        remedy = f"Delete the NetworkPolicy, then rerun: kubectl delete networkpolicy -n {NAMESPACE} {POLICY}"
         if found is not None and not ours(found):
-            raise RdmaError(f"{title} is there and is not the collection's. Nothing was measured", remedy)
+            raise RdmaError(f"{title} exists but does not belong to this collection. Nothing was measured", remedy)
         try:
             made = self._cluster.apply(wanted, FIELD_MANAGER, dry_run=False)[0]
         except ApiError as error:
             if error.status != 403:
                 raise
-            seen = f"other pods could run commands in those that measure, and you may not restrict them: {error.text}"
-            remedy = f"Have an admin of the cluster allow it: {PREPARE}"
+            seen = (
+                "other pods could run commands in the measuring pods, and your user has no right to restrict them:"
+                f" {error.text}"
+            )
+            remedy = f"Ask a cluster admin to grant this right: {PREPARE}"
             raise ApiError(error.status, error.reason, seen, title, remedy) from error
         spec = made.get("spec") or {}
         if any(spec.get(key) != value for key, value in wanted["spec"].items()):
             seen = (
-                f"{title} is not what the run has asked for: a webhook or a controller changed it. Nothing was measured"
+                f"{title} differs from the request of this run: a webhook or a controller changed it. Nothing was"
+                " measured"
             )
-            raise RdmaError(seen, f"See what changes it: kubectl get networkpolicy -n {NAMESPACE} {POLICY} -o yaml")
+            raise RdmaError(
+                seen,
+                (
+                    "Find the webhook or the controller that changes it, then rerun: kubectl get networkpolicy -n"
+                    f" {NAMESPACE} {POLICY} -o yaml"
+                ),
+            )
 
     def _remove_own(self) -> None:
         """Remove the objects that runs create in a prepared namespace, except pods."""
@@ -199,10 +213,10 @@ class MeasuringNamespace:
             if self._clock() >= end:
                 why = explain_remaining_namespace(found)
                 seen = (
-                    f"the namespace {NAMESPACE} of an earlier measurement{f' ({why})' if why else ''} is still there"
+                    f"the namespace {NAMESPACE} of an earlier measurement{f' ({why})' if why else ''} still exists"
                     f" {self._limit:.0f} s after its deletion"
                 )
-                raise RdmaError(seen, f"See what keeps it: kubectl get namespace {NAMESPACE} -o yaml")
+                raise RdmaError(seen, f"Find the reason: kubectl get namespace {NAMESPACE} -o yaml")
             self._pause(LOOK)
 
     def _find_namespace(self) -> typing.Optional[Resource]:
@@ -268,7 +282,7 @@ def _find_missing_prerequisite(fabric: Fabric, own: bool) -> typing.Optional[Ref
         else []
     )
     named += [f"pods.service_account: {fabric.pods.service_account}"] if fabric.pods.service_account else []
-    return Refusal("unprepared", f"The intent says {'; '.join(named)}.") if named and own else None
+    return Refusal("unprepared", f"The intent sets {'; '.join(named)}.") if named and own else None
 
 
 def _copy_network(cluster: Cluster, fabric: Fabric, shared: ClusterIntent, run: str) -> typing.Optional[Refusal]:
@@ -287,7 +301,7 @@ def _copy_network(cluster: Cluster, fabric: Fabric, shared: ClusterIntent, run: 
         if error.status == 0:
             raise
         return (
-            Refusal("no_network", f"{title} is not there.")
+            Refusal("no_network", f"{title} does not exist.")
             if error.absent
             else Refusal("network_refused", f"{title}: {error.text}.")
         )
@@ -298,5 +312,5 @@ def _copy_network(cluster: Cluster, fabric: Fabric, shared: ClusterIntent, run: 
     except ApiError as error:
         if error.status == 0:
             raise
-        return Refusal("network_refused", f"Its copy in {NAMESPACE}: {error.text}.")
+        return Refusal("network_refused", f"The copy of {title} in {NAMESPACE} was rejected: {error.text}.")
     return None

@@ -27,7 +27,7 @@ _DRAWS = 2
 #: seconds that pods have to go, at most: they get one second to end, and the rest is the work of their node
 GONE_SECONDS = 120.0
 #: why a run in check mode has no pods
-NOT_CHECKED = "in check mode no pod is started"
+NOT_CHECKED = "no pod is started in check mode"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,9 +86,9 @@ def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecu
 def explain_lacking(resource: str, node: str, known: typing.Mapping[str, ClusterNode]) -> str:
     """Explain why a node cannot run a pod that asks for a resource."""
     if node not in known:
-        return "the cluster knows no such node"
+        return "the cluster has no node of this name"
     why = known[node].not_ready
-    return f"the node offers no {resource}{f'; it is not ready: {why}' if why else ''}"
+    return f"the node does not offer {resource}{f'; the node is not ready: {why}' if why else ''}"
 
 
 def list_all_unstarted(plan: Plan, reason: str) -> tuple[RdmaPod, ...]:

@@ -105,7 +105,7 @@ class Prover:
         except ApiError as error:
             if error.status == 0:
                 raise
-            return f"the API server refused the pod: {error.text}"
+            return f"the API server rejected the pod: {error.text}"
         return ""
 
     def _await_proofs(
@@ -149,7 +149,7 @@ class Prover:
             # the API server, or the way from it to the node, may be better at the next look
             return None if error.passing and not over else MemlockProof(fabric, node, subject, error=error.text)
         except MemlockError as error:
-            return MemlockProof(fabric, node, subject, error=f"{error}; the pod: {state_of_pod(found).detail}")
+            return MemlockProof(fabric, node, subject, error=f"{error}; state of the pod: {state_of_pod(found).detail}")
         if over:
             return MemlockProof(
                 fabric,

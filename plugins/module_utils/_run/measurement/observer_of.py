@@ -17,7 +17,7 @@ def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[
     :raises RdmaError: the node has no ready observer
     """
     if observers is None:
-        raise RdmaError("this run has no observers, through which alone a host is measured")
+        raise RdmaError("this run has no observers, and a host is measured only through an observer")
     found = next((item for item in observers.nodes if item.node == node), None)
     if found is None or found.phase != "ready":
         raise RdmaError(f"{node} has no observer: {_explain_absence(found)}")
@@ -26,5 +26,5 @@ def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[
 
 def _explain_absence(observer: typing.Optional[Observer]) -> str:
     if observer is None:
-        return "the node is reached by ssh"
+        return "the node is accessed through SSH"
     return f"{observer.reason}: {observer.detail}" if observer.detail else observer.reason or observer.phase

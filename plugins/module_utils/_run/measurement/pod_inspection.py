@@ -67,7 +67,7 @@ class PodInspector:
         try:
             item = self._read(fabric, item, found)
         except Exception as error:
-            item = dataclasses.replace(item, error=str(wrap_unforeseen(error, "the look into the pod")))
+            item = dataclasses.replace(item, error=str(wrap_unforeseen(error, "the inspection of the pod")))
         return item, self._clock() - begun
 
     def _read(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
@@ -91,9 +91,11 @@ class PodInspector:
         if failure is not None:
             failure = self._find_fate(item) or failure
             silent = failure.kind == "hang"
-            evidence = f"its shell said nothing for {self._look_seconds:.0f} s" if silent else failure.evidence
+            evidence = (
+                (f"the shell in the pod did not respond for {self._look_seconds:.0f} s") if silent else failure.evidence
+            )
             return dataclasses.replace(
-                item, error=f"no look into the pod: {evidence}", cause="silent" if silent else failure.kind
+                item, error=f"the pod could not be inspected: {evidence}", cause="silent" if silent else failure.kind
             )
         probe = pod_probe.parse(greeting.output)
         device, problem = None, ""
@@ -107,7 +109,7 @@ class PodInspector:
         lacks = [tool for tool in probe.missing if tool in (commands.TCP_NEEDED if tcp else commands.NEEDED)]
         if lacks:
             return dataclasses.replace(
-                item, error=f"the image {fabric.pods.image} has no {', '.join(lacks)}", cause="no_tool"
+                item, error=f"the image {fabric.pods.image} does not contain {', '.join(lacks)}", cause="no_tool"
             )
         if problem and not tcp:
             return dataclasses.replace(item, error=problem, cause="no_device")
@@ -176,7 +178,7 @@ class PodInspector:
             return item
         if function in rails:
             return dataclasses.replace(item, rail=rails[function])
-        error = f"its virtual function {item.pci} is of {item.physical_function or 'no HCA that sysfs names'}"
+        error = f"its virtual function {item.pci} belongs to {item.physical_function or 'no HCA that sysfs reports'}"
         return dataclasses.replace(
             item, error=f"{error}; HCAs of this fabric on the node: {', '.join(rails) or 'none known'}", cause="rail"
         )

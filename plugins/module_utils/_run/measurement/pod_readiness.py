@@ -40,7 +40,7 @@ def explain_unready(stand: PodState) -> str:
     """
     if stand.phase == "ready":
         return ""
-    return "it is ready no more, as when its node is lost" if stand.phase == "waiting" else stand.detail
+    return "it is no longer ready, for example because its node is lost" if stand.phase == "waiting" else stand.detail
 
 
 def find_node(item: Resource) -> str:
@@ -145,8 +145,8 @@ class ReadinessWait:
                     tell = now + TOLD_SECONDS
                     late = list(dict.fromkeys(item.node for item in pods if item.name not in done))
                     self._say(
-                        f"{pods[0].fabric}: waits for the pods of {folded(late, _TOLD_NODES)}, {end - now:.0f} s at"
-                        " most"
+                        f"{pods[0].fabric}: waiting at most {end - now:.0f} s for the pods of"
+                        f" {folded(late, _TOLD_NODES)}"
                     )
                 # all that came in the meantime, and then one look: thousands of pods change at the same time
                 first = feed.get(min(5.0, max(0.0, end - now)))
@@ -187,7 +187,7 @@ class ReadinessWait:
         :param over: whether the time of the pod is over
         """
         if found is None:
-            return (dataclasses.replace(item, error="the API server does not show the pod"), {}) if over else None
+            return (dataclasses.replace(item, error="the API server does not report the pod"), {}) if over else None
         stand, node = state_of_pod(found), find_node(found)
         if node not in ("", item.node):
             error = f"the pod is on node {node}; expected {item.node}"
@@ -242,5 +242,5 @@ class ReadinessWait:
         if last is None:
             return ""
         # each kubelet may write an Event about a pod of another node
-        who = "" if _find_host(last) else "an Event says: "
+        who = "" if _find_host(last) else "an Event reports: "
         return f"{who}{last.get('reason')}: {both_ends(str(last.get('message')))}"

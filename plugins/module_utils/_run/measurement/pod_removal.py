@@ -43,7 +43,7 @@ def _explain_finalizers(item: Resource) -> str:
     more = f" and {len(found) - _FINALIZERS} more" if len(found) > _FINALIZERS else ""
     patch = """--type merge -p '{"metadata":{"finalizers":null}}'"""
     command = f"kubectl patch pod {name_of(item)} -n {item['metadata']['namespace']} {patch}"
-    return f"; its finalizers {names}{more} keep it, until: {command}"
+    return f"; its finalizers {names}{more} prevent the deletion until they are removed: {command}"
 
 
 class PodRemoval:
@@ -107,10 +107,10 @@ class PodRemoval:
         if held and metadata["uid"] in remove_finalizers(
             self._cluster, NAMESPACE, SELECTOR, lambda found: found["metadata"]["uid"] == metadata["uid"]
         ):
-            held = "; its finalizers, which this collection gives to no pod, were taken off"
+            held = "; its finalizers, which this collection does not set on pods, were removed"
         sentence = (
-            f"{name_with_namespace(item)} (deleted after {seconds} without the word of its node {node}, where it may"
-            f" still run and hold its virtual function{held})"
+            f"{name_with_namespace(item)} (deleted after {seconds} without confirmation by its node {node}, where the"
+            f" pod may still run and hold its virtual function{held})"
         )
         self._say(sentence)
         self.forced.append(sentence)
@@ -126,7 +126,7 @@ class PodRemoval:
         for item in left:
             metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
             if node and node not in living:
-                self._say(f"{node} is lost: its pod {metadata['name']} is deleted without its word")
+                self._say(f"{node} is lost: its pod {metadata['name']} is deleted without confirmation by the node")
                 self._cluster.delete(
                     "Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]}
                 )

@@ -249,10 +249,11 @@ class MeasuringPods:
             address for address, number in self._plan.rails.get(fabric.name, {}).get(node, {}).items() if number == rail
         )
         error = (
-            f"none of the {len(pods)} virtual functions that pods got there is of rail {rail}, HCA {of or 'not known'}"
+            f"none of the {len(pods)} virtual functions of the pods on this node belongs to rail {rail}, HCA"
+            f" {of or 'unknown'}"
         )
         if spent >= self._plan.draw_seconds:
-            error += f"; no more were started, since its pods took {spent:.0f} s"
+            error += f"; no more pods were started because the pods took {spent:.0f} s"
         return RdmaPod(fabric.name, node, "", fabric.network.namespace, error=error, rail=rail, cause="rail")
 
     def start_whole(
@@ -318,7 +319,7 @@ class MeasuringPods:
             return dataclasses.replace(item, error=error.text, cause="stuck")
         return dataclasses.replace(
             item,
-            error=f"the kubelet of node {find_node(found) or 'unknown'} shows a mirror pod {item.name}",
+            error=f"the kubelet of node {find_node(found) or 'unknown'} reports a mirror pod {item.name}",
             cause="taken",
         )
 
@@ -354,7 +355,7 @@ class MeasuringPods:
         :raises ApiError: the pod does not exist or does not run
         """
         if self._over:
-            raise ApiError(0, "Interrupted", "the run is over", f"exec in pod {item.name}")
+            raise ApiError(0, "Interrupted", "the run has ended", f"exec in pod {item.name}")
         shell = self._shells.get(item.name)
         if shell is None or not shell.open:
             shell = self._shells[item.name] = self._cluster.shell(
@@ -409,7 +410,7 @@ class MeasuringPods:
                 return tuple(sorted((*self._removal.forced, *map(name_with_namespace, self._removal.list_pods()))))
             except ApiError as error:
                 if not may_return(error) or self._clock() >= end:
-                    return (f"not known: {error}",)
+                    return (f"unknown: {error}",)
             self._pause(1.0)
 
     def fate(self, *pods: RdmaPod) -> typing.Optional[Failure]:

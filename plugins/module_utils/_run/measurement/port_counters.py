@@ -26,7 +26,7 @@ from .observer_of import observer_of
 from .pod_inspection import PROBE_LIMIT
 
 #: of a fabric that no node saw by tools that read counters
-NO_COUNTERS = "no node can ask the switches of this fabric for them, as those of Ethernet can't be asked"
+NO_COUNTERS = "no node can read the counters of the switches of this fabric; Ethernet switches cannot be queried"
 #: of what keeps counters from being read
 _MOST_CHARACTERS = 300
 #: by LID of the switch or the port of an HCA, and number of the port
@@ -99,7 +99,7 @@ class Counters:
         guid, number = port
         lid = self._seat.lids.get(guid)
         if not lid:
-            return compute_growth(guid, number, None, None, "the topology shows no LID of it")
+            return compute_growth(guid, number, None, None, "the topology has no LID for this port")
         return compute_growth(guid, number, before.get((lid, number)), after.get((lid, number)), words.get(lid, ""))
 
     def _read_counters(self, asked: typing.Mapping[int, typing.Sequence[int]]) -> tuple[_Readings, dict[int, str]]:
@@ -123,5 +123,7 @@ class Counters:
         )
         failure = find_failure(self._shell.wait(PROBE_LIMIT))
         if failure is not None:
-            raise RdmaError(f"no look at {self._seat.node} through its observer: {failure.evidence}")
+            raise RdmaError(
+                f"the node {self._seat.node} could not be inspected through its observer: {failure.evidence}"
+            )
         return self._shell

@@ -106,7 +106,7 @@ class BiosSource:
     def _note_unproven_bmc(self, node: str) -> tuple[str, ...]:
         verdict = self._judged.get(node)
         return (
-            (f"its BMC is not proven to be its own: {verdict.why}",)
+            (f"the BMC of the node could not be verified: {verdict.why}",)
             if verdict is not None and verdict.state == "asserted"
             else ()
         )
@@ -159,9 +159,9 @@ class BiosSource:
         """Return the reason why there is no usable BMC for a node, with the remedy; empty if there is one."""
         if node in self._bmcs:
             return ""
-        return (
-            self._errors.get(node)
-            or "the inventory names no BMC that could reset it. Give it rdma_bmc_address, or reset it by hand."
+        return self._errors.get(node) or (
+            "the inventory names no BMC that could reset the node. Set rdma_bmc_address of the node, or reset the"
+            " node manually."
         )
 
     def reset(self, node: str, power_cycle: bool) -> str:
@@ -176,14 +176,16 @@ class BiosSource:
             raise BmcError(
                 "not_found",
                 node,
-                "the inventory names no BMC that could reset it",
-                "Give the node rdma_bmc_address with user and password",
+                "the inventory names no BMC that could reset the node",
+                "Set rdma_bmc_address, the user and the password of the BMC for this node, then rerun",
             )
         with Session(self._bmcs[node], self._trust, self._seconds) as session:
             system = find_system(session, self._may.claims, True)
             refuse_stranger(session, self._may.claims, system.identity)
             if not system.reset:
-                raise session.error("not_found", "its system has no action Reset", "Update the firmware of the BMC")
+                raise session.error(
+                    "not_found", ("the system of the BMC has no action Reset"), "Update the firmware of the BMC"
+                )
             kinds = system.resets or (reset_types(session.get(system.reset_info)) if system.reset_info else ())
             order = _CYCLES if power_cycle else _RESTARTS
             # where it does not say what it takes, the first one is tried
@@ -191,8 +193,8 @@ class BiosSource:
             if not kind:
                 raise session.error(
                     "not_found",
-                    f"its reset takes {', '.join(kinds)}, and none of {', '.join(order)}",
-                    "Reset the node by hand",
+                    f"the action Reset supports {', '.join(kinds)}, but none of {', '.join(order)}",
+                    "Reset the node manually",
                 )
             Writer(session, system, self._may.claims, self._may.guard).post(system.reset, {"ResetType": kind})
             return kind

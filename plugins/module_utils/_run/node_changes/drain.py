@@ -85,13 +85,15 @@ class Drain:
                 why, _stop, remedy = stopped[0].partition(". ")
                 raise NodeFailed(why, remedy)
             held = [why for pod in pods for why in [self._evict(pod, asked)] if why]
-            words = "; ".join(held[:3]) or f"{len(pods)} pods end, such as {pods[0].namespace}/{pods[0].name}"
+            words = "; ".join(held[:3]) or (
+                f"{len(pods)} pods are terminating, such as {pods[0].namespace}/{pods[0].name}"
+            )
             if self._clock() >= end:
                 remedy = (
-                    "Let the PodDisruptionBudget allow an eviction (a replica more), or end the pods, and run again;"
-                    " the node takes pods again"
+                    "Let the PodDisruptionBudget allow an eviction (for example with one more replica), or delete the"
+                    " pods, then rerun; the node accepts pods again"
                 )
-                raise NodeFailed(f"not drained after {self._seconds:.0f} s: {words}", remedy)
+                raise NodeFailed(f"the node was not drained within {self._seconds:.0f} s: {words}", remedy)
             if words != told:
                 self._say(f"{name}: draining: {words}")
             told = words
@@ -112,10 +114,12 @@ class Drain:
                 found.append(dataclasses.replace(pod, labels={}, requests=()))
             if len(found) > MOST_PODS:
                 remedy = (
-                    f"See who makes them (kubectl get pods -A --field-selector spec.nodeName={name}), end them, and run"
-                    " again"
+                    f"Find the owner of the pods (kubectl get pods -A --field-selector spec.nodeName={name}), delete"
+                    " the pods, then rerun"
                 )
-                raise NodeFailed(f"it is not drained: it has more than {MOST_PODS} pods that a drain takes", remedy)
+                raise NodeFailed(
+                    (f"the node was not drained: it has more than {MOST_PODS} pods that a drain evicts"), remedy
+                )
         first = self._first.setdefault(name, frozenset(pod.uid for pod in found))
         lost = self._lost.setdefault(name, set())
         return [pod for pod in found if pod.uid in first or not pod.tolerates_cordon or pod.controller not in lost]
@@ -137,5 +141,5 @@ class Drain:
         except ApiError as error:
             if not error.held:
                 raise
-            return f"{pod.namespace}/{pod.name} is held: {error.text}"
+            return f"{pod.namespace}/{pod.name} cannot be evicted now: {error.text}"
         return ""

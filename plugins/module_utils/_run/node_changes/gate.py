@@ -75,7 +75,7 @@ class PoolGate:
         if why:
             names = ", ".join(roll.name for roll in rolls)
             raise NodeFailed(
-                f"MachineConfigPool {names} may not roll now: {' '.join(why[:5]).rstrip('.')}",
+                f"MachineConfigPool {names} must not roll now: {' '.join(why[:5]).rstrip('.')}",
                 "Correct this, then rerun",
             )
 

@@ -79,7 +79,7 @@ class HealthChecks:
         mine = [check for check in checks if not check.paused]
         for check in mine:
             self._write_pause_state(check, True)
-            self._say(f"{check}: paused, until its nodes are back")
+            self._say(f"{check}: paused until its nodes are back")
         return mine
 
     def ours(self) -> list[HealthCheck]:
@@ -132,12 +132,12 @@ class HealthChecks:
             gone = [name for name in names if check.watches(name)]
             if gone:
                 self._say(
-                    f"{check}: stays paused, since {', '.join(gone[:3])} is not back; the run that brings it back lets"
-                    " it go on"
+                    f"{check}: stays paused because nodes are not back: {', '.join(gone[:3])}; the run that brings"
+                    " them back resumes the health check"
                 )
                 continue
             self._write_pause_state(check, False)
-            self._say(f"{check}: goes on")
+            self._say(f"{check}: resumed")
             done.append(check)
         return done
 

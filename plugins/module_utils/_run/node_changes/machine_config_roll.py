@@ -166,7 +166,7 @@ class PoolRoller:
             self._gate.ask(pools, rolling)
         except NodeFailed as error:
             return tuple(
-                dataclasses.replace(roll, error=f"{error.seen}. It stays paused. {error.remedy}")
+                dataclasses.replace(roll, error=f"{error.seen}. The pool stays paused. {error.remedy}")
                 for roll in rolls.values()
             )
         with self._gate.pause_pool_health_checks(pools, rolling):
@@ -242,7 +242,7 @@ class PoolRoller:
         except ApiError as error:
             if error.status == 0:
                 raise
-            return f"{stand}; which node it waits for could not be read: {error.text}"
+            return f"{stand}; the node that the pool waits for could not be determined: {error.text}"
         return "; ".join((stand, *waits_for(late, pods, budgets)[:_NAMED]))
 
     def _has_unrendered_pool(self, config: Resource, pools: typing.Sequence[MachinePool]) -> bool:
@@ -289,7 +289,7 @@ class PoolRoller:
                 return (
                     accepted,
                     (
-                        f"the machine config operator did not say within {RENDER:.0f} s whether it accepts the"
+                        f"the machine config operator did not report within {RENDER:.0f} s whether it accepts the"
                         " KubeletConfig"
                     ),
                 )
@@ -321,7 +321,7 @@ class PoolRoller:
                 return ""
             if now >= end:
                 names = ", ".join(late)
-                remedy = "see the machine config controller: kubectl get pods -n openshift-machine-config-operator"
+                remedy = "check the machine config controller: kubectl get pods -n openshift-machine-config-operator"
                 return (
                     f"MachineConfigPool {names}: the new configuration was not rendered within {RENDER:.0f} s; {remedy}"
                 )
@@ -346,11 +346,11 @@ def _is_pool_rendered(pool: MachinePool, before: MachinePool, names: set[str], p
 
 def _update_roll(roll: Roll, pool: typing.Optional[MachinePool], now: float) -> Roll:
     if pool is None:
-        return dataclasses.replace(roll, seconds=now, error="the MachineConfigPool is gone")
+        return dataclasses.replace(roll, seconds=now, error="the MachineConfigPool no longer exists")
     # each configuration that the nodes are given is a roll; a pool that has it before it is let go had nothing to roll
     new = pool.wanted_config != roll.config and (bool(roll.config) or not current(pool))
     error = (
-        f"{describe(pool)} and is degraded: {pool.message or 'it gives no reason'}"
+        f"{describe(pool)} and is degraded: {pool.message or 'the pool reports no reason'}"
         if pool.conditions.get("Degraded") == "True"
         else ""
     )

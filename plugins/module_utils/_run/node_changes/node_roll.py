@@ -107,7 +107,7 @@ class NodeRoller:
 
         :raises LeaseLost: another run changes the cluster
         """
-        later = ("something else differs now. Run again: it is planned then.",)
+        later = ("other settings differ now. Rerun: the next run plans this change.",)
         steps = (
             step if not step.is_due or step.phase == "finish" else dataclasses.replace(step, blockers=later, wave=0)
             for step in planned.steps
@@ -156,7 +156,7 @@ class NodeRoller:
         waves = collections.deque((*rides, *alone, *planned.waves) if first else (*alone, *planned.waves, *rides))
         while waves:
             every = wave = waves.popleft()
-            stopped = stopped or ("It was told to stop" if self._stop() else "")
+            stopped = stopped or ("The roll was stopped" if self._stop() else "")
             if not stopped:
                 try:
                     wave, why = self._turn_of(every, planned)
@@ -167,11 +167,14 @@ class NodeRoller:
                         raise
                     # what became of the nodes before is known, and is kept
                     wave, why = (), error.seen
-                stopped = "" if wave else f"The roll ended, since no further node may go ({why.rstrip('.')}),"
+                stopped = "" if wave else f"The roll ended because no further node may start ({why.rstrip('.')}),"
             if stopped:
                 for step in every:
                     found[step.node] = NodeOutcome(
-                        step.node, "left", f"{stopped} before its turn", "Run again: it goes on where it ended"
+                        step.node,
+                        "left",
+                        (f"{stopped} before the turn of this node"),
+                        "Rerun: the roll continues where it ended",
                     )
                 continue
             rest = tuple(step for step in every if step not in wave)
@@ -193,7 +196,7 @@ class NodeRoller:
             undrained = [found[step.node].seconds for step in wave if found[step.node].state == "blocked"]
             late += max(undrained, default=0.0)
             if undrained and late >= MOST_DRAINS * self._limits.drain:
-                stopped = stopped or f"The roll ended after {late:.0f} s for nodes whose pods do not go,"
+                stopped = stopped or f"The roll ended after {late:.0f} s because nodes could not be drained,"
 
     def _read_boot(self, step: NodeStep) -> typing.Union[str, RdmaError]:
         """Return the boot id of a node, or the error why its object cannot be read. A kubelet may make the object too
@@ -218,7 +221,7 @@ class NodeRoller:
         after = self._read_boot(step)
         for boot in (before, after):
             if isinstance(boot, RdmaError):
-                why = f"whether MachineConfigPool {step.also} has rebooted it is not known: {boot.seen}"
+                why = f"it is unknown whether MachineConfigPool {step.also} rebooted the node: {boot.seen}"
                 state = outcome.state if outcome.state in ("failed", "unknown") else "unproven"
                 told = "; ".join(filter(None, (outcome.why, why)))
                 return dataclasses.replace(outcome, state=state, why=told, remedy=outcome.remedy or boot.remedy)
@@ -242,7 +245,7 @@ class NodeRoller:
             if (going and whole) or self._clock() >= end:
                 return (going if whole else ()), why
             if why != told:
-                self._say(f"the next nodes wait, for at most {end - self._clock():.0f} s: {why}")
+                self._say(f"the next nodes wait at most {end - self._clock():.0f} s: {why}")
             told = why
             self._going.pause(self._limits.look)
 
@@ -258,7 +261,7 @@ class NodeRoller:
         except LeaseLost:
             raise
         except RdmaError as error:
-            return f"whether each health check that this roll has paused goes on is not known: {error.seen}"
+            return f"it is unknown whether every health check that this roll paused was resumed: {error.seen}"
         return ""
 
     def _process_wave(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:

@@ -46,9 +46,9 @@ _UNKNOWN = ("closed", "timeout", "busy")
 _DRAINS = 3
 #: where to look for why something did not take
 _WHERE = {
-    "BIOS": "See the log of its BMC, and its setup screen.",
-    KERNEL: "See /proc/cmdline of the node, and the entries of its boot loader.",
-    FIRMWARE: "See mstconfig -e query on the node; some HCAs take it only when the power is away.",
+    "BIOS": "Check the log of the BMC and the BIOS setup screen of the node.",
+    KERNEL: "Check /proc/cmdline of the node and the entries of its boot loader.",
+    FIRMWARE: "Check mstconfig -e query on the node; some HCAs apply a setting only after a power loss.",
 }
 
 
@@ -180,14 +180,18 @@ class NodeTurns:
             if not self._work(step, did):
                 state, why, remedy = (
                     "unproven",
-                    "it was reset, and nobody has looked at it since",
-                    "Run again: it is looked at, and not reset again",
+                    "the node was reset, but its settings have not been verified since",
+                    "Rerun: this collection verifies the settings and does not reset the node again",
                 )
         except LeaseLost:
             raise
         except NotDrained as error:
             # pods are made by tenants: theirs keep their node out, and no other one
-            state, why, remedy = "blocked", f"left out, since its pods do not go: {error.seen}", error.remedy
+            state, why, remedy = (
+                "blocked",
+                (f"left out because the node could not be drained: {error.seen}"),
+                error.remedy,
+            )
         except RdmaError as error:
             state, why, remedy = "failed", error.seen, error.remedy
         return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
@@ -301,15 +305,15 @@ class NodeTurns:
                 is_empty = node.unschedulable and not self._drain.left(step.node)
             if is_empty:
                 return mine, self._order_reset(step, did)
-            self._say(f"{step.node}: it takes pods again before its reset; it is cordoned and drained once more")
+            self._say(f"{step.node}: the node accepts pods again before its reset; it is cordoned and drained again")
             mine = self._cordon_node(node, mine, did)
             with _as_not_drained():
                 self._drain.work(step.node, did)
         remedy = (
-            "Find out who uncordons it or gives its pods a nodeName, and run again: kubectl get pods -A"
+            "Find the component that uncordons the node or sets the nodeName of pods, then rerun: kubectl get pods -A"
             f" --field-selector spec.nodeName={step.node}"
         )
-        raise NotDrained(f"it was not reset: it takes pods again and again, after {_DRAINS} drains as well", remedy)
+        raise NotDrained(f"the node was not reset: it still accepts pods after {_DRAINS} drains", remedy)
 
     def _may_go_again(self, step: NodeStep) -> None:
         """Verify that a reset that an earlier run has recorded in the mark may be ordered now.
@@ -319,7 +323,8 @@ class NodeTurns:
         why = explain_why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory)
         if why:
             raise NodeFailed(
-                f"the reset that another run noted did not come, and it was not reset now: {why.rstrip('.')}",
+                "the reset that an earlier run recorded did not happen, and this run did not reset the node:"
+                f" {why.rstrip('.')}",
                 "Correct this, then rerun",
             )
 
@@ -331,15 +336,15 @@ class NodeTurns:
         """
         cluster, remedy = (
             self._reader.read(pods=False, members=True),
-            "Correct this, then rerun: the node is reset then",
+            "Correct this, then rerun: the next run resets the node",
         )
         for node in (node for node in cluster.nodes if node.name == step.node):
             why = explain_why_kept(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
             if why:
-                raise NodeFailed(f"it was drained, and not reset: {why.rstrip('.')}", remedy)
+                raise NodeFailed(f"the node was drained but not reset: {why.rstrip('.')}", remedy)
             why = cluster.in_the_way(node, self.inventory)
             if why:
-                raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", remedy)
+                raise NodeFailed(f"the node was not reset through its BMC: {why.rstrip('.')}", remedy)
 
     def _order_reset(self, step: NodeStep, did: list[str]) -> bool:
         """Order the reset from the BMC. Return False if it is unknown whether the BMC accepted it.
@@ -352,8 +357,11 @@ class NodeTurns:
         except BmcError as error:
             if error.cause not in _UNKNOWN:
                 raise
-            self._say(f"{step.node}: whether the BMC took the reset is not known ({error.what}); the node will show it")
-            did.append("reset (not known whether taken)")
+            self._say(
+                f"{step.node}: it is unknown whether the BMC accepted the reset ({error.what}); the boot ID of the"
+                " node will show it"
+            )
+            did.append("reset (unknown whether accepted)")
             return False
         did.append(f"reset ({kind})")
         return True
@@ -373,13 +381,13 @@ class NodeTurns:
                 node, _noted = self.node(step.node)
             except ApiError as error:
                 # the API server may be on its way as well
-                words = f"the API server does not tell of it: {error.text}"
+                words = f"the API server does not report the node: {error.text}"
             else:
                 again = node.boot_id not in ("", noted.boot)
                 if again and node.ready:
                     return noted
                 words = (
-                    f"booted anew, not Ready: {node.not_ready}"
+                    f"rebooted, not Ready: {node.not_ready}"
                     if again
                     else f"not Ready: {node.not_ready}"
                     if not node.ready
@@ -389,12 +397,12 @@ class NodeTurns:
                     if not sure:
                         self._undo(step.node, noted, did)
                         raise NodeFailed(
-                            "its BMC did not take the reset: the node is still up",
-                            "See the log of the BMC, and run again",
+                            "the BMC did not accept the reset: the node is still up",
+                            "Check the log of the BMC, then rerun",
                         )
                     if not ordered and not self._has_differences(step.node):
                         # nobody asks any more for what it was to be reset for
-                        did.append("not reset: nothing differs any more")
+                        did.append("not reset: no setting differs any more")
                         return noted
                     if not ordered:
                         # the run that noted it was killed before it could order it
@@ -408,10 +416,10 @@ class NodeTurns:
                             raise
             if now >= self._limits.back:
                 remedy = (
-                    "See its console, then its kubelet. Run again when it is back: it is not reset again. It is"
-                    f" cordoned: kubectl uncordon {step.node}"
+                    "Check the console of the node, then its kubelet. Rerun when the node is back: it is not reset"
+                    f" again. The node is cordoned: kubectl uncordon {step.node}"
                 )
-                raise NodeFailed(f"not back {now:.0f} s after its reset: {words}", remedy)
+                raise NodeFailed(f"the node is not back {now:.0f} s after its reset: {words}", remedy)
             if words != told:
                 self._say(f"{step.node}: {words} ({now:.0f} s)")
             told = words
@@ -436,11 +444,11 @@ class NodeTurns:
     def _check_settings_taken(self, step: NodeStep, seen: NodeDifferences) -> None:
         if seen.error:
             raise NodeFailed(
-                f"whether it took what was set is not known: {seen.error}",
-                "Have the BMC answer, and run again: the node is not reset again",
+                f"it is unknown whether the node applied the settings: {seen.error}",
+                "Restore the access to the BMC, then rerun: the node is not reset again",
             )
         if step.action == "set" and seen.differences:
-            raise not_taken(step.node, seen.differences, "when it was set")
+            raise not_taken(step.node, seen.differences, "when they were set")
 
     def _finish_node(
         self, step: NodeStep, noted: Mark, left: typing.Sequence[NodeDifference], did: list[str], keep: bool = False
@@ -486,7 +494,7 @@ def not_taken(name: str, left: typing.Sequence[NodeDifference], when: str) -> Rd
     told = ", ".join(map(str, left))
     where = " ".join(_WHERE[source] for source in dict.fromkeys(one.source for one in left) if source in _WHERE)
     remedy = (
-        f"{where} The node is not reset again for that. To have it tried once more: kubectl annotate node {name}"
-        f" {ANNOTATION}-"
+        f"{where} The node is not reset again for these settings. To retry, remove the annotation, then rerun: kubectl"
+        f" annotate node {name} {ANNOTATION}-"
     )
-    return NodeFailed(f"did not take {when}: {told}", remedy.strip())
+    return NodeFailed(f"the node did not apply these settings {when}: {told}", remedy.strip())

@@ -32,7 +32,7 @@ from .machine_config_roll import PoolRoller as Pools
 #: nodes that are worked on at the same time
 _PARALLEL = 32
 _WAIT = (
-    "Run again: it is waited for, and its BMC does not reset it. See oc describe machineconfigpool, and the"
+    "Rerun: the run waits for the node, and the BMC does not reset it. Check oc describe machineconfigpool, and the"
     " machine-config-daemon on the node"
 )
 
@@ -121,7 +121,9 @@ class PoolReboot:
             names = [roll.name for roll in rolls] if waits else self._apply_and_pause_pools()
             if names is None:
                 failed = {
-                    step.node: NodeFailed(self._why, "Have the API server take it, and run again: nothing is rebooted")
+                    step.node: NodeFailed(
+                        self._why, ("Correct the error in this message, then rerun: no node was rebooted")
+                    )
                     for step in steps
                 }
             else:
@@ -137,12 +139,15 @@ class PoolReboot:
             if step.node in failed:
                 yield self._build_outcome(step, failed[step.node], begin)
             else:
-                why = f"The roll of its MachineConfigPool was not begun: {', '.join(sorted(failed)[:5])} failed"
+                why = (
+                    "The roll of the MachineConfigPool was not started because nodes failed:"
+                    f" {', '.join(sorted(failed)[:5])}"
+                )
                 yield NodeOutcome(
                     step.node,
                     "left",
                     why,
-                    "Run again: it goes on where it ended",
+                    "Rerun: the roll continues where it ended",
                     tuple(self._did[step.node]),
                     self._clock() - begin,
                 )
@@ -172,8 +177,8 @@ class PoolReboot:
             return NodeOutcome(
                 step.node,
                 "unproven",
-                "it was rebooted, and nobody has looked at it since",
-                "Run again: it is looked at, and not reset again",
+                "the node was rebooted, but its settings have not been verified since",
+                "Rerun: this collection verifies the settings and does not reset the node again",
                 did,
                 seconds,
             )
@@ -197,7 +202,10 @@ class PoolReboot:
             if one.applied.action == "refused"
         )
         return (
-            NodeFailed(f"the API server refuses {told}", "Correct what it names, and run again: nothing was touched")
+            NodeFailed(
+                f"the API server rejected {told}",
+                ("Correct the error in this message, then rerun: nothing was changed"),
+            )
             if told
             else None
         )
@@ -282,12 +290,12 @@ class PoolReboot:
         if not (node.ready and through) or (why and not rebooted):
             if self._stop():
                 raise _Stopped(
-                    "It was told to stop, and the machine config operator goes on by itself",
-                    "Run again: it is waited for, and not reset again",
+                    "The roll was stopped, but the machine config operator continues",
+                    "Rerun: the run waits for the node and does not reset it again",
                 )
             raise NodeFailed(
-                f"MachineConfigPool {step.pool} has not rebooted it to its new configuration:"
-                f" {why or 'it says nothing'}",
+                f"MachineConfigPool {step.pool} did not reboot the node to its new configuration:"
+                f" {why or 'no reason is reported'}",
                 _WAIT,
             )
         if rebooted:
@@ -295,14 +303,14 @@ class PoolReboot:
         elif step.differences:
             self._work.mark(step.node, None)
             told = (
-                f"MachineConfigPool {step.pool} brought it to its configuration without a reboot, so that what was set"
-                " waits still"
+                f"MachineConfigPool {step.pool} applied its configuration to the node without a reboot, so the other"
+                " settings still wait for a reset"
             )
-            raise NodeFailed(told, "Run again: its BMC resets it then")
+            raise NodeFailed(told, "Rerun: the BMC then resets the node")
         if not self._work.end(step, noted, did):
             self._unproven.add(step.node)
 
     def _sleep_unless_stopped(self, seconds: float) -> None:
         self._sleep(seconds)
         if self._released and self._stop():
-            raise _Stopped("It was told to stop", "Run again")
+            raise _Stopped("The roll was stopped", "Rerun")

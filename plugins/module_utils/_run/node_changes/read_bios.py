@@ -215,7 +215,9 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     ids = {last(path): path for path in paths}
     if bmc.system and bmc.system not in ids:
         raise session.error(
-            "not_found", f"it has no system {bmc.system}", f"Use one of {', '.join(ids) or 'none: it has no systems'}"
+            "not_found",
+            (f"the BMC has no system {bmc.system}"),
+            (f"Set rdma_bmc_system to one of: {', '.join(ids) or 'none, the BMC has no systems'}"),
         )
     asked = {bmc.system: ids[bmc.system]} if bmc.system else dict(list(ids.items())[:_MOST_SYSTEMS])
     systems: dict[str, resources.System] = {}
@@ -242,12 +244,14 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     if not with_bios:
         raise session.error(
             "not_found",
-            f"none of its systems ({', '.join(systems)}) has a Bios",
-            "Update its firmware, or ask the BMC of the host",
+            f"none of the systems of the BMC ({', '.join(systems)}) has a Bios resource",
+            "Update the firmware of the BMC, or configure the BMC of the host",
         )
     if len(with_bios) > 1:
-        remedy = "Name that of the node in rdma_bmc_system (option system)"
-        raise session.error("not_found", f"several of its systems have a Bios: {', '.join(with_bios)}", remedy)
+        remedy = "Set rdma_bmc_system (option system) to the system of the node"
+        raise session.error(
+            "not_found", (f"several systems of the BMC have a Bios resource: {', '.join(with_bios)}"), remedy
+        )
     return next(iter(with_bios.values()))
 
 
@@ -269,7 +273,7 @@ def _find_registry(session: Session, system: resources.System, name: str, regist
         resources.list_members(session.get(f"{_ROOT}/Registries"), "the registries of the BMC"), name
     )
     if not known:
-        raise session.error("not_found", "it has no registry of BIOS attributes", "")
+        raise session.error("not_found", "the BMC has no registry of BIOS attributes", "")
     if len(known) == 1:
         path = location(session.get(known[0]))
         body = session.body(path)
@@ -281,7 +285,7 @@ def _find_registry(session: Session, system: resources.System, name: str, regist
             return parse(found, path)
     raise session.error(
         "not_found",
-        f"none of its registries of BIOS attributes ({', '.join(known)}) names {system.model or 'this system'}",
+        f"none of the registries of BIOS attributes ({', '.join(known)}) applies to {system.model or 'this system'}",
         "",
     )
 
@@ -329,16 +333,18 @@ def _read_bmc_jobs(session: Session, path: str) -> list[typing.Mapping[str, typi
         if jobs is None:
             paths = resources.list_members(answer, source)
             if len(paths) > _MOST_JOBS:
-                raise session.error("not_understood", f"it has {len(paths)} jobs and tells them one by one only", "")
+                raise session.error(
+                    "not_understood", (f"the BMC has {len(paths)} jobs and lists them only one by one"), ""
+                )
             found += resources.cut_jobs(session.get(path) for path in paths)
         else:
             found += resources.cut_jobs(jobs)
         if len(found) > _MOST_BIOS_JOBS:
-            raise session.error("not_understood", f"it has more than {_MOST_BIOS_JOBS} jobs of the BIOS", "")
+            raise session.error("not_understood", f"the BMC has more than {_MOST_BIOS_JOBS} jobs of the BIOS", "")
         page = resources.next_page(answer)
         if not page:
             return found
-    raise session.error("not_understood", f"it has more than {_MOST_PAGES} pages of jobs", "")
+    raise session.error("not_understood", f"the BMC has more than {_MOST_PAGES} pages of jobs", "")
 
 
 def _read_part(

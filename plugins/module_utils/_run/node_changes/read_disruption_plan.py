@@ -77,7 +77,7 @@ class _Reader:
         if error.status == 0:
             raise error
         if not (error.absent and kind in _OPTIONAL):
-            self.unread[kind] = "the API server does not know the kind" if error.absent else error.text
+            self.unread[kind] = "the API server does not serve the kind" if error.absent else error.text
 
     def host_config(self, wanted: Resource) -> HostConfig:
         """Return a desired MachineConfig or KubeletConfig with its current state. If that cannot be read, treat the
@@ -133,7 +133,7 @@ def read_plan(
     if new and not machine_pools:
         reader.unread.setdefault(
             "MachineConfig",
-            "no MachineConfigPool can be seen that would take it; without OpenShift, rdma_cluster.host is for"
+            "no MachineConfigPool that would apply it could be read; without OpenShift, rdma_cluster.host is for"
             " containerd",
         )
     kubelet = any(config.kind == "KubeletConfig" and not config.there for config in live.host_configs)
@@ -158,6 +158,8 @@ def read_plan(
 def _read_operator_settings(reader: _Reader, namespace: str) -> OperatorSettings:
     configs = [item for item in reader.items("SriovOperatorConfig", namespace) if name_of(item) == "default"]
     if not configs:
-        reader.unread.setdefault("SriovOperatorConfig", f"there is none called default in namespace {namespace}")
+        reader.unread.setdefault(
+            "SriovOperatorConfig", (f"namespace {namespace} has no SriovOperatorConfig named default")
+        )
         return OperatorSettings()
     return sriov_operator.operator_settings(configs[0])

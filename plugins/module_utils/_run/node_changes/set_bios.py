@@ -111,8 +111,8 @@ def _decide_bios_writes(session: Session, reader: BiosReader, wanted: Wanted) ->
     if bios.pending_error:
         raise session.error(
             "not_understood",
-            f"what waits for a reset is not known: {bios.pending_error}",
-            "See the log of the BMC, and restart it",
+            f"the settings that wait for a reset are unknown: {bios.pending_error}",
+            "Check the log of the BMC, restart the BMC, then rerun",
         )
     found = plan(bios, wanted)
     if found.refusals:
@@ -134,13 +134,14 @@ def _verify_write(session: Session, reader: BiosReader, wanted: Wanted, job: str
         # a queue of jobs may show a new one late
         bios = dataclasses.replace(bios, jobs=(BiosJob(job, "new"),))
     left = BiosPlan() if bios.pending_error else plan(bios, wanted)
-    lost = [f"{one.attribute} (it stays {one.before})" for one in left.writes] + [one.why for one in left.refusals]
+    lost = [f"{one.attribute} (still {one.before})" for one in left.writes] + [one.why for one in left.refusals]
     if bios.pending_error or lost:
-        what = bios.pending_error or f"nothing waits of {', '.join(lost)}"
+        what = bios.pending_error or f"these settings are not pending: {', '.join(lost)}"
         raise session.error(
             "not_kept",
-            f"the BMC said yes, and {what}",
-            "See the log of the BMC; update its firmware, or set this on the setup screen",
+            f"the BMC accepted the settings, but {what}",
+            "Check the log of the BMC. Update its firmware, or change these settings on the BIOS setup screen, then"
+            " rerun",
         )
     return bios
 

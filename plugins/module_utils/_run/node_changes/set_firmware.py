@@ -61,10 +61,11 @@ def set_firmware(
     for change in planned if not dry else ():
         if change.after:
             if clock() + _SET_SECONDS > end:
-                told = f"Set before it: {', '.join(done)}" if done else "Nothing was set"
+                told = f"Set before: {', '.join(done)}" if done else "Nothing was set"
                 raise RdmaError(
-                    f"{change.address} was not set, since all of it took more than {LONGEST - _SET_SECONDS:.0f} s",
-                    f"{told}. Run again",
+                    f"{change.address} was not set because setting all HCAs took more than"
+                    f" {LONGEST - _SET_SECONDS:.0f} s",
+                    f"{told}. Rerun",
                 )
             _set_firmware_values(tool, change, done)
             done.append(change.address)
@@ -74,8 +75,8 @@ def set_firmware(
         missed = list_unmet(after[address], wishes_of(address))
         if missed:
             raise RdmaError(
-                f"{address}: the tool took {', '.join(missed)}, and the next value is another",
-                f"Look at mstconfig -d {address} -e query",
+                f"{address}: the tool accepted {', '.join(missed)}, but the next value differs",
+                f"Check mstconfig -d {address} -e query on the node",
             )
     due = [
         change
@@ -89,7 +90,10 @@ def _read_chosen_firmware(hcas: NodeHcas, root: str, chosen: typing.Sequence[str
     seen = read_firmware(hcas, root, chosen, every=True)
     missing = sorted({*chosen} - {hca.address for hca in seen.hcas})
     if missing:
-        raise RdmaError(f"no physical function {', '.join(missing)}", "Take addresses that lspci -D shows on this node")
+        raise RdmaError(
+            (f"the node has no physical function {', '.join(missing)}"),
+            "Use addresses that lspci -D shows on this node",
+        )
     # with none named, those that no tool can set are not meant
     return seen if chosen else NodeFirmware(tuple(hca for hca in seen.hcas if hca.settings or hca.errors))
 
@@ -100,5 +104,5 @@ def _set_firmware_values(tool: Tool, change: FirmwareChange, done: typing.Sequen
         [tool.path, "-d", operand(change.address, "the PCI address"), "-y", "set", *wishes], _SET_SECONDS
     )
     if finished.rc != 0:
-        before = f"Set before it: {', '.join(done)}" if done else "Nothing was set"
+        before = f"Set before: {', '.join(done)}" if done else "Nothing was set"
         raise RdmaError(finished.failure, before)

@@ -99,8 +99,8 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
     wrong = [argument for argument in wanted if not _ARGUMENT.match(argument)]
     if wrong:
         raise RdmaError(
-            f"{', '.join(map(repr, wrong))} is no kernel argument that can be set",
-            "List each one by itself, without spaces and quotes",
+            f"not a valid kernel argument: {', '.join(map(repr, wrong))}",
+            "List each argument as a separate item, without spaces and quotes",
         )
     running = parse.parse_command_line(_read_text(os.path.join(root, "proc/cmdline")))
     boot = _read_text(os.path.join(root, "proc/sys/kernel/random/boot_id")).strip()
@@ -132,8 +132,8 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
         late = [argument for argument in after if _is_argument_missing(loader.entries(), argument)]
         if late:
             raise RdmaError(
-                f"{loader.name} ended well, and the next boot lacks {', '.join(late)}",
-                "See the settings of the boot loader on the node",
+                f"{loader.name} succeeded, but the boot entries lack {', '.join(late)}",
+                "Check the configuration of the boot loader on the node",
             )
     return ArgumentsOutcome(before, after, due, missing, "", boot, loader.name)
 
@@ -145,7 +145,10 @@ def _is_argument_missing(entries: typing.Iterable[Arguments], argument: str) -> 
 def _find_boot_loader(root: str) -> tuple[typing.Optional[_Loader], str]:
     """Return the tool of the boot loader and an empty text, or None and the reason why there is none."""
     if os.path.lexists(os.path.join(root, _OSTREE)):
-        return None, "the node's system is an image (ostree). Set them by a MachineConfig, or by rpm-ostree kargs."
+        return None, (
+            "the operating system of the node is an image (ostree). Set the arguments with a MachineConfig or with"
+            " rpm-ostree kargs."
+        )
     path = command.search_path()
     grubby, update = shutil.which("grubby", path=path), shutil.which("update-grub", path=path)
     if grubby is not None:
@@ -154,7 +157,10 @@ def _find_boot_loader(root: str) -> tuple[typing.Optional[_Loader], str]:
         return _Grub(update, root), ""
     return (
         None,
-        "the node has neither grubby nor update-grub with /boot/grub/grub.cfg. Set them where its kernel is started.",
+        (
+            "the node has neither grubby nor update-grub with /boot/grub/grub.cfg. Set the arguments in the boot"
+            " configuration of its kernel."
+        ),
     )
 
 
@@ -216,8 +222,8 @@ class _Grubby:
         }
         # grubby keeps one value of each name
         return (
-            f"its boot entries have {', '.join(sorted(others))} already, which is not ours. Take it from them, or from"
-            " the intent."
+            f"the boot entries of the node already have {', '.join(sorted(others))}, which this collection did not"
+            " set. Remove the argument from the boot entries or from the intent."
             if others
             else ""
         )
@@ -238,7 +244,9 @@ class _Grubby:
 def _run_tool(argv: typing.Sequence[str]) -> command.Finished:
     finished = command.run(argv, _SECONDS)
     if finished.rc != 0:
-        raise RdmaError(finished.failure, "Run it on the node as root, and correct what it says")
+        raise RdmaError(
+            finished.failure, ("Run this command on the node as root, correct the error that it reports, then rerun")
+        )
     return finished
 
 
@@ -248,5 +256,5 @@ def _read_text(path: str) -> str:
             return file.read()
     except OSError as error:
         raise RdmaError(
-            f"{path} can't be read: {error.strerror}", "Look whether it is there, and become root"
+            f"{path} could not be read: {error.strerror}", "Check that the file exists, and rerun as root"
         ) from error

@@ -114,7 +114,8 @@ def _refuse_invalid_settings(sysctl: Values, sysfs: Values) -> None:
     wrong += [value for value in sysfs.values() if not _VALUE.match(value)]
     if wrong:
         raise RdmaError(
-            f"{', '.join(map(repr, wrong[:5]))}: no sysctl, path below /sys, or value of one", "Correct the option"
+            f"{', '.join(map(repr, wrong[:5]))}: not a valid sysctl key, path below /sys, or value",
+            ("Correct the option, then rerun"),
         )
 
 
@@ -151,13 +152,14 @@ def _set_kernel_value(path: str, value: str) -> None:
             file.write(value)
     except OSError as error:
         raise RdmaError(
-            f"{path} does not take {value}: {error.strerror}",
-            "See what the kernel of the node has for it, and become root",
+            f"the kernel rejected {value} for {path}: {error.strerror}",
+            "Check the values that the kernel of the node supports, and rerun as root",
         ) from error
     now = _read_text(path).strip()
     if now != value and f"[{value}]" not in now.split():
         raise RdmaError(
-            f"{path} was given {value}, and has {now[:100]}", "See what else sets it on the node, such as TuneD"
+            f"{path} was set to {value}, but has the value {now[:100]}",
+            ("Find the other component on the node that sets this value, such as TuneD"),
         )
 
 
@@ -166,4 +168,4 @@ def _read_text(path: str) -> str:
         with open(path, encoding="utf-8", errors="backslashreplace") as file:
             return file.read(_MOST)
     except OSError as error:
-        raise RdmaError(f"{path} can't be read: {error.strerror}", "Become root") from error
+        raise RdmaError(f"{path} could not be read: {error.strerror}", "Rerun as root") from error

@@ -72,10 +72,13 @@ class TuningSetter:
         before = self._find_node_settings(text, 0.0)
         (outcome,) = apply_all(self._cluster, [("", wanted)], check_mode, self._clock, self._pause)
         if outcome.applied.action == "refused":
-            remedy = "Correct what it names, or give the user of the kubeconfig the rights of docs/rbac/tuning.yml."
+            remedy = (
+                "Correct the error in this message, or give the user of the kubeconfig the rights of"
+                " docs/rbac/tuning.yml, then run stage tuning again."
+            )
             return (
                 TuningSet(
-                    "tuned", refusal=f"the API server refuses the Tuned: {outcome.applied.refusal}", remedy=remedy
+                    "tuned", refusal=f"the API server rejected the Tuned: {outcome.applied.refusal}", remedy=remedy
                 ),
                 (outcome,),
                 (),
@@ -93,8 +96,14 @@ class TuningSetter:
         found = read_existing(self._cluster, wanted)
         if found is not None and not ours(found):
             return (
-                f"Tuned {TUNED} in {NAMESPACE} is somebody else's: it has not our label",
-                f"Rename or delete it: oc -n {NAMESPACE} get tuned {TUNED} -o yaml.",
+                (
+                    f"Tuned {TUNED} in {NAMESPACE} does not belong to this collection: it does not have the label of"
+                    " this collection"
+                ),
+                (
+                    f"Rename or delete the Tuned, then run stage tuning again: oc -n {NAMESPACE} get tuned {TUNED} -o"
+                    " yaml."
+                ),
             )
         try:
             profiles = {
@@ -138,8 +147,8 @@ class TuningSetter:
             stand = self._find_node_settings(text, seconds)
             coming = [f"{name}: {item.why}" for name, item in stand.items() if item.state == "coming"]
             line = (
-                f"{sum(item.state == 'set' for item in stand.values())} of {len(stand)} nodes have"
-                f" it{f'; {coming[0]}' if coming else ''}"
+                f"{sum(item.state == 'set' for item in stand.values())} of {len(stand)} nodes have the"
+                f" settings{f'; {coming[0]}' if coming else ''}"
             )
             if line != told:
                 self._say(f"{seconds:.0f} s  {line}")

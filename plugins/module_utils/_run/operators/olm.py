@@ -149,8 +149,8 @@ class Installer:
         for wish in wishes:
             for place in list_uncounted(wish, seen):
                 self._say(
-                    f"0 s  {wish.package}: Subscription {place} has installed nothing, and is not in namespace"
-                    f" {wish.namespace}: it does not count"
+                    f"0 s  {wish.package}: Subscription {place} is ignored because it has installed nothing and is not"
+                    f" in namespace {wish.namespace}"
                 )
         absent = find_absent(self._cluster, [wish.namespace for wish in wishes])
         arranged = plan_operator_objects(wishes, seen, dict(self._find_untrusted_namespaces(wishes, seen)))
@@ -197,10 +197,10 @@ class Installer:
                 applied = outcome.applied
                 shared = applied.kind != "Subscription" and wish.namespace in (applied.namespace, applied.name)
                 if applied.action == "refused" and (shared or applied.fabric == wish.package):
-                    why = f"the API server refuses {applied.kind} {applied.name}: {applied.refusal}"
+                    why = f"the API server rejected {applied.kind} {applied.name}: {applied.refusal}"
                     remedy = (
-                        "Correct what it names, or give the user of the kubeconfig the rights of"
-                        " docs/rbac/operators-olm.yml"
+                        "Correct the error in this message, or give the user of the kubeconfig the rights of"
+                        " docs/rbac/operators-olm.yml, then run stage operators again"
                     )
                     yield OperatorStatus(wish.package, wish.namespace, "failed", why, remedy)
                     break
@@ -226,7 +226,7 @@ class Installer:
                 yield dataclasses.replace(
                     stand,
                     phase="planned",
-                    detail="its objects would be made or changed; what OLM makes of them is not known before",
+                    detail="its objects would be created or changed; the result of OLM cannot be predicted",
                 )
             else:
                 yield stand
@@ -247,7 +247,7 @@ class Installer:
     def _follow_operators(
         self, feed: WatchFeed, wishes: typing.Sequence[DesiredOperator], seen: OlmState, limit: float
     ) -> tuple[OperatorStatus, ...]:
-        start, unread = self._clock(), dict.fromkeys(_KINDS, "no answer yet")
+        start, unread = self._clock(), dict.fromkeys(_KINDS, "no response yet")
         while True:
             now = self._clock()
             nexts = judge(wishes, seen) if not unread else ()
@@ -280,7 +280,10 @@ class Installer:
         stand, trouble = step.stand, step.trouble
         refusal = self._approved.get((stand.namespace, step.approve), "")
         if refusal:
-            remedy = "Give the user of the kubeconfig the rights of docs/rbac/operators-olm.yml"
+            remedy = (
+                "Give the user of the kubeconfig the rights of docs/rbac/operators-olm.yml, then run stage operators"
+                " again"
+            )
             return dataclasses.replace(
                 stand, phase="failed", detail=f"InstallPlan {step.approve} cannot be approved: {refusal}", remedy=remedy
             )
@@ -391,11 +394,14 @@ def _split_namespaced_name(place: str) -> Place:
 
 
 def _build_unread_status(wish: DesiredOperator, unread: typing.Mapping[str, str]) -> OperatorStatus:
-    why = f"what OLM has could not be read: {'; '.join(f'{kind}: {error}' for kind, error in sorted(unread.items()))}"
+    why = (
+        f"the OLM objects could not be read: {'; '.join(f'{kind}: {error}' for kind, error in sorted(unread.items()))}"
+    )
     return OperatorStatus(
         wish.package,
         wish.namespace,
         "waiting",
         why,
-        "Check the kubeconfig, and give its user the rights of docs/rbac/operators-olm.yml",
+        "Check the kubeconfig, and give its user the rights of docs/rbac/operators-olm.yml, then run stage operators"
+        " again",
     )

@@ -73,7 +73,7 @@ class Remover:
         :raises ApiError: an object cannot be read
         """
         found = self._list_own_subscriptions() if self._cluster.serves(GROUP) else []
-        why = "the operator is not taken back, unless teardown_operator is set"
+        why = "the operator is removed only if teardown_operator is set"
         return Removed(
             (),
             tuple(RetainedObject(f"Subscription {item.place}", why) for item in found),
@@ -128,7 +128,7 @@ class Remover:
                 self._stays.append(
                     RetainedObject(
                         f"operator {subscription.package}",
-                        "objects of ours that it has to let go of are left; run the teardown again",
+                        "objects of this collection that the operator must release still exist; rerun the teardown",
                     )
                 )
                 return False
@@ -157,7 +157,8 @@ class Remover:
             if not error.absent:
                 self._stays.append(
                     RetainedObject(
-                        f"Operator {name}", f"whether OLM has left it behind could not be read: {error.text}"
+                        f"Operator {name}",
+                        (f"the object could not be read, so it is unknown whether OLM left it behind: {error.text}"),
                     )
                 )
             return
@@ -165,7 +166,7 @@ class Remover:
             self._stays.append(
                 RetainedObject(
                     f"Operator {name}",
-                    f"OLM keeps it while something of the operator is there: CustomResourceDefinition {kept[0]}",
+                    f"OLM keeps it while an object of the operator exists: CustomResourceDefinition {kept[0]}",
                 )
             )
         elif there:
@@ -221,18 +222,18 @@ class Remover:
         try:
             _kind, items = self._list_instances(definition)
         except ApiError as error:
-            self._stays.append(
-                RetainedObject(subject, f"whether there are objects of it could not be read: {error.text}")
-            )
+            self._stays.append(RetainedObject(subject, f"its objects could not be read: {error.text}"))
             return False
         left = [item for item in items if not self._check_mode or not ours(item)]
         if left:
             names = folded([name_of(item) for item in left], _NAMED)
-            self._stays.append(RetainedObject(subject, f"{len(left)} objects of it are not the collection's: {names}"))
+            self._stays.append(
+                RetainedObject(subject, (f"{len(left)} of its objects do not belong to this collection: {names}"))
+            )
         elif _MADE_BY_OLM not in labels_of(definition).items() and not any(
             key.startswith("operators.coreos.com/") for key in labels_of(definition)
         ):
-            self._stays.append(RetainedObject(subject, "it was there before OLM installed the operator"))
+            self._stays.append(RetainedObject(subject, "it existed before OLM installed the operator"))
         else:
             return self._delete_object("CustomResourceDefinition", "", name, stays=True)
         return False
@@ -254,7 +255,7 @@ class Remover:
             if group.ours and group.namespace in used:
                 self._stays.append(
                     RetainedObject(
-                        f"OperatorGroup {group.namespace}/{group.name}", "other operators are in its namespace"
+                        f"OperatorGroup {group.namespace}/{group.name}", "its namespace contains other operators"
                     )
                 )
             elif group.ours:
@@ -295,7 +296,7 @@ class Remover:
                 applied,
                 action="refused",
                 reason="Remains",
-                refusal=f"still there after its deletion; finalizers: {held}",
+                refusal=f"still exists after its deletion; finalizers: {held}",
             )
         self._outcomes.append(Outcome(applied, stable(before) if before is not None else None))
         return applied.action != "refused"

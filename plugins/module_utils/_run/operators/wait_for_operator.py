@@ -40,5 +40,5 @@ def wait_until_serving(
         return list_missing(intent, facts, nodes)
 
     return poll(
-        lambda: observe(cluster, namespace), lacking, "the operator serves", limit, PAUSE_SECONDS, clock, pause, say
+        lambda: observe(cluster, namespace), lacking, "the operator is ready", limit, PAUSE_SECONDS, clock, pause, say
     )

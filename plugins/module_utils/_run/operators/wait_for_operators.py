@@ -31,5 +31,12 @@ def wait_until_all_serve(
     :raises ApiError: the API server cannot be reached
     """
     return poll(
-        look, lambda seen: missing(intent, seen, nodes), "all operators serve", limit, PAUSE_SECONDS, clock, pause, say
+        look,
+        lambda seen: missing(intent, seen, nodes),
+        ("all operators are ready"),
+        limit,
+        PAUSE_SECONDS,
+        clock,
+        pause,
+        say,
     )

@@ -8,8 +8,9 @@ from .row import RowSetting, TuningRow
 from .words import OF_ITS_LIKE, OTHER
 
 _PROFILE = (
-    "OpenShift: section [cpu] of the pool's Tuned (governor=performance, force_latency=cstate.id_no_zero:1|3), or its"
-    " PerformanceProfile, never both. Elsewhere: tuned-adm profile accelerator-performance."
+    "OpenShift: configure section [cpu] of the pool's Tuned (governor=performance,"
+    " force_latency=cstate.id_no_zero:1|3), or the pool's PerformanceProfile, but not both. Elsewhere: tuned-adm"
+    " profile accelerator-performance."
 )
 
 ROWS: tuple[TuningRow, ...] = (
@@ -17,15 +18,15 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "cpus_online",
         "cpu",
-        "CPUs that are online",
-        "A core or a socket is missing there.",
-        "Look for it in dmesg, and at cpu*/online in /sys/devices/system/cpu.",
+        "online CPUs",
+        "A core or a socket is missing on the node.",
+        "On the node, search dmesg for the missing CPU, and check cpu*/online in /sys/devices/system/cpu.",
     ),
     TuningRow(
         "governor",
         "cpu",
-        "governor of the CPUs' clocks",
-        "Clocks go up only when a core has been busy for a while, so that latency of the network varies.",
+        "CPU frequency governor",
+        "The CPU clock increases only after a core has been busy for a while, so the network latency varies.",
         _PROFILE,
         "performance",
         "performance",
@@ -35,29 +36,31 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "cpu_driver",
         "cpu",
-        "driver of the CPUs' clocks",
+        "CPU frequency driver",
         OTHER,
-        "Compare the BIOS settings of power management, and intel_pstate= or amd_pstate= of the kernel.",
+        "Compare the power management settings of the BIOS, and the kernel arguments intel_pstate= and amd_pstate=,"
+        " with those of the comparable nodes.",
     ),
     TuningRow(
         "turbo",
         "cpu",
-        "clocks above the nominal one",
+        "turbo or boost clocks of the CPUs",
         OTHER,
-        "Write no_turbo or boost below /sys/devices/system/cpu, or set it in the BIOS as the others have it.",
+        "Set no_turbo or boost below /sys/devices/system/cpu, or the setting of the BIOS, to the value of the"
+        " comparable nodes.",
     ),
     TuningRow(
         "smt",
         "cpu",
-        "two threads on a core",
+        "simultaneous multithreading of the CPUs",
         OTHER,
-        "Set it in the BIOS, or by nosmt of the kernel, as the others have it.",
+        "Set simultaneous multithreading in the BIOS, or by the kernel argument nosmt, as on the comparable nodes.",
     ),
     TuningRow(
         "idle_latency",
         "cpu",
-        "latency of the deepest idle state that CPUs may go to, in us",
-        "A core that sleeps deeply takes so long to answer an interrupt of the HCA.",
+        "exit latency of the deepest permitted CPU idle state, in us",
+        "A core in a deep idle state needs this time before it can handle an interrupt of the HCA.",
         _PROFILE,
         "<=100",
         "<=100",
@@ -67,37 +70,39 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "held_latency",
         "cpu",
-        "latency to which a program holds the CPUs, in us",
+        "CPU latency limit that a program requests, in us",
         OTHER,
-        "See who has /dev/cpu_dma_latency open: fuser -v /dev/cpu_dma_latency.",
+        "Run fuser -v /dev/cpu_dma_latency on the node to find the program that has the file open.",
     ),
-    TuningRow("idle_arguments", "cpu", "arguments of the kernel about idle states", OTHER, OF_ITS_LIKE),
+    TuningRow("idle_arguments", "cpu", "kernel arguments for idle states", OTHER, OF_ITS_LIKE),
     TuningRow(
         "isolated",
         "cpu",
-        "CPUs that are isolated",
+        "isolated CPUs",
         OTHER,
-        "Compare isolcpus of the kernel, or the PerformanceProfile of its pool.",
+        "Compare the kernel argument isolcpus, or the PerformanceProfile of the pool, with that of the comparable"
+        " nodes.",
     ),
     TuningRow(
         "nohz_full",
         "cpu",
-        "CPUs without a tick",
+        "CPUs without the timer tick (nohz_full)",
         OTHER,
-        "Compare nohz_full of the kernel, or the PerformanceProfile of its pool.",
+        "Compare the kernel argument nohz_full, or the PerformanceProfile of the pool, with that of the comparable"
+        " nodes.",
     ),
     TuningRow(
         "numa_cpus",
         "cpu",
         "CPUs of the NUMA nodes",
         OTHER,
-        "Compare NPS or SNC in the BIOS, and look for a socket or a core that is missing.",
+        "Compare the setting NPS or SNC of the BIOS, and check the node for a missing socket or core.",
     ),
     TuningRow(
         "irqbalance",
         "cpu",
         "irqbalance",
         OTHER,
-        "systemctl enable --now irqbalance, or disable it, as the others have it.",
+        "Run systemctl enable --now irqbalance on the node, or disable irqbalance, as on the comparable nodes.",
     ),
 )

@@ -14,16 +14,17 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "gpu_driver",
         "gpu",
-        "driver of the GPUs",
-        "CUDA programs behave otherwise there, or refuse to run.",
-        "OpenShift: spec.driver.version of the ClusterPolicy. Elsewhere: update the packages of the driver.",
+        "version of the GPU driver",
+        "CUDA programs may behave differently on the node, or may not start.",
+        "OpenShift: set spec.driver.version of the ClusterPolicy. Elsewhere: update the driver packages on the node.",
     ),
     TuningRow(
         "gpu_persistence",
         "gpu",
         "persistence mode of the GPUs",
-        "The driver unloads when no job runs, and each start takes seconds longer.",
-        "systemctl enable --now nvidia-persistenced; the GPU operator's driver container does it.",
+        "The driver unloads when no job runs, so each job start takes seconds longer.",
+        "Run systemctl enable --now nvidia-persistenced on the node. With the GPU operator, the driver container runs"
+        " the daemon.",
         "Enabled",
         "Enabled",
         source="Azure",
@@ -31,9 +32,9 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "gpu_ecc",
         "gpu",
-        "ECC of the GPUs' memory",
-        "A bit that flips goes into the weights unseen.",
-        "nvidia-smi -i GPU -e 1, then reset the GPU.",
+        "ECC of the GPU memory",
+        "A bit error in the GPU memory corrupts the weights without being detected.",
+        "Run nvidia-smi -i GPU -e 1 on the node, then reset the GPU.",
         "Enabled",
         "Enabled",
         source="Azure",
@@ -41,25 +42,27 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "gpu_mig",
         "gpu",
-        "MIG of the GPUs",
-        "Instances of a GPU have no peer-to-peer, so NCCL goes through the host.",
-        "GPU operator: label nvidia.com/mig.config=all-disabled. Elsewhere: nvidia-smi -i GPU -mig 0.",
+        "MIG mode of the GPUs",
+        "MIG instances do not support peer-to-peer access, so NCCL sends the data through the host.",
+        "GPU operator: set the node label nvidia.com/mig.config=all-disabled. Elsewhere: run nvidia-smi -i GPU -mig 0"
+        " on the node.",
         "Disabled",
         source="NVIDIA MIG user guide",
     ),
     TuningRow(
         "gpu_max_clock",
         "gpu",
-        "highest clock of the GPUs' cores",
+        "maximum clock of the GPU cores",
         OTHER,
-        "nvidia-smi -q -d CLOCK; nvidia-smi -rgc takes a lock back.",
+        "Run nvidia-smi -q -d CLOCK on the node. To remove a clock lock, run nvidia-smi -rgc.",
     ),
     TuningRow(
         "gpu_slowed",
         "gpu",
-        "why the GPU slows itself down",
-        "One slow GPU holds up all ranks.",
-        "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER: look at fans, inlet and power supplies of the node.",
+        "reason why the GPU reduces its clock",
+        "All ranks of a job wait for the slowest GPU.",
+        "Run nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER on the node. Check the fans, the inlet temperature and"
+        " the power supplies of the node.",
         "none",
         "none",
         "fail",
@@ -70,10 +73,11 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu_fabric",
         "gpu",
         "registration of the GPUs with the NVLink fabric",
-        "CUDA does not start on a GPU that is not registered, or its NVLink is down and NCCL leaves it out.",
-        "systemctl restart nvidia-fabricmanager, and read its log. Where the GPU operator installs the driver, its"
-        " driver container runs Fabric Manager: kubectl -n gpu-operator logs POD. Of GB200 and GB300 it runs"
-        " on an NVLink switch.",
+        "CUDA does not start on a GPU that is not registered, or NVLink of the GPU is down and NCCL does not use"
+        " NVLink.",
+        "Run systemctl restart nvidia-fabricmanager on the node, and read its log. Where the GPU operator installs"
+        " the driver, its driver container runs Fabric Manager: kubectl -n gpu-operator logs POD. For GB200 and"
+        " GB300, Fabric Manager runs on an NVLink switch.",
         "Success",
         "Success",
         "fail",
@@ -84,8 +88,9 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu_fabric_health",
         "gpu",
         "health of the GPUs' NVLink fabric",
-        "NVLink of the GPU is slower than that of the others, and each collective waits for it.",
-        "nvidia-smi -q shows the reason below Fabric, Health: bandwidth, route, access timeout, configuration.",
+        "NVLink of the GPU is slower than NVLink of the other GPUs, and every collective operation waits for this GPU.",
+        "Run nvidia-smi -q on the node. The output shows the reason below Fabric, Health: bandwidth, route, access"
+        " timeout or configuration.",
         "Healthy",
         "Healthy",
         source="NVIDIA nvml.h",
@@ -95,17 +100,18 @@ ROWS: tuple[TuningRow, ...] = (
         "gpu",
         "clique of the GPUs: ClusterUUID.CliqueId of the NVLink domain",
         OTHER,
-        "nvidia-smi --query-gpu=fabric.clusterUuid,fabric.cliqueId --format=csv; partitions of NVLink are set by NMX.",
+        "Run nvidia-smi --query-gpu=fabric.clusterUuid,fabric.cliqueId --format=csv on the node. NMX configures the"
+        " NVLink partitions.",
         source="tuning.nvlink_domain compares it",
         alike=False,
     ),
     TuningRow(
         "p2pdma",
         "gpu",
-        "CONFIG_PCI_P2PDMA of the kernel, or the module nvidia_peermem in its place",
-        "The HCA gets no memory of the GPUs by DMA-BUF, and GPUDirect RDMA does not work.",
-        "Run a kernel that is built with CONFIG_PCI_P2PDMA=y; or load nvidia_peermem, which needs the peer memory of"
-        " DOCA-OFED.",
+        "CONFIG_PCI_P2PDMA of the kernel, or the module nvidia_peermem as its replacement",
+        "The HCA cannot access GPU memory through DMA-BUF, so GPUDirect RDMA does not work.",
+        "Boot a kernel that is built with CONFIG_PCI_P2PDMA=y, or load nvidia_peermem, which requires the peer memory"
+        " support of DOCA-OFED.",
         "on|peermem",
         "on|peermem",
         source="siderolabs/pkgs#1356, gpud",

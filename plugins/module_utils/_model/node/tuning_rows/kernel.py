@@ -11,15 +11,15 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "kernel",
         "kernel",
-        "release of the kernel",
+        "kernel release",
         OTHER,
-        "Update it, or bring the node back to the release of the others.",
+        "Update the kernel, or install the kernel release of the comparable nodes.",
     ),
     TuningRow(
         "iommu",
         "kernel",
-        "how the IOMMU translates for the HCA",
-        "Each DMA is looked up in tables, which costs rate with small messages.",
+        "IOMMU translation mode of the HCA",
+        "The IOMMU translates the address of every DMA access, which reduces the rate of small messages.",
         f"{argument('iommu=pt')} On Arm: iommu.passthrough=1.",
         "identity",
         "identity",
@@ -28,18 +28,18 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "pci_realloc",
         "kernel",
-        "pci=realloc of the kernel",
-        "BARs of VFs are placed otherwise there.",
-        "Use the one with which VFs and GPUs both get their BARs, on all nodes.",
+        "kernel argument pci=realloc",
+        "The kernel may assign the BARs of VFs differently on the node.",
+        "On all nodes, use the value of pci=realloc with which both the VFs and the GPUs get their BARs.",
         source="the SR-IOV operator adds pci=realloc, NVIDIA h100-performance sets pci=realloc=off",
     ),
     TuningRow(
         "ib_umad",
         "kernel",
         "module ib_umad",
-        "Without it sminfo, ibping and the other tools of the fabric see nothing.",
-        "OpenShift: 'ib_umad=+r' in section [modules] of the pool's Tuned. Elsewhere: modprobe ib_umad, and a file in"
-        " /etc/modules-load.d.",
+        "Without this module, sminfo, ibping and the other fabric tools do not work.",
+        "OpenShift: add 'ib_umad=+r' to section [modules] of the pool's Tuned. Elsewhere: run modprobe ib_umad on the"
+        " node, and add a file to /etc/modules-load.d.",
         "loaded",
         "loaded",
         source="NVIDIA nvidia-base",
@@ -48,24 +48,26 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "rdma_shared",
         "kernel",
-        "RDMA devices are shared by network namespaces",
+        "network namespaces share RDMA devices",
         OTHER,
-        "rdma system set netns, before any container runs; stage network sets what the intent says.",
+        "Run rdma system set netns on the node before any container starts. Stage network sets the mode that the"
+        " intent requires.",
     ),
     TuningRow(
         "tuned",
         "kernel",
-        "profile of TuneD",
+        "TuneD profile",
         OTHER,
-        "OpenShift: see the node's Profile in openshift-cluster-node-tuning-operator. Elsewhere: tuned-adm active.",
+        "OpenShift: check the node's Profile in openshift-cluster-node-tuning-operator. Elsewhere: run tuned-adm"
+        " active on the node.",
     ),
     TuningRow(
         "kernel_log",
         "kernel",
-        "faults of GPUs, HCAs and PCIe that the kernel has told of since it started",
-        "Hardware or its driver has failed, and does again, as a rule under load.",
-        "Look at the function in dmesg; NVIDIA's list of Xid says what each number means. Reset or replace it, and"
-        " reboot, which empties the log.",
+        "GPU, HCA and PCIe faults that the kernel has logged since it started",
+        "Hardware or its driver has failed. Such a fault usually recurs under load.",
+        "Search dmesg on the node for the PCI function. NVIDIA's list of Xid errors explains each number. Reset or"
+        " replace the device, then reboot the node, which clears the kernel log.",
         "none",
         "none",
         source="Azure, Imbue, gpud",

@@ -11,10 +11,11 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "cpu_manager",
         "kubelet",
-        "policy of the CPU manager",
-        "Ranks share cores with others.",
-        "OpenShift: rdma_cluster.host.kubelet of the intent, a KubeletConfig. Elsewhere: cpuManagerPolicy in its"
-        " configuration, its state file removed, a restart.",
+        "CPU manager policy",
+        "Ranks share CPU cores with other processes.",
+        "OpenShift: set rdma_cluster.host.kubelet in the intent, which creates a KubeletConfig. Elsewhere: set"
+        " cpuManagerPolicy in the configuration of the kubelet, remove the state file of the CPU manager, and restart"
+        " the kubelet.",
         "static",
         "static",
         source="row S4.9",
@@ -22,17 +23,17 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "memory_manager",
         "kubelet",
-        "policy of the memory manager",
+        "memory manager policy",
         OTHER,
-        "memoryManagerPolicy in the kubelet's configuration, as the others have it.",
+        "Set memoryManagerPolicy in the configuration of the kubelet to the value of the comparable nodes.",
     ),
     TuningRow(
         "topology_manager",
         "kubelet",
-        "policy of the topology manager",
-        "GPU, HCA and CPUs of a pod may be on different NUMA nodes.",
-        "OpenShift: rdma_cluster.host.kubelet of the intent, a KubeletConfig. Elsewhere: topologyManagerPolicy in its"
-        " configuration, and a restart.",
+        "topology manager policy",
+        "The GPU, the HCA and the CPUs of a pod may be on different NUMA nodes.",
+        "OpenShift: set rdma_cluster.host.kubelet in the intent, which creates a KubeletConfig. Elsewhere: set"
+        " topologyManagerPolicy in the configuration of the kubelet, and restart the kubelet.",
         "best-effort|restricted|single-numa-node",
         "best-effort|restricted|single-numa-node",
         source="row S4.9",
@@ -40,8 +41,8 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "reserved_cpus",
         "kubelet",
-        "CPUs that the kubelet leaves to the system",
+        "CPUs that the kubelet reserves for the system",
         OTHER,
-        "reservedSystemCPUs in the kubelet's configuration, as the others have it.",
+        "Set reservedSystemCPUs in the configuration of the kubelet to the value of the comparable nodes.",
     ),
 )

@@ -15,30 +15,32 @@ ROWS: tuple[TuningRow, ...] = (
         "hca_numa",
         "pci",
         "NUMA nodes of the HCAs",
-        "A rank would use an HCA across the sockets.",
-        "Compare the slots of the HCAs, and NPS or SNC in the BIOS.",
+        "A rank would use an HCA of a different CPU socket.",
+        "Compare the slots of the HCAs, and the setting NPS or SNC of the BIOS, with those of the comparable nodes.",
     ),
     TuningRow(
         "irq_locality",
         "pci",
-        "CPUs that serve the HCA's interrupts",
-        "Each interrupt crosses the sockets.",
-        "set_irq_affinity_bynode.sh NODE INTERFACE of mlnx-tools, or irqbalance without a ban on these CPUs.",
+        "CPUs that handle the interrupts of the HCA",
+        "A CPU of a different socket handles each interrupt, which adds latency.",
+        "Run set_irq_affinity_bynode.sh NODE INTERFACE of mlnx-tools on the node, or run irqbalance and do not"
+        " exclude these CPUs from it.",
         "local",
         "local",
         source="TuneD cpu-partitioning",
         elsewhere=(
-            "Write the CPUs of its NUMA node to /proc/irq/NUMBER/smp_affinity_list, or run irqbalance without a ban on"
-            " these CPUs."
+            "Write the CPUs of the NUMA node of the HCA to /proc/irq/NUMBER/smp_affinity_list, or run irqbalance and"
+            " do not exclude these CPUs from it."
         ),
     ),
     TuningRow(
         "irq_isolated",
         "pci",
-        "CPUs that serve the HCA's interrupts, and are isolated for jobs",
-        "A rank that has a CPU for itself is stopped by each interrupt.",
-        "OpenShift: spec.globallyDisableIrqLoadBalancing of the pool's PerformanceProfile. Elsewhere: write the CPUs"
-        " that are not isolated to /proc/irq/NUMBER/smp_affinity_list, or IRQBALANCE_BANNED_CPULIST of irqbalance.",
+        "isolated CPUs that handle the interrupts of the HCA",
+        "Each interrupt stops a rank that has exclusive use of the CPU.",
+        "OpenShift: set spec.globallyDisableIrqLoadBalancing of the pool's PerformanceProfile. Elsewhere: write the"
+        " CPUs that are not isolated to /proc/irq/NUMBER/smp_affinity_list, or set IRQBALANCE_BANNED_CPULIST of"
+        " irqbalance to the isolated CPUs.",
         "apart",
         "apart",
         source="TuneD cpu-partitioning, OpenShift's PerformanceProfile",
@@ -46,9 +48,11 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "numa_told",
         "pci",
-        "whether the BIOS says of which NUMA node a GPU or HCA is",
-        "The topology manager and NCCL choose CPUs without knowing its socket, and jobs cross the sockets by chance.",
-        "Update the BIOS, which has to say it (_PXM of ACPI); see numa_node of the function in /sys/bus/pci/devices.",
+        "whether the BIOS reports the NUMA node of each GPU and HCA",
+        "The topology manager and NCCL choose CPUs without information about the socket of the device, so jobs may"
+        " use CPUs of a different socket.",
+        "Update the BIOS, which must report the NUMA node (_PXM of ACPI). The file numa_node of the function in"
+        " /sys/bus/pci/devices shows the reported value.",
         "yes",
         "yes",
         source="Linux sysfs-bus-pci: -1 is unknown",
@@ -57,9 +61,9 @@ ROWS: tuple[TuningRow, ...] = (
         "max_read_request",
         "pci",
         "MaxReadReq of the HCA, in bytes",
-        "It fetches memory in smaller pieces, and does not reach its rate.",
-        "NVIDIA's NIC operator: NicConfigurationTemplate, pciPerformanceOptimized. Elsewhere: setpci -s ADDRESS"
-        " CAP_EXP+8.w=5000:7000.",
+        "The HCA reads memory in smaller requests, and does not reach its rate.",
+        "NVIDIA's NIC operator: set pciPerformanceOptimized in the NicConfigurationTemplate. Elsewhere: run setpci -s"
+        " ADDRESS CAP_EXP+8.w=5000:7000 on the node.",
         "4096",
         "4096",
         source="NIC operator",
@@ -69,15 +73,17 @@ ROWS: tuple[TuningRow, ...] = (
         "max_payload",
         "pci",
         "MaxPayload of the HCA, in bytes",
-        "It sends in smaller pieces than HCAs of other nodes. Stage discover judges it along the path.",
-        "Compare the slots and the BIOS of the nodes.",
+        "The HCA sends smaller PCIe packets than the HCAs of other nodes. Stage discover checks MaxPayload along the"
+        " path.",
+        "Compare the slots of the HCAs and the BIOS settings of the nodes.",
     ),
     TuningRow(
         "relaxed_ordering",
         "pci",
         "relaxed ordering of the HCA",
-        "Its writes wait for each other, which costs rate into remote memory.",
-        "mlxconfig -d ADDRESS set PCI_WR_ORDERING=1 and a reset, or setpci -s ADDRESS CAP_EXP+8.w=10:10.",
+        "The writes of the HCA wait for each other, which reduces the rate of transfers into remote memory.",
+        "Run mlxconfig -d ADDRESS set PCI_WR_ORDERING=1 on the node and reset the HCA, or run setpci -s ADDRESS"
+        " CAP_EXP+8.w=10:10 on the node.",
         "on",
         "on",
         source="NVIDIA GPUDirect Storage, mlx5",
@@ -88,7 +94,7 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "relaxed ordering of the GPU",
         OTHER,
-        "Compare NVreg_EnablePCIERelaxedOrderingMode of the module nvidia, and the BIOS of the nodes.",
+        "Compare NVreg_EnablePCIERelaxedOrderingMode of the module nvidia, and the BIOS settings of the nodes.",
         source="the driver of the GPUs decides; NVreg_EnablePCIERelaxedOrderingMode forces it",
     ),
     TuningRow(
@@ -96,38 +102,38 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "relaxed ordering of the root port above the HCA",
         OTHER,
-        "Compare the BIOS of the nodes: PCIe relaxed ordering of the slot.",
+        "Compare the BIOS setting for PCIe relaxed ordering of the slot between the nodes.",
         source="of its own packets alone; what HCAs mark passes either way (PCI Express Base Specification 7.5.3.4)",
     ),
     TuningRow(
         "pci_way",
         "pci",
-        "way to each GPU and HCA on PCI: host bridge, root port, bridges",
+        "PCI path to each GPU and HCA: host bridge, root port, bridges",
         OTHER,
-        "Compare the slots of the cards; lspci -tv.",
+        "Compare the slots of the cards between the nodes: run lspci -tv on each node.",
         alike=False,
     ),
     TuningRow(
         "gpus",
         "pci",
         "GPUs on PCI",
-        "A GPU has left the bus.",
-        "Look for it in dmesg (Xid 79), then power-cycle the node.",
+        "A GPU is no longer visible on the PCI bus.",
+        "Search dmesg on the node for the GPU (Xid 79), then power-cycle the node.",
     ),
     TuningRow("gpu_model", "pci", "model of the GPUs", OTHER, OF_ITS_LIKE, alike=False),
     TuningRow(
         "gpu_numa",
         "pci",
         "NUMA nodes of the GPUs",
-        "A rank would use a GPU across the sockets.",
-        "Compare the slots of the GPUs, and NPS or SNC in the BIOS.",
+        "A rank would use a GPU of a different CPU socket.",
+        "Compare the slots of the GPUs, and the setting NPS or SNC of the BIOS, with those of the comparable nodes.",
     ),
     TuningRow(
         "gpu_link_width",
         "pci",
-        "lanes of the GPU's link",
-        "Memory of the GPU is reached at a part of its rate.",
-        "Reseat the GPU or its riser, and look at LnkSta of lspci -vv.",
+        "PCIe lanes of the GPU link",
+        "Transfers to and from the GPU memory do not reach the full PCIe rate.",
+        "Reseat the GPU or its riser, and check LnkSta in the output of lspci -vv on the node.",
         "full",
         "full",
         source="Imbue, Azure",
@@ -135,9 +141,9 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "gpu_nic_path",
         "pci",
-        "way from each GPU to the nearest HCA",
-        "GPUDirect RDMA crosses the sockets.",
-        "Move the HCA to a slot beside the GPU; nvidia-smi topo -m shows the ways.",
+        "path from each GPU to the nearest HCA",
+        "GPUDirect RDMA traffic crosses the CPU sockets.",
+        "Move the HCA to a slot near the GPU. The command nvidia-smi topo -m shows the paths.",
         "PIX|PXB|PHB|NODE",
         "PIX|PXB|PHB|NODE",
         source="Azure",
@@ -146,9 +152,10 @@ ROWS: tuple[TuningRow, ...] = (
         "acs",
         "pci",
         "bridges between a GPU and its HCA",
-        "ACS sends each packet between them up to the root complex and back, which halves the rate of GPUDirect RDMA.",
-        f"{argument('pci=disable_acs_redir=pci:0:0')} Or switch ACS off in the BIOS. A host of virtual machines needs"
-        " it on.",
+        "ACS redirects each packet between the GPU and the HCA through the root complex, which halves the rate of"
+        " GPUDirect RDMA.",
+        f"{argument('pci=disable_acs_redir=pci:0:0')} Or disable ACS in the BIOS. A host of virtual machines requires"
+        " ACS.",
         "direct|exempt",
         "direct|exempt",
         source="NVIDIA nvidia-acs-disable, GPUDirect Storage; not of Arm and of Data Direct, which rdma_topo sets up",

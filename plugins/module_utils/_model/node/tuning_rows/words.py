@@ -4,21 +4,23 @@
 
 from __future__ import annotations
 
-OF_ITS_LIKE = "Find out what was done to it, and set it as the others are."
-OTHER = "Jobs run in step: a node that behaves otherwise is what all others wait for."
+OF_ITS_LIKE = "Find out why the node differs, and configure the node like the comparable nodes."
+OTHER = "All nodes of a job wait for the slowest node, so one node that differs can slow down the whole job."
 
 
 def sysctl(key: str, value: str) -> str:
     """Return the instruction how to set a sysctl."""
     return (
-        f"OpenShift: '{key}={value}' in section [sysctl] of the pool's Tuned. Elsewhere: kernel_settings_sysctl of"
-        f" linux-system-roles.kernel_settings, or sysctl -w {key}={value} and a file in /etc/sysctl.d."
+        f"OpenShift: add '{key}={value}' to section [sysctl] of the pool's Tuned. Elsewhere: set"
+        f" kernel_settings_sysctl of linux-system-roles.kernel_settings, or run sysctl -w {key}={value} on the node"
+        " and add a file to /etc/sysctl.d."
     )
 
 
 def argument(argument: str) -> str:
     """Return the instruction how to set a kernel argument."""
     return (
-        f"OpenShift: '{argument}' in kernelArguments of the pool's MachineConfig, together with all others, so that it"
-        f" reboots once. Elsewhere: grubby --update-kernel=ALL --args={argument}."
+        f"OpenShift: add '{argument}' to kernelArguments of the pool's MachineConfig, together with all other"
+        f" arguments, so that each node reboots only once. Elsewhere: grubby --update-kernel=ALL --args={argument},"
+        " then reboot the node."
     )

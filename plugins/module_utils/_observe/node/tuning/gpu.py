@@ -67,7 +67,7 @@ def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[s
     program = _find_program(host)
     if program is None:
         rows.unread(
-            "nvidia-smi is not on the node, nor in the root of a driver container",
+            "nvidia-smi exists neither on the node nor in the root of a driver container",
             *(row for row in of_tool if row != "gpu_driver"),
         )
         rows.file("gpu_driver", sysfs, "module/nvidia/version", str)
@@ -84,7 +84,7 @@ def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[s
     rows.absent(*of_tool)
     for address in addresses:
         if address not in found:
-            rows.unread(f"nvidia-smi does not show the GPU {address}, which is on PCI", *of_tool)
+            rows.unread(f"nvidia-smi does not report the GPU {address}, which is on PCI", *of_tool)
     for address, gpu in found.items():
         for field, row in _ROWS.items():
             if field in gpu:
@@ -119,7 +119,7 @@ def _add_fabric(rows: Rows, asked: typing.Container[str], found: typing.Mapping[
     """
     for field, row in ((_STATE, "gpu_fabric"), (_HEALTH, "gpu_fabric_health")):
         if field not in asked:
-            rows.unread(f"this nvidia-smi does not know the field {field}", row)
+            rows.unread(f"this nvidia-smi does not support the field {field}", row)
     members = [address for address, gpu in found.items() if _read_registration(gpu) is not None]
     for address, gpu in found.items():
         registration = _read_registration(gpu)
@@ -186,7 +186,7 @@ def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsRe
         rows.add("p2pdma", "on" if built else "peermem" if peermem else "off")
         return
     rows.unread(
-        f"there is neither /proc/config.gz nor a configuration of kernel {release} in /boot or /usr/lib/modules",
+        f"neither /proc/config.gz nor a configuration of kernel {release} in /boot or /usr/lib/modules exists",
         "p2pdma",
     )
 

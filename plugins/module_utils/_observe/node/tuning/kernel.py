@@ -129,7 +129,7 @@ def _read_kernel_faults(rows: Rows, devices: SysfsReader) -> None:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError:
         # a node has it; a container may not
-        rows.unread(f"{path} is not there", "kernel_log")
+        rows.unread(f"{path} does not exist", "kernel_log")
         return
     except OSError as error:
         rows.unread(f"{path}: {error.strerror}", "kernel_log")

@@ -94,7 +94,7 @@ def _read_roce_settings(rows: Rows, sysfs: SysfsReader, netdev: str, hca: str) -
     if len(sysfs.errors) > before:
         rows.unread(sysfs.errors[-1], "roce_ecn")
     elif None in states:
-        rows.unread(f"{netdev}: only NVIDIA's driver packages show it (class/net/{netdev}/ecn)", "roce_ecn")
+        rows.unread(f"{netdev}: only the driver packages of NVIDIA provide it (class/net/{netdev}/ecn)", "roce_ecn")
     else:
         rows.add("roce_ecn", ranges(priority for priority in _PRIORITIES if states[priority]) or "none", hca)
 

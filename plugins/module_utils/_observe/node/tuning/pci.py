@@ -192,7 +192,7 @@ def _read_pcie_requests(rows: Rows, hca: Function) -> None:
         return
     asks, sends = pci_config.parse_requests(space), pci_config.parse_payload(space)
     if asks is None or sends is None:
-        rows.unread(f"{hca.address}/config has no PCI Express capability that can be read", *of_requests)
+        rows.unread(f"the PCI Express capability in {hca.address}/config could not be read", *of_requests)
         return
     rows.add("max_read_request", asks.read_bytes, hca.name)
     rows.add("relaxed_ordering", "on" if asks.relaxed_ordering else "off", hca.name)
@@ -205,7 +205,7 @@ def _read_relaxed_ordering(rows: Rows, row: str, function: Function) -> None:
     if asks is not None:
         rows.add(row, "on" if asks.relaxed_ordering else "off", function.name)
     elif space is not None:
-        rows.unread(f"{function.address}/config has no PCI Express capability that can be read", row)
+        rows.unread(f"the PCI Express capability in {function.address}/config could not be read", row)
 
 
 def _read_interrupt_locality(
@@ -275,6 +275,6 @@ def _read_nearest_hca(rows: Rows, card: Function, hcas: typing.Sequence[Function
         if space is not None:
             redirects = pci_config.acs_redirects(space)
             if redirects is None:
-                rows.unread(f"{address}/config: its extended capabilities can't be read to their end", "acs")
+                rows.unread(f"{address}/config: the extended capabilities could not be read completely", "acs")
             else:
                 rows.add("acs", "redirect" if redirects else "direct", address)
