@@ -340,7 +340,7 @@ def own_image(cluster: Cluster, openshift: bool) -> str:
             raise
         raise RdmaError(
             (
-                f"the observer image is unknown because the ImageStreamTag of the cluster could not be read: {error.seen}"
+                f"the observer image is unknown because the ImageStreamTag could not be read: {error.seen}"
             ),
             remedy,
         ) from error
