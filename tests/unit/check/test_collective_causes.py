@@ -339,10 +339,16 @@ CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
         JOB,
         with_rows(gpu_slowed=RowReading("hw_thermal", ("0000:1b:00.0",))),
         "hw_thermal",
-        "One slow GPU holds up all ranks",
+        "All ranks of a job wait for the slowest GPU.",
         "fans",
     ),
-    "ACS": (JOB, with_rows(acs=RowReading("redirected")), "redirected", "halves the rate of GPUDirect RDMA", "ACS off"),
+    "ACS": (
+        JOB,
+        with_rows(acs=RowReading("redirected")),
+        "redirected",
+        "halves the rate of GPUDirect RDMA",
+        "Or disable ACS in the BIOS. A host of virtual machines requires ACS.",
+    ),
     "GID": (
         says("NET/IB: Dev 0 Port 1 qpn 58 mtu 5 GID 3 (0/A1)", "NET/IB: Dev 1 Port 1 qpn 59 mtu 5 GID 1 (0/A1)"),
         SEEN,

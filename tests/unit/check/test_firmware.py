@@ -263,7 +263,11 @@ def test_a_bluefield_in_dpu_mode_is_told_and_left_alone() -> None:
 
     assert "a BlueField in DPU mode" in everything(fleet, firmware=with_first(fleet, bluefield))[0].measured
     (finding,) = judged(fleet, firmware=with_first(fleet, told))
-    assert "on its Arm cores, never on the host" in finding.remedy and "do not use mstfwreset" in finding.remedy
+    assert (
+        "on its Arm cores, never on the host" in finding.remedy
+        and ("Drain the node and power-cycle it. Do not use mstfwreset, which may return a BlueField to DPU mode.")
+        in finding.remedy
+    )
 
 
 def card(**more: typing.Any) -> NicDevices:

@@ -62,9 +62,9 @@ LINE = b"x" * 65_000
     ("head", "told"),
     [
         # each of these lines was 21,000 headers to the standard library
-        (OK + (b"X: " + b"\ra:" * 21_000 + b"\r\n") * 97, "a CR that does not end it"),
-        (OK + b"X: y\rTransfer-Encoding: chunked\r\n", "a CR that does not end it"),
-        (OK + b"X: y\r\r\n", "a CR that does not end it"),
+        (OK + (b"X: " + b"\ra:" * 21_000 + b"\r\n") * 97, "a line of its header contains a CR that is not at its end"),
+        (OK + b"X: y\rTransfer-Encoding: chunked\r\n", "a line of its header contains a CR that is not at its end"),
+        (OK + b"X: y\r\r\n", "a line of its header contains a CR that is not at its end"),
         (OK + b"X: " + LINE + b"\r\n" + b" " + LINE + b"\r\n", "more than 65536 bytes"),
         (INTERIM[:-2] + b"X: " + LINE + b"\r\n\r\n" + OK + b"X: " + LINE + b"\r\n", "more than 65536 bytes"),
         (b"HTTP/1.1 200 " + LINE + b"\r\nX: " + LINE + b"\r\n", "more than 65536 bytes"),
@@ -135,7 +135,7 @@ def read(body: bytes) -> tuple[Endless, bytes]:
 
 @pytest.mark.parametrize("behind", [b"", b"x", b"x" * 100_000], ids=["at the end of a part", "in its part", "more"])
 def test_bytes_behind_the_end_of_a_packed_answer_are_an_error_at_once(behind: bytes) -> None:
-    with bounded(1), pytest.raises(BmcError, match="bytes behind the end of what gzip has packed") as refused:
+    with bounded(1), pytest.raises(BmcError, match="has bytes after the end of the gzip data") as refused:
         read(gzip.compress(b"{}") + behind)
     assert refused.value.cause == "not_json"
 

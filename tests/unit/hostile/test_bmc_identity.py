@@ -101,7 +101,7 @@ def test_two_addresses_exchanged_write_and_reset_nothing(site: Site) -> None:
     assert states(done) == {"worker-1": "unknown", "worker-2": "unknown", "worker-3": "done"}
     assert untouched(site, "worker-1", "worker-2") and site.resets() == {"worker-3": 1}
     assert (
-        "the BMC of another machine" in of(done, "worker-1").why
+        "the BMC belongs to a different machine (" in of(done, "worker-1").why
         and "it is that of worker-2" in of(done, "worker-1").why
     )
     assert "Correct rdma_bmc_address" in of(done, "worker-1").why
@@ -237,7 +237,7 @@ def test_a_kubelet_that_contradicts_the_look_at_its_node_is_refused(site: Site) 
     site.servers["worker-1"].bios.call(uuid_of_node("worker-2-of-old"), "")
     site.looked = {"worker-1": Identity(uuid_of_node("worker-1"))}
     site.asserted = {"worker-1"}
-    assert "contradicts itself" in of(site.run(), "worker-1").why and site.world.did == []
+    assert "reports two different UUIDs: its kubelet reports" in of(site.run(), "worker-1").why and site.world.did == []
 
 
 def test_the_look_alone_proves_it_where_the_kubelet_tells_a_machine_id(site: Site) -> None:
@@ -256,7 +256,10 @@ def test_an_address_that_moved_after_the_plan_is_not_written_to(site: Site) -> N
     planned = roller.plan(NODES, REBOOT)
     site.servers["worker-1"].bios.call(uuid_of_node("a stranger"), "X1234")
     done = roller.roll(planned)
-    assert of(done, "worker-1").state == "failed" and "another machine" in of(done, "worker-1").why
+    assert (
+        of(done, "worker-1").state == "failed"
+        and "the BMC belongs to a different machine (" in of(done, "worker-1").why
+    )
     assert not site.servers["worker-1"].written and site.resets() == {}
 
 
@@ -343,7 +346,7 @@ def test_of_several_systems_behind_one_bmc_that_of_the_node_is_taken(site: Site,
         asked = BiosQuery(("sriov",), 30, Claims(looked={"worker-1": Identity(one)}))
         found[one] = read_one(_bmc(server), trust, asked, Registries()).model
     assert found == {uuid_of_node("worker-1"): "PowerEdge R750", A: "the other one"}
-    with pytest.raises(BmcError, match="several of its systems have a Bios"):
+    with pytest.raises(BmcError, match="several systems of the BMC have a Bios resource:"):
         read_one(_bmc(server), trust, BiosQuery(("sriov",), 30, Claims(looked={"worker-1": Identity(B)})), Registries())
 
 

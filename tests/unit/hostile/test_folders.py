@@ -220,7 +220,7 @@ def test_chosen_nodes_of_another_form_are_named(tmp_path: pathlib.Path, value: t
     run = FactFolder(str(tmp_path), RUN)
     run.begin(RunStart(RUN, TIME, nodes=("node-1",)))
     run.write(source.chosen, value=value)
-    with pytest.raises(FileError, match="no list and no mapping of nodes"):
+    with pytest.raises(FileError, match="the value is neither a list nor a mapping of nodes"):
         _read_source(run, run.start(), source)
 
 

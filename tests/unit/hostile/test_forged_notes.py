@@ -105,7 +105,11 @@ def test_one_that_claims_that_it_did_not_take_is_a_failure_of_its_own(site: Site
     forge(site, Mark(tuple(one.identity for one in differences), "another", reset=True))
     done = site.run()
     check(site, done)
-    assert states(done)[FORGER] == "failed" and "did not take" in of(done, FORGER).why and site.resets() == {HONEST: 1}
+    assert (
+        states(done)[FORGER] == "failed"
+        and "the node did not apply these settings" in of(done, FORGER).why
+        and site.resets() == {HONEST: 1}
+    )
     assert "kubectl annotate node worker-1 linerate.rdma/roll-" in of(done, FORGER).remedy
 
 

@@ -79,7 +79,10 @@ def test_who_takes_the_name_of_a_swept_namespace_gets_no_observers(world: World,
         world.lingers = 2
         world.remove(FOLDER, world.all("Namespace", "")[0])
     world.takes = True
-    with pytest.raises(observers_namespace.TakenNamespace, match="somebody else made one") as raised:
+    with pytest.raises(
+        observers_namespace.TakenNamespace,
+        match=r"is not the namespace that this run created or read: another user created it in the meantime\. No observer was started in it",
+    ) as raised:
         begin(world)
     assert "kubectl get rolebindings" in raised.value.remedy
     assert uid(world) == "a-tenants" and not any(

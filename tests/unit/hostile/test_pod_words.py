@@ -89,7 +89,7 @@ def test_what_a_training_pod_says_of_its_networks_is_its_error() -> None:
         found = training_pod(pod(**change))
         assert (
             (found.name, found.functions) == ("pod-1", None)
-            and "is refused" in found.error
+            and "' is rejected: it is not" in found.error
             and found.error.isprintable()
         )
     whole = training_pod(pod())

@@ -133,7 +133,10 @@ def test_a_node_whose_nics_hear_both_switches_joins_no_networks(liars: int) -> N
         "according to LLDP and the neighbor tables, the NIC is on the networks of switch-0 and"
         " switch-1 at the same time, but the other nodes show these networks as separate."
     )
-    assert left_out.count(said) == 1 and "Look at its cables and at its switch, or add it by hand." in left_out
+    assert (
+        left_out.count(said) == 1
+        and "Check the cables of the NIC and its switch, or add the NIC to the intent manually." in left_out
+    )
     assert all(f"{address_of(number)}" in left_out for _node, number in lies) and left_out.startswith(f"n{EVIL} ")
 
 

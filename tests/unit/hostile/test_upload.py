@@ -242,7 +242,7 @@ def test_an_upload_goes_in_pieces_and_ends_with_its_time(monkeypatch: pytest.Mon
 HEADS: typing.Mapping[str, tuple[bytes, bytes, str]] = {
     "lines that end with a CR": (b"HTTP/1.1 200 OK\r\na: " + b"b\r" * 1000 + b"\r\n", b"", "CR"),
     "many bytes": (b"HTTP/1.1 200 OK\r\n", b"a: " + b"b" * 8000 + b"\r\n", "bytes"),
-    "interim answers": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "interim"),
+    "interim responses before the final response": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", "interim"),
 }
 
 

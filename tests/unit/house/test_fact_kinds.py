@@ -50,7 +50,7 @@ def test_the_form_of_each_compared_kind_is_that_of_a_stage() -> None:
     assert find_form("hcas") == ObservedHcas and find_form("no such kind") is None
     assert load(find_form("hcas"), {"value": {"hcas": [], "errors": []}}).value == NodeHcas(())
     refused = load(find_form("hcas"), {"value": {"hcas": "x"}})
-    assert refused.value is None and refused.error is not None and refused.error.startswith("what it answered is")
+    assert refused.value is None and refused.error is not None and refused.error.startswith("its output is not valid:")
 
 
 @pytest.mark.parametrize(

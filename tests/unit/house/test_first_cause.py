@@ -74,7 +74,10 @@ def test_without_a_cause_the_empty_group_comes_with_what_the_cluster_said(folder
     empty = "no intent can be proposed: the group rdma_nodes is empty. Take the nodes from the cluster: "
     said = proposed(FactFolder(folder.report_dir, "run-2"), [])
     assert said.startswith(empty) and said.endswith(
-        "echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml, and then the same command with -i linerate.rdma.yml"
+        (
+            "Read the nodes from the cluster: run echo 'plugin: linerate.rdma.nodes' >"
+            " linerate.rdma.yml, then run the same command with -i linerate.rdma.yml"
+        )
     )
     said = proposed(folder, [])
     assert said.startswith(

@@ -250,13 +250,13 @@ def test_key_that_a_fact_lacks_is_an_error_about_the_node(folder: FactFolder) ->
 @pytest.mark.parametrize(("stage", "kind"), [("network", "sync"), ("teardown", "maps_removed")])
 def test_fact_of_another_form_is_named(folder: FactFolder, stage: str, kind: str) -> None:
     path = folder.write(kind, value=["no mapping"])
-    with pytest.raises(FileError, match="its value is no mapping") as caught:
+    with pytest.raises(FileError, match="the value is not a mapping") as caught:
         read_facts(folder, stage)
     assert path in str(caught.value)
 
 
 def test_nothing_is_planned_where_nobody_looked(folder: FactFolder) -> None:
-    with pytest.raises(FileError, match="has not looked at the HCAs of any node"):
+    with pytest.raises(FileError, match="this run has not read the HCAs of any node, so no plan can be made"):
         read_answers(folder)
 
 

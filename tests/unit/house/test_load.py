@@ -258,7 +258,7 @@ def test_a_value_of_several_types_and_bytes_come_back(several: typing.Any) -> No
 
 def test_what_a_class_itself_refuses_is_raised_alike() -> None:
     said = same(Finding, {"check": "a.b", "subject": "x", "status": "fail"})
-    assert said[:2] == ("raised", ValueError) and "names no cause" in said[2]
+    assert said[:2] == ("raised", ValueError) and "' but has no cause or no remedy" in said[2]
 
 
 def test_facts_of_a_node_load_alike_by_each_way() -> None:

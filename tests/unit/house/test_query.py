@@ -108,4 +108,8 @@ def test_all_that_a_run_saw_of_a_node(tmp_path: pathlib.Path) -> None:
     (tmp_path / "facts" / "platform").mkdir()
     (tmp_path / "facts" / "platform" / "worker-1.json").write_text("torn", encoding="utf-8")
     values, errors = folder.all_of("worker-1")
-    assert values == {"hcas": {"hcas": []}} and errors["subnets"] == "no umad" and "can't be read" in errors["platform"]
+    assert (
+        values == {"hcas": {"hcas": []}}
+        and errors["subnets"] == "no umad"
+        and "could not be read:" in errors["platform"]
+    )

@@ -96,7 +96,7 @@ def test_head_is_read_without_the_findings(tmp_path: pathlib.Path) -> None:
             file_of().splitlines()[0] + "\n" + file_of().splitlines()[1] + "\n",
             "platform.findings: 1; expected 2, as its head says",
         ),
-        (file_of()[:-20], "can't be read"),
+        (file_of()[:-20], "could not be read:"),
         (file_of() + "[]\n", "platform.findings: more than 2; expected 2, as its head says"),
         (file_of() + "\n", "more than 2"),
         (file_of(findings=3) + "[]\n", "platform.judged[2]"),

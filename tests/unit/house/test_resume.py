@@ -207,7 +207,7 @@ def test_the_stages_behind_a_closed_gate_have_a_record_if_the_tags_run_them(
 
 def test_no_run_and_a_damaged_record_are_said(tmp_path: pathlib.Path) -> None:
     options = {**WISHES, "stage": "validate", "resume_from": "fabric", "facts_max_age": 60, "report_dir": str(tmp_path)}
-    with pytest.raises(resume.ResumeError, match=r"holds no run to go on with: there is no run\.json"):
+    with pytest.raises(resume.ResumeError, match=r"contains no run that could be resumed: it has no run\.json"):
         frame.resume_run(options, START.nodes, False)
     FactFolder(str(tmp_path), "run-1").begin(START)
     (tmp_path / "stages").mkdir()

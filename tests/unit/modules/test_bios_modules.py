@@ -178,7 +178,7 @@ def test_what_cannot_be_asked_is_refused_before_anybody_is(
 def test_a_node_has_one_bmc(controller: Controller, servers: tuple[BmcServer, BmcServer]) -> None:
     (one,) = bmcs(servers[:1])
     result = controller.run(bmcs=[one, one], user=USER, password=PASSWORD)
-    assert result["failed"] and "named twice" in result["msg"]
+    assert result["failed"] and "bmcs: a node is listed more than once" in result["msg"]
 
 
 SETTINGS = "/redfish/v1/Systems/System.Embedded.1/Bios/Settings"

@@ -343,7 +343,7 @@ def test_no_message_and_nothing_that_ansible_shows_has_a_secret(world: World) ->
         ({"host": f"https://me:{PASSWORD}@127.0.0.1:1", "api_key": TOKEN}, "API server https://127.0.0.1:1: no answer"),
         (
             {"host": world.plain.url, "api_key": TOKEN, "proxy": f"http://me:{PASSWORD}@127.0.0.1:1"},
-            "no answer from the API server",
+            "the API server did not respond:",
         ),
         (
             {"host": world.plain.url, "api_key": TOKEN, "proxy": f"nonsense://me:{PASSWORD}@[::1"},

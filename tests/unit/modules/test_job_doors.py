@@ -355,7 +355,7 @@ def test_a_wrong_wish_is_refused_with_its_path(wanted: typing.Optional[dict[str,
 
 
 def test_a_map_without_addresses_or_fabric_is_refused() -> None:
-    with pytest.raises(AnsibleFilterError, match=r"Name them in ipam\.exclude"):
+    with pytest.raises(AnsibleFilterError, match=r"Set them in ipam\.exclude, such as a network of at least"):
         FILTERS["render_nic_map"](
             [{**FABRIC, "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}],
             "map",

@@ -187,7 +187,7 @@ def test_a_tool_that_does_nothing_is_no_success(node: Node) -> None:
 )
 def test_what_is_no_argument_is_never_written(node: Node, argument: str) -> None:
     failed = node.run(arguments=[argument])
-    assert failed["failed"] and "no kernel argument" in failed["msg"] and node.told() == 0 and not node.ours()
+    assert failed["failed"] and "not a valid kernel argument:" in failed["msg"] and node.told() == 0 and not node.ours()
 
 
 def test_another_value_of_others_is_refused_by_grubby_which_would_replace_it(bare: Node) -> None:

@@ -135,7 +135,7 @@ def test_a_server_that_does_not_let_us_in(
 def test_nobody_listens(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
     message = failure(capsys, kubeconfig=kubeconfig(tmp_path / "k", "http://127.0.0.1:1"))
     assert "the API server did not respond: connection refused by http://127.0.0.1:1. " in message
-    assert "whether the API server runs" in message
+    assert "Check the kubeconfig (or the variables K8S_AUTH_*), and check that the API server runs" in message
 
 
 def test_the_server_of_another_cluster(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:

@@ -136,7 +136,11 @@ def test_a_bluefield(node: FirmwareNode, run: Run) -> None:
     # in NIC mode it is set, and must not be reset by the tool
     node.set(SECOND, INTERNAL_CPU_OFFLOAD_ENGINE=["ENABLED(0)", "DISABLED(1)", "DISABLED(1)", False])
     made = run(settings={"NUM_OF_VFS": 4}, devices=[SECOND])
-    assert made["changed"] and "do not use mstfwreset" in made["resets"][SECOND]
+    assert (
+        made["changed"]
+        and ("Drain the node and power-cycle it. Do not use mstfwreset, which may return a BlueField to DPU mode.")
+        in made["resets"][SECOND]
+    )
 
 
 def test_where_the_operator_decides_nothing_is_set(node: FirmwareNode, run: Run) -> None:

@@ -97,7 +97,7 @@ def test_a_refusal_is_an_answer(run: Run, world: World) -> None:
 def test_a_server_that_does_not_answer_is_a_refusal(run: Run, world: World) -> None:
     world.stop()
     result = run()
-    assert "no answer from the API server" in result["set"]["refusal"] and result["set"]["remedy"]
+    assert "the API server did not respond:" in result["set"]["refusal"] and result["set"]["remedy"]
 
 
 def test_the_role_gets_the_nodes_that_are_reached_by_ssh(run: Run, world: World, tmp_path: pathlib.Path) -> None:

@@ -207,7 +207,10 @@ def test_an_operator_keeps_what_it_must_let_go_of(
     (left,) = [item for item in gone["applied"] if item["action"] == "refused"]
     assert left["kind"] == "Nfd" and left["reason"] == "Remains"
     assert installed.names("ClusterServiceVersion") == {"nfd.v1.0.0"} and gone["namespaces"] == [SPACE]
-    assert "run the teardown again" in gone["stays"][0]["why"]
+    assert (
+        "objects of this collection that the operator must release still exist; rerun the teardown"
+        in gone["stays"][0]["why"]
+    )
 
 
 def test_planted_subscriptions_with_finalizers_hold_up_a_removal_for_no_longer_than_two_waits(

@@ -265,5 +265,5 @@ def test_an_archive_is_opened_once(
 def test_an_archive_without_an_end_is_refused(tmp_path: pathlib.Path) -> None:
     os.mkfifo(tmp_path / "a.tar.gz")
     for place in (tmp_path / "a.tar.gz", tmp_path, pathlib.Path("/dev/zero")):
-        with pytest.raises(FileError, match="can't be read: it is no regular file"):
+        with pytest.raises(FileError, match="could not be read: it is not a regular file"):
             unpack(str(place), str(tmp_path / "back"))

@@ -195,13 +195,13 @@ def test_empty_answer_is_a_value(folder: FactFolder, value: typing.Any) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "can't be read"),
-        (fact()[:-5], "can't be read"),
+        ("", "could not be read:"),
+        (fact()[:-5], "could not be read:"),
         ("[]", "a list; expected a mapping"),
         ("7", "expected a mapping"),
         ("{}", "missing"),
         ("[" * 100_000, "nesting"),
-        ("\udcff\udcfe", "can't be read"),
+        ("\udcff\udcfe", "could not be read:"),
         (fact(extra=1), "unknown key"),
         (fact(run=7), "expected a string"),
         (fact(node="worker-2"), "says that it is hcas of worker-2"),
@@ -297,7 +297,7 @@ def test_run_says_what_it_began_with(folder: FactFolder, tmp_path: pathlib.Path)
     [
         (None, "the file does not exist"),
         (json.dumps(to_data(RunStart("20250101T000000Z-bbbbbb", TIME))), "it is of run 20250101T000000Z-bbbbbb"),
-        ("{", "can't be read"),
+        ("{", "could not be read:"),
         ("{}", "missing"),
         (
             json.dumps({**to_data(RunStart(RUN, TIME)), "schema": FACT_SCHEMA + 1, "more": 1}),

@@ -333,7 +333,10 @@ def test_over_tls_as_the_user_that_all_else_comes_as(tmp_path: pathlib.Path) -> 
         assert run(ours, pod(), ["cat"], SIX_MB) == Answer(0, SIX_MB, b"")
         assert {name.lower(): value for name, value in here.seen[0].items()}["authorization"] == "Bearer token"
         assert run(cluster(here.url, verify_ssl=False, **known), pod(), ["true"]).rc == 0
-        with pytest.raises(ApiError, match="The server is not the one that the kubeconfig trusts"):
+        with pytest.raises(
+            ApiError,
+            match=r"The kubeconfig does not trust this server\. Set the certificate authority of this cluster or the correct server address in the kubeconfig",
+        ):
             run(cluster(here.url, **known), pod(), ["true"])
 
 
@@ -508,7 +511,10 @@ def test_through_a_proxy_over_tls_of_the_server(tmp_path: pathlib.Path) -> None:
         # the proxy is no authority on who the server is
         with (
             proxy_to(server) as (proxy, _asked),
-            pytest.raises(ApiError, match="The server is not the one that the kubeconfig trusts"),
+            pytest.raises(
+                ApiError,
+                match=r"The kubeconfig does not trust this server\. Set the certificate authority of this cluster or the correct server address in the kubeconfig",
+            ),
         ):
             run(cluster(server.url, proxy=proxy, **known), pod(), ["true"])
 

@@ -195,4 +195,4 @@ def test_an_authority_that_is_none_is_refused(tmp_path: pathlib.Path) -> None:
 
 def test_a_registry_with_lines_in_a_line_of_its_head_is_an_error(serve: Serve, look: Look) -> None:
     found = look(serve(more=(("X-Note", "\ra:" * 20_000),)))
-    assert found.state == "silent" and "a CR that does not end it" in found.words
+    assert found.state == "silent" and "a line of its header contains a CR that is not at its end" in found.words

@@ -427,7 +427,7 @@ def test_a_kubeconfig_is_no_configuration_of_the_kubelet(server: Server) -> None
 def test_without_a_log_of_the_kernel_nobody_knows_of_faults(server: Server) -> None:
     (server.host / "dev/kmsg").unlink()
     node = server.read()
-    assert "is not there" in node.unread["kernel_log"] and "kernel_log" not in node.rows
+    assert "does not exist" in node.unread["kernel_log"] and "kernel_log" not in node.rows
 
 
 def test_a_driver_before_535_names_the_reasons_otherwise(server: Server, tools: Tools) -> None:

@@ -72,7 +72,7 @@ def test_any_text_is_a_name_or_an_error(text: str) -> None:
     try:
         found = reference(text)
     except ResourceError as error:
-        assert "is no name of an image" in str(error)
+        assert "' is not a name of an image" in str(error)
     else:
         assert found.version and found.repository.startswith(found.host) and found.repository.isascii()
 
@@ -91,7 +91,7 @@ def test_any_text_is_a_name_or_an_error(text: str) -> None:
     ],
 )
 def test_what_is_no_name_is_an_error(text: str) -> None:
-    with pytest.raises(ResourceError, match="is no name of an image"):
+    with pytest.raises(ResourceError, match="' is not a name of an image"):
         reference(text)
 
 

@@ -42,7 +42,7 @@ def test_attachments_that_an_operator_made() -> None:
         UsedNetwork("attachment", "10.80.0.0/24", "default/op-hl", "host-local"),
     )
     for item in (second, third):
-        with pytest.raises(ResourceError, match="the pods name their addresses"):
+        with pytest.raises(ResourceError, match="the pods set their addresses themselves"):
             ipam.attachment_networks(item, ())
 
 

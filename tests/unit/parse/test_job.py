@@ -197,7 +197,7 @@ def test_attachments() -> None:
         True,
     )
     assert not parse_attachment(definition("net", "macvlan", routes=[{"dst": "10.0.0.0/8"}])).default_route
-    assert "no JSON" in parse_attachment({**definition("net", "macvlan"), "spec": {"config": "{"}}).problem
+    assert "is not JSON:" in parse_attachment({**definition("net", "macvlan"), "spec": {"config": "{"}}).problem
 
 
 @pytest.mark.parametrize(

@@ -73,4 +73,7 @@ def test_a_certificate_that_is_not_trusted_has_its_own_remedy() -> None:
         "the API server did not respond: the certificate of https://x:1 is not trusted",
         "kubeconfig k",
     )
-    assert "take the certificate authority of this cluster" in error.remedy
+    assert (
+        "The kubeconfig does not trust this server. Set the certificate authority of"
+        " this cluster or the correct server address in the kubeconfig"
+    ) in error.remedy

@@ -41,7 +41,11 @@ def test_a_webhook_that_does_not_serve_is_named_with_its_service_and_its_pods(sa
 
 def test_a_webhook_at_an_address_of_its_own() -> None:
     cause = explain('failed calling webhook "x.y": failed to call webhook: Post "https://hooks.example.org/x": EOF')
-    assert cause is not None and "got no answer" in cause.why and "validatingwebhookconfigurations" in cause.remedy
+    assert (
+        cause is not None
+        and "for each such object, and the webhook did not respond." in cause.why
+        and "validatingwebhookconfigurations" in cause.remedy
+    )
 
 
 def test_a_webhook_that_has_judged_is_another_thing() -> None:

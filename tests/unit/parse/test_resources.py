@@ -219,7 +219,7 @@ def test_settings_of_the_operator() -> None:
 
 
 def test_a_broken_range_of_functions_is_an_error() -> None:
-    with pytest.raises(ResourceError, match="no range of virtual functions"):
+    with pytest.raises(ResourceError, match="' is not a range of virtual functions such as 0-3"):
         sriov_operator.vf_range("3", "x")
 
 
@@ -354,7 +354,7 @@ def test_network_interface_says_what_is_missing() -> None:
     annotations = pod["metadata"]["annotations"]
     whole = annotations[multus.STATUS_ANNOTATION]
     annotations[multus.STATUS_ANNOTATION] = whole[: len(whole) // 2]
-    with pytest.raises(ResourceError, match="is no JSON"):
+    with pytest.raises(ResourceError, match="is not JSON:"):
         multus.network_interface(pod, "default/op-net")
     annotations[multus.STATUS_ANNOTATION] = json.dumps([{"name": "default/op-net", "interface": "net1"}])
     with pytest.raises(ResourceError, match="no IP address"):

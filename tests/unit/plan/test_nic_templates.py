@@ -239,7 +239,7 @@ def state(**changes: typing.Any) -> NicState:
     [
         (state(), "done", ""),
         # through with the settings before
-        (state(seen=False), "waits", "has not looked at it yet"),
+        (state(seen=False), "waits", "the operator's daemon on the node has not processed the card yet"),
         (state(template={"numVfs": 4, "linkType": "Infiniband"}), "failed", "node_selector"),
         (state(reason="UpdateStarted"), "waits", "UpdateStarted"),
         (state(reason="PendingReboot"), "waits", "PendingReboot"),
@@ -251,9 +251,27 @@ def state(**changes: typing.Any) -> NicState:
             "link type change): the card does not take",
         ),
         (state(reason="NonVolatileConfigUpdateFailed"), "failed", "mlxconfig failed"),
-        (state(reason="SpecValidationFailed"), "failed", "could not be asked"),
-        (state(reason="RuntimeConfigUpdateFailed"), "failed", "while the card runs"),
-        (state(reason="FirmwareError"), "failed", "did not take at the reboot"),
+        (
+            state(reason="SpecValidationFailed"),
+            "failed",
+            "the operator could not query the card. See the log of the operator's daemon on the node",
+        ),
+        (
+            state(reason="RuntimeConfigUpdateFailed"),
+            "failed",
+            (
+                "the operator could not apply the settings that take effect without a reset. See"
+                " the log of the operator's daemon on the node"
+            ),
+        ),
+        (
+            state(reason="FirmwareError"),
+            "failed",
+            (
+                "the reboot did not apply the settings, and the operator does not reboot the"
+                " node again for them. Power cycle the node, and check the card"
+            ),
+        ),
         (state(reason="PartiallyApplied", message="skipped: ATS_ENABLED"), "failed", "skipped: ATS_ENABLED"),
         (state(reason=""), "waits", "does not say why"),
         (None, "waits", "gone"),
@@ -287,7 +305,10 @@ def test_what_became_of_templates() -> None:
     ) -> typing.Any:
         return of_operator(["t"], ["card"], {"t": (action, why)} if action else {}, left or {}, allowed, dry)
 
-    assert of("unchanged").refusals == of("unchanged").notes == () and "is not known" in of("").refusals[0]
+    assert (
+        of("unchanged").refusals == of("unchanged").notes == ()
+        and "It is unknown whether NicConfigurationTemplate" in of("").refusals[0]
+    )
     assert "does not take NicConfigurationTemplate t: no." in of("refused", "no").refusals[0]
     held = of("created", allowed=False)
     assert "was not applied" in held.refusals[0] and "set rdma_cluster.disruption to reboot" in held.refusals[0]

@@ -583,7 +583,7 @@ def test_a_hardware_address_that_two_nics_have_tells_nothing() -> None:
     same = dataclasses.replace(twin.netdevs[0], hardware_address="02:00:00:00:01:00")
     twins = ObservedNeighbours(dataclasses.replace(twin, netdevs=(same, *twin.netdevs[1:])))
     (why,) = whys(propose(dataclasses.replace(seen, neighbours={**seen.neighbours, "node-3": twins})))
-    assert "which network they are cabled to is not seen" in why
+    assert "the network to which the NICs are connected is unknown" in why
 
 
 def test_why_nobody_was_heard_is_said() -> None:

@@ -121,9 +121,15 @@ def test_where_a_node_is_taken_up(
     ("arguments", "words"),
     [
         ({"error": "the BMC of worker-1: nothing answers"}, "nothing answers"),
-        ({"nodes": ()}, "no such node"),
+        ({"nodes": ()}, "the cluster has no node with this name. Use the name that the node has in the cluster"),
         ({"shown": node(ready=False, not_ready="disk pressure")}, "disk pressure"),
-        ({"shown": node(boot_id="")}, "which boot this is"),
+        (
+            {"shown": node(boot_id="")},
+            (
+                "the kubelet of the node does not report a boot ID, so a reset could not be"
+                " verified. Restart the kubelet."
+            ),
+        ),
         ({"mark": None}, "kubectl annotate node worker-1"),
         ({"pods": (ClusterPod("pet", "jobs", "worker-1"),)}, "jobs/pet"),
         (

@@ -149,7 +149,11 @@ def test_nothing_to_select_by_is_refused() -> None:
 def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric() -> None:
     # they would turn the HCAs of the other fabric into virtual functions as well
     rendered = network.render((fabric(COMPUTE), fabric(STORAGE)), CLUSTER, {"compute": {"worker-1": ()}})
-    assert "which HCAs are on this fabric" in rendered.unmade["compute"]
+    assert (
+        "': the HCAs of this fabric are unknown, and vendor and device alone would also"
+        " select those of other fabrics; see the stages discover and fabric, or list the"
+        " addresses in select.pci"
+    ) in rendered.unmade["compute"]
     assert [(name, item["kind"]) for name, item in rendered.objects] == [
         ("", "Namespace"),
         ("storage", "SriovNetworkNodePolicy"),
@@ -273,5 +277,5 @@ def test_object_name(parts: tuple[str, ...], name: str) -> None:
 
 
 def test_object_name_of_nothing() -> None:
-    with pytest.raises(RenderError, match="no object can be named"):
+    with pytest.raises(RenderError, match="cannot be used in the name of an object; use letters, digits and hyphens"):
         object_name("___")

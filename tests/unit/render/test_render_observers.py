@@ -105,11 +105,29 @@ def test_other_options_make_other_pods(change: dict[str, typing.Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"namespace": "kube/system"}, "no name of a namespace"),
-        ({"namespace": ""}, "no name of a namespace"),
-        ({"image": ""}, "no name of an image"),
-        ({"image": "a b"}, "no name of an image"),
-        ({"lifetime": 0}, "60 at least"),
+        (
+            {"namespace": "kube/system"},
+            "' is not a valid name of a namespace; write up to 63 lower-case letters, digits and hyphens",
+        ),
+        (
+            {"namespace": ""},
+            "' is not a valid name of a namespace; write up to 63 lower-case letters, digits and hyphens",
+        ),
+        (
+            {"image": ""},
+            (
+                "' is not a valid name of an image; write it with its digest, such as"
+                " registry.example/rdma-tools@sha256:..."
+            ),
+        ),
+        (
+            {"image": "a b"},
+            (
+                "' is not a valid name of an image; write it with its digest, such as"
+                " registry.example/rdma-tools@sha256:..."
+            ),
+        ),
+        ({"lifetime": 0}, "set the seconds after which a container ends itself, at least 60"),
     ],
 )
 def test_what_cannot_be_written_is_named(change: dict[str, typing.Any], said: str) -> None:

@@ -99,7 +99,7 @@ def test_steps_of_collectives_that_moved_are_a_difference() -> None:
     assert find_differences(with_steps("run-1", whole, leaf), with_steps("run-2", near, leaf)) == []
     assert find_differences(with_steps("run-1", whole, leaf), with_steps("run-2", slow)) == [
         RunDifference("collectives", "compute all_reduce, all: 4 nodes", "94.0 GB/s", "46.0 GB/s"),
-        RunDifference("collectives", "compute all_reduce, a leaf: 2 nodes", "94.0 GB/s", "not proven"),
+        RunDifference("collectives", "compute all_reduce, a leaf: 2 nodes", "94.0 GB/s", "not verified"),
     ]
     assert find_differences(with_steps("run-1", whole), run("run-2")) == [], "the gates tell that none ran"
 
@@ -113,7 +113,7 @@ def test_firmware_link_and_vf_by_node() -> None:
     assert find_differences(before, after) == [
         RunDifference("worker-1", "mlx5_0 firmware", "28.39.1002", "28.41.1000"),
         RunDifference("worker-1", "mlx5_0 port 1 rate_gbps", "400.0", "200.0"),
-        RunDifference("worker-2", "mlx5_1", "there", "not there"),
+        RunDifference("worker-2", "mlx5_1", "there", "absent"),
         RunDifference("worker-2", "subnet manager of mlx5_0 port 1 master guid", "0x1", "0x2"),
     ]
     assert show(find_differences(before, after))[0] == "worker-1: mlx5_0 firmware: 28.39.1002 -> 28.41.1000"
@@ -127,8 +127,8 @@ def test_nodes_that_come_go_or_fall_silent() -> None:
     assert find_differences(before, after) == [
         RunDifference("worker-1", "hcas", "seen", "unreachable: no route"),
         RunDifference("worker-1", "subnets", "looked at", "not looked at"),
-        RunDifference("worker-2", "node", "takes part", "not there"),
-        RunDifference("worker-3", "node", "not there", "takes part"),
+        RunDifference("worker-2", "node", "takes part", "absent"),
+        RunDifference("worker-3", "node", "absent", "takes part"),
     ]
 
 
@@ -155,8 +155,8 @@ def test_cables() -> None:
     ]
     links[0]["b"]["port"] = 4
     assert [(item.before, item.after) for item in find_differences(before, after)] == [
-        ("4x NDR", "not there"),
-        ("not there", "4x HDR"),
+        ("4x NDR", "absent"),
+        ("absent", "4x HDR"),
     ]
 
 
@@ -195,7 +195,7 @@ def test_switches_of_one_description_are_told_apart_by_their_guid() -> None:
     """All hosts change places with those of the other leaf, at the same ports."""
     found = find_differences(cabled(clos(1, 2, 1, 2)), cabled(clos(2, 1, 2, 1)))
     assert len(found) == 8 and found[0] == RunDifference(
-        "fabric", "link Quantum Mellanox Technologies (0x1) port 1 - worker-0 mlx5_0 port 1", "4x NDR", "not there"
+        "fabric", "link Quantum Mellanox Technologies (0x1) port 1 - worker-0 mlx5_0 port 1", "4x NDR", "absent"
     )
 
 
@@ -203,9 +203,7 @@ def test_an_uplink_of_switches_of_one_description_that_is_gone() -> None:
     after = clos(1, 2)
     del after["links"][1]
     assert find_differences(cabled(clos(1, 2)), cabled(after)) == [
-        RunDifference(
-            "fabric", "link Quantum Mellanox Technologies (0x2) port 40 - spine port 2", "4x NDR", "not there"
-        )
+        RunDifference("fabric", "link Quantum Mellanox Technologies (0x2) port 40 - spine port 2", "4x NDR", "absent")
     ]
 
 
@@ -278,8 +276,8 @@ def test_findings_appear_vanish_and_change_their_status() -> None:
     assert find_differences(before, after) == [
         RunDifference("stage fabric", "gate", "closed", "open"),
         RunDifference("stage fabric", "fabric.one_master on compute", "fail", "fail, waived"),
-        RunDifference("stage fabric", "fabric.one_master on spare", "pass", "not there"),
-        RunDifference("stage fabric", "fabric.one_master on storage", "not there", "pass"),
+        RunDifference("stage fabric", "fabric.one_master on spare", "pass", "absent"),
+        RunDifference("stage fabric", "fabric.one_master on storage", "absent", "pass"),
     ]
     assert find_differences(after, Snapshot(RunStart("c", ""), {}, {}))[0] == RunDifference(
         "stage fabric", "gate", "open", "no record"

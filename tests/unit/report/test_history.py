@@ -201,7 +201,7 @@ def test_a_file_system_without_links(tmp_path: pathlib.Path, monkeypatch: pytest
 def test_no_room_is_told_with_the_way_out(tmp_path: pathlib.Path) -> None:
     a_run(tmp_path, 1, keep=0)
     (tmp_path / "runs").write_text("no folder", encoding="utf-8")
-    with pytest.raises(FileError, match="can't be kept") as told:
+    with pytest.raises(FileError, match="could not be stored:") as told:
         keep(str(tmp_path), run_of(1), 3)
     assert "rdma_report_keep: 0" in told.value.remedy
 

@@ -114,7 +114,7 @@ def test_the_archive_is_the_one_that_was_signed(tmp_path: pathlib.Path) -> None:
     assert digest in shown and test_history.run_of(1) in shown and "Example University" in shown and "Nodes 1" in shown
     assert unpack(str(archive), str(tmp_path / "back"), signed=f" {digest.upper()}\n").sha256 == digest
     archive.write_bytes(archive.read_bytes() + b"\x00")
-    with pytest.raises(FileError, match="is not what was signed"):
+    with pytest.raises(FileError, match="is not the signed archive: its SHA-256 is"):
         unpack(str(archive), str(tmp_path / "other"), signed=digest)
     with pytest.raises(FileError, match="can't be read"):
         unpack(str(tmp_path / "gone"), str(tmp_path / "other"), signed=digest)

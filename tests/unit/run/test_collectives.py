@@ -142,7 +142,8 @@ def test_a_sound_fleet_is_proven_from_one_node_to_all_and_no_pod_stays() -> None
     assert "all_reduce, all: a, b, c, d: 94.1 GB/s, fast enough" in " ".join(lines)
     # who could run commands in these pods
     assert (
-        lines[0].startswith("mpirun takes commands from any pod that reaches its pod") and "docs/security" in lines[0]
+        lines[0].startswith("mpirun accepts commands from every pod that can reach its pod. The NetworkPolicy")
+        and "docs/security" in lines[0]
     )
     # the network alone goes before the whole
     assert [run.split for run in api.runs if len(run.hosts) == 2] == [True, True] and not api.runs[-1].split

@@ -266,11 +266,17 @@ def test_an_observer_that_is_gone_is_the_reason() -> None:
 
 def test_iwarp_needs_an_address_on_the_host_by_which_the_function_is_reached() -> None:
     iwarp = f"{HOST}\nrnic mlx5_0\nrnic mlx5_2"
-    assert "needs an address" in steps(run(Cloud(iwarp)))["pf_host"].why
+    assert (
+        "iWARP connects over rdma_cm, which requires an address on the interface of"
+        in steps(run(Cloud(iwarp)))["pf_host"].why
+    )
     own = [{"ifname": "eth1", "addr_info": [{"local": "10.9.0.1", "prefixlen": 24}]}]
     api = Cloud(iwarp.replace("addresses []", f"addresses {json.dumps(own)}"))
     found = steps(run(api))
-    assert found["pf_host"].average_gbps == 0.08 and "needs an address" in found["vf_host"].why
+    assert (
+        found["pf_host"].average_gbps == 0.08
+        and "iWARP connects over rdma_cm, which requires an address on the interface of" in found["vf_host"].why
+    )
     assert next(item[3][-1] for item in api.ran if item[0] == "mlx5_0" and item[1] == "client") == "10.9.0.1"
     twice = [*own, {"ifname": "eth0", "addr_info": [{"local": "10.9.0.7", "prefixlen": 24}]}]
     assert (

@@ -827,7 +827,7 @@ def test_an_object_that_is_refused_names_its_operator(served: Served, monkeypatc
 
 def test_what_cannot_be_read_is_no_absent_one(served: Served) -> None:
     world = served()
-    world.have(named("Subscription", "x", spec=["no mapping"]))
-    with pytest.raises(RdmaError, match="no mapping"):
+    world.have(named("Subscription", "x", spec=["is not a mapping"]))
+    with pytest.raises(RdmaError, match="is not a mapping"):
         run(world)
     assert world.writes() == [] and plan("p", [])["spec"]["approved"] is False

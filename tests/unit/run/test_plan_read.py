@@ -108,7 +108,10 @@ def test_a_kind_that_cannot_be_read_is_kept_with_the_reason(answer: ApiError, re
 
 
 def test_an_operator_without_its_config_is_not_known() -> None:
-    assert "none called default" in read(Cluster(SriovOperatorConfig=()), NOW).unread["SriovOperatorConfig"]
+    assert (
+        "has no SriovOperatorConfig named default"
+        in read(Cluster(SriovOperatorConfig=()), NOW).unread["SriovOperatorConfig"]
+    )
 
 
 def test_a_server_that_does_not_answer_is_an_error() -> None:

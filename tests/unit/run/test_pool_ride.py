@@ -248,7 +248,7 @@ def dies(site: Pooled, point: str) -> None:
     for thread in set(threading.enumerate()) - before:
         if "ThreadPoolExecutor" in thread.name:
             thread.join(30)
-            assert not thread.is_alive(), "it goes on"
+            assert not thread.is_alive(), "Rerun: the roll continues where it ended"
     site.world.kill, site.world.killed = "", False
 
 
@@ -501,7 +501,7 @@ def test_a_power_cycle_is_the_bmc_s_once_before_the_roll(site: Pooled) -> None:
     assert text.startswith("worker-2 (wave 1): set, drain, power cycle by its BMC: BIOS sriov")
     assert (
         "after that, rebooted by the machine config operator (MachineConfigPool worker) as well" in text
-        and "its reboot is no power cycle" in text
+        and "(this reboot is not a power cycle)" in text
     )
     done = roller.roll(planned)
     assert states(done) == {"worker-1": "unproven", "worker-2": "unproven", "worker-3": "unproven"}

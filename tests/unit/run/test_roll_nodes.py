@@ -174,13 +174,15 @@ def test_what_did_not_take_is_a_finding_and_never_a_second_reset(site: Site) -> 
     first = of(done, "worker-1")
     assert (
         first.state == "failed"
-        and "did not take" in first.why
+        and "the node did not apply these settings" in first.why
         and f"kubectl annotate node worker-1 {ANNOTATION}-" in first.remedy
     )
     assert of(done, "worker-2").state == "left" and site.resets() == {"worker-1": 1}
     assert not site.world.cordoned("worker-1"), "the node works"
     again = site.run()
-    assert of(again, "worker-1").state == "failed" and "did not take" in of(again, "worker-1").why
+    assert (
+        of(again, "worker-1").state == "failed" and "the node did not apply these settings" in of(again, "worker-1").why
+    )
     assert site.resets() == {"worker-1": 1, "worker-2": 1}, "the others go on; this one is not reset again"
     site.servers["worker-1"].bios.stubborn = frozenset()
     site.servers["worker-1"].bios.answers[site.servers["worker-1"].bios.path]["Attributes"][ATTRIBUTE] = "Enabled"
@@ -201,7 +203,9 @@ def test_killed_while_it_booted_and_then_it_did_not_take(site: Site) -> None:
     while site.world.away:
         site.world.pause(5)
     done = site.run()
-    assert of(done, "worker-1").state == "failed" and "did not take" in of(done, "worker-1").why
+    assert (
+        of(done, "worker-1").state == "failed" and "the node did not apply these settings" in of(done, "worker-1").why
+    )
     assert site.resets() == {"worker-1": 1} and not site.world.cordoned("worker-1")
 
 
@@ -283,7 +287,7 @@ def test_a_connection_that_breaks_as_the_reset_is_ordered(site: Site, late: bool
     else:
         assert (
             of(done, "worker-1").state == "failed"
-            and "did not take the reset" in of(done, "worker-1").why
+            and "the BMC did not accept the reset: the node is still up" in of(done, "worker-1").why
             and site.resets() == {}
         )
         assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None

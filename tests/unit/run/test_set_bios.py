@@ -263,7 +263,9 @@ def test_what_waits_can_t_be_read(serve: Serve, trust: Trust) -> None:
     server.faults[server.bios.settings] = Fault(status=500, method="GET")
     error = refused(server, trust)
     assert (
-        error.cause == "not_understood" and "what waits for a reset is not known" in str(error) and server.written == []
+        error.cause == "not_understood"
+        and "the settings that wait for a reset are unknown:" in str(error)
+        and server.written == []
     )
 
 
@@ -297,7 +299,7 @@ def test_somebody_else_writes_at_the_same_time(vendor: str, serve: Serve, trust:
     contended = serve(vendor)
     contended.bios.contended = True
     for error in (refused(other, trust), *([refused(contended, trust)] if contended.bios.etag else [])):
-        assert error.cause == "changed" and "somebody else changes its settings at the same time" in str(error)
+        assert error.cause == "changed" and "another client changes its settings at the same time" in str(error)
 
 
 def test_an_old_etag_is_refused_and_read_again(serve: Serve, trust: Trust) -> None:

@@ -216,7 +216,7 @@ def test_a_tuned_of_somebody_else_is_left_alone(served: typing.Callable[..., Wor
     world = served()
     theirs = {"metadata": {"name": TUNED, "uid": "1"}, "spec": {"profile": []}}
     world.put("Tuned", theirs, NAMESPACE)
-    assert "is somebody else's" in run(world)[0].refusal
+    assert "does not belong to this collection: it does not have the label of this collection" in run(world)[0].refusal
     assert not writes(world)
 
 
