@@ -300,7 +300,7 @@ def run(
 
 
 def say(line: str) -> None:
-    if "once more" not in line and "pod is ready" not in line and "373.64" not in line:
+    if "the test is repeated" not in line and "pod is ready" not in line and "373.64" not in line:
         print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr)
 
 

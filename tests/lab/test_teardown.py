@@ -71,7 +71,7 @@ def test_check_mode_on_a_bare_cluster_shows_what_would_be_made_and_touches_nothi
     run = lab.playbook("site.yml", "--check", "--diff")
     assert everything(lab) == before
     assert run.code == 0, run.end
-    assert "nothing is proven" in run.output and "GREEN" not in run.output, run.end
+    assert "nothing is verified" in run.output and "GREEN" not in run.output, run.end
     changes = [change for record in run.records.values() for change in record["changes"]]
     assert any("SriovNetworkNodePolicy sriov-network-operator/linerate-storage" in change for change in changes), (
         changes

@@ -159,7 +159,7 @@ def test_facts_survive_the_way_through_ansible() -> None:
                 " Kind=SriovNetworkNodePolicy): .spec.bridge: field not declared in schema"
             ),
             "",
-            "does not know the field .spec.bridge",
+            "does not have the field .spec.bridge",
         ),
         ("something new", "Invalid", "The message of the API server is under 'measured'"),
     ],
@@ -208,9 +208,9 @@ def test_nothing_is_known_of_nodes_whose_policy_was_refused() -> None:
 
 def test_a_fabric_that_could_not_be_written() -> None:
     facts = dataclasses.replace(
-        FACTS, applied=(NAMESPACE, NETWORK), sync=None, unmade={"storage": "nothing selects it"}
+        FACTS, applied=(NAMESPACE, NETWORK), sync=None, unmade={"storage": "no physical function is selected"}
     )
-    assert found(facts, "network.policy_accepted").why == "nothing selects it"
+    assert found(facts, "network.policy_accepted").why == "no physical function is selected"
     assert found(facts, "network.allocatable").status == "unknown"
 
 
@@ -358,7 +358,8 @@ def test_what_an_earlier_intent_left_is_named(item: AppliedObject, why: str, rem
 
 
 @pytest.mark.parametrize(
-    "excuse", [{"lint": LintFacts(held={"compute": "overlap"})}, {"unmade": {"compute": "nothing selects it"}}]
+    "excuse",
+    [{"lint": LintFacts(held={"compute": "overlap"})}, {"unmade": {"compute": "no physical function is selected"}}],
 )
 def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: dict[str, typing.Any]) -> None:
     assert (

@@ -72,7 +72,7 @@ def test_what_became_of_the_objects_has_to_be_told() -> None:
         "unknown",
         "unknown",
     )
-    assert "so the remaining objects are unknown" in found.why and found.remedy == "Run the teardown again."
+    assert "so the remaining objects are unknown" in found.why and found.remedy == "Rrerun the teardown."
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str,
     if status == "unknown":
         # the file is removed last, so that a second teardown finds it
         assert (
-            "run the teardown again: it restarts containerd before it removes the file. Or run on the node, as root: rm"
+            "rrerun the teardown: it restarts containerd before it removes the file. Or run on the node, as root: rm"
             " -f /etc" in finding.remedy
         )
         assert finding.remedy.endswith(" && systemctl daemon-reload && systemctl restart containerd")
@@ -187,7 +187,7 @@ def test_kernel_arguments_of_the_next_boot(
     assert (finding.subject, finding.status, finding.measured) == ("worker-1", status, measured) and why in finding.why
     if status != "pass":
         assert (
-            "un the teardown again" in finding.remedy
+            "rerun the teardown" in finding.remedy
             and "rm /etc/default/grub.d/99-linerate.cfg && update-grub" in finding.remedy
         )
         assert (
@@ -315,7 +315,7 @@ def test_kernel_arguments_that_an_observer_sees_it_can_not_take_back() -> None:
             "On the node, as root: rm /etc/default/grub.d/99-linerate.cfg && update-grub (Debian, Ubuntu); or grubby"
         )
         assert first.remedy.endswith(
-            "; or set up the inventory to reach the node by ssh again, then run the teardown again."
+            "; or set up the inventory to reach the node by ssh again, then rrerun the teardown."
         )
         assert "has no observer (image)" in second.why
         assert second.remedy.endswith(
@@ -371,4 +371,4 @@ def test_a_webhook_that_does_not_serve_keeps_an_object_and_is_named() -> None:
     )
     found = check(INTENT, Facts(("worker-1",), removed("refused", text), GONE))[0]
     assert (found.check, found.status) == ("teardown.object", "fail") and text in found.measured
-    assert "Service ops/hook is not there" in found.why and "delete the one that names it" in found.remedy
+    assert "Service ops/hook does not exist" in found.why and "delete the configuration that names it" in found.remedy

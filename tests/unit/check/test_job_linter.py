@@ -1404,7 +1404,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             "unknown",
             "not read",
             "does not allow the user to read",
-            "Give the user the rights",
+            "Grant the user the rights",
         ),
         (
             lambda made: None,
@@ -1443,7 +1443,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             THERE,
             "fail",
             "not among resourceClaims",
-            "the API server rejected each pod",
+            "the API server refuses each pod",
             "Add the claim to spec.resourceClaims",
         ),
         (
@@ -1468,7 +1468,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             "unknown",
             "not read",
             "does not allow the user to read",
-            "Give the user the rights",
+            "Grant the user the rights",
         ),
         (
             of_another_request,

@@ -196,7 +196,7 @@ NVIDIA_S = ("NVIDIA", "mlxconfig", "mlnx-tools")
     [
         ("max_read_request", "512", "each boot: setpci -s ADDRESS CAP_EXP+8.w=5000:7000"),
         ("relaxed_ordering", "off", "each boot: setpci -s ADDRESS CAP_EXP+8.w=10:10"),
-        ("irq_locality", "remote", "CPUs of its NUMA node to /proc/irq/NUMBER/smp_affinity_list"),
+        ("irq_locality", "remote", "CPUs of the NUMA node of the HCA to /proc/irq/NUMBER/smp_affinity_list"),
     ],
 )
 @pytest.mark.parametrize("expected", [True, False])

@@ -81,7 +81,7 @@ def test_who_takes_the_name_of_a_swept_namespace_gets_no_observers(world: World,
     world.takes = True
     with pytest.raises(
         observers_namespace.TakenNamespace,
-        match=r"is not the namespace that this run created or read: another user created it in the meantime\. No observer was started in it",
+        match=r"is not the namespace that this run created or read: another user created it in the meantime",
     ) as raised:
         begin(world)
     assert "kubectl get rolebindings" in raised.value.remedy

@@ -234,7 +234,7 @@ def test_what_lacks_the_library_says_which_python_to_install_it_for(monkeypatch:
         monkeypatch.setattr(plugin, "HAS_KUBERNETES", False)
     with pytest.raises(RdmaError, match="lacks the library kubernetes") as error:
         InventoryModule()._read()
-    assert error.value.remedy == f"Install it there: {command}"
+    assert error.value.remedy == f"Install the library for this Python: {command}"
     with pytest.raises(AnsibleLookupError) as refused:
         kubeconfig.LookupModule._one("")
     assert command in str(refused.value)

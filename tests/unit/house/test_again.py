@@ -237,7 +237,9 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     )
     with pytest.raises(FileError, match="the folder of the run itself"):
         again.rejudge_run(str(tmp_path), str(tmp_path), {}, "2.19.4")
-    with pytest.raises(FileError, match=r"no run.json in it\. Give rdma_report_dir the folder of a run"):
+    with pytest.raises(
+        FileError, match=r"contains no run: it has no run\.json\. Set rdma_report_dir to the folder of a run"
+    ):
         again.rejudge_run(str(tmp_path / "nowhere"), "", {}, "2.19.4")
 
 

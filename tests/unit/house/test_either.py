@@ -40,7 +40,7 @@ def test_value_beside_a_reason_is_refused_by_each_way_to_load(
     cls: typing.Any, data: dict[str, typing.Any], field: str
 ) -> None:
     for way in (load, load_exactly):
-        with pytest.raises(LoadError, match=f"fact.{field}: .*and not both"):
+        with pytest.raises(LoadError, match=f"fact.{field}: .*but not both"):
             way(cls, data, "fact")
     _value, problems = load_all(cls, data, "fact")
     assert [problem.path for problem in problems] == [f"fact.{field}"]
@@ -56,7 +56,7 @@ def test_answer_beside_an_error_is_the_error_of_the_node() -> None:
     for cls, value in ((ObservedHcas, {"hcas": []}), (ObservedSubnets, [])):
         found = load(cls, {"value": value, "error": "unreachable"})
         assert found.value is None
-        assert "refused: error: 'unreachable' (string) beside value" in found.error
+        assert "its output is not valid: error: 'unreachable' (string) beside value" in found.error
 
 
 def test_contradiction_in_one_port_is_the_error_of_its_node() -> None:

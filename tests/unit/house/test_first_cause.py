@@ -66,22 +66,23 @@ def test_without_nodes_it_is_what_the_inventory_says(folder: FactFolder) -> None
     folder.write("addresses", error="failed: a later one")
     _first_cause.note(_first_cause.Cause(REFUSED))
     _first_cause.note(_first_cause.Cause("another inventory"))
-    assert proposed(folder, []) == f"nothing can be proposed; {REFUSED}. Correct what is named, and run it again"
+    assert (
+        proposed(folder, [])
+        == f"no intent can be proposed: {REFUSED}. Correct the listed problems, then run linerate.rdma.propose again"
+    )
 
 
 def test_without_a_cause_the_empty_group_comes_with_what_the_cluster_said(folder: FactFolder) -> None:
     folder.write("addresses", error="failed: connection refused by https://127.0.0.1:1")
-    empty = "no intent can be proposed: the group rdma_nodes is empty. Take the nodes from the cluster: "
+    empty = "no intent can be proposed: the group rdma_nodes is empty. Read the nodes from the cluster: "
     said = proposed(FactFolder(folder.report_dir, "run-2"), [])
     assert said.startswith(empty) and said.endswith(
-        (
-            "Read the nodes from the cluster: run echo 'plugin: linerate.rdma.nodes' >"
-            " linerate.rdma.yml, then run the same command with -i linerate.rdma.yml"
-        )
+        "Read the nodes from the cluster: run echo 'plugin: linerate.rdma.nodes' >"
+        " linerate.rdma.yml, then run the same command with -i linerate.rdma.yml"
     )
     said = proposed(folder, [])
     assert said.startswith(
-        ("no intent can be proposed: the group rdma_nodes is empty; addresses in use could not be read: ")
+        "no intent can be proposed: the group rdma_nodes is empty; addresses in use could not be read: "
     )
     assert "connection refused by https://127.0.0.1:1" in said
 
@@ -90,7 +91,7 @@ def test_with_nodes_it_is_why_they_were_not_seen(folder: FactFolder) -> None:
     _first_cause.note(_first_cause.Cause("another inventory"))
     said = proposed(folder, ["worker-1"], cause="rdma_observers_image is not set, and the cluster is no OpenShift.")
     assert said == (
-        "nothing can be proposed; rdma_observers_image is not set, and the cluster is no"
+        "no intent can be proposed: rdma_observers_image is not set, and the cluster is no"
         " OpenShift. Correct the listed problems, then run linerate.rdma.propose again"
     )
 
@@ -100,8 +101,8 @@ def test_many_nodes_without_an_answer_are_one_line_of_the_first_three(folder: Fa
     for node in nodes:
         folder.write("hcas", node, error="failed: MODULE FAILURE\npython3.12: command not found\n\n" + "x" * 8000)
     said = proposed(folder, nodes)
-    first = "no intent can be proposed: left out: node worker-0: it gave no answer: failed: MODULE FAILURE python3.12:"
-    assert said.startswith(f"{first} command not found") and "\n" not in said and len(said) < 2000
+    first = "no intent can be proposed: left out: node worker-0: its data could not be read: failed: MODULE FAILURE"
+    assert said.startswith(f"{first} python3.12: command not found") and "\n" not in said and len(said) < 2000
     assert (
         said.count("left out: ") == 3
         and "and 2 more. Correct the listed problems, then run linerate.rdma.propose again" in said

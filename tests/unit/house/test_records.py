@@ -105,7 +105,7 @@ def test_head_is_read_without_the_findings(tmp_path: pathlib.Path) -> None:
         (file_of(findings=True), "platform.findings: True; expected a number"),
         (file_of(findings=None), "platform.findings: None; expected a number"),
         (file_of(findings=-1), "platform.findings: -1; expected a number"),
-        ("\udcff\udcfe", "can't"),
+        ("\udcff\udcfe", "could not be read"),
         ("[" * 100_000, "nesting"),
         (file_of(schema=3, extra=1), "3, of a newer version of linerate.rdma; expected schema 2"),
         (file_of(make_record(judged=judge([BIOS]).judged)), "its gate is open, which contradicts its findings"),

@@ -212,14 +212,14 @@ def test_no_run_and_a_damaged_record_are_said(tmp_path: pathlib.Path) -> None:
     FactFolder(str(tmp_path), "run-1").begin(START)
     (tmp_path / "stages").mkdir()
     (tmp_path / "stages" / "discover.jsonl").write_text("torn", encoding="utf-8")
-    with pytest.raises(resume.ResumeError, match=r"discover\.jsonl can't be read"):
+    with pytest.raises(resume.ResumeError, match=r"discover\.jsonl could not be read"):
         frame.resume_run(options, START.nodes, False)
 
 
 def test_the_report_says_what_was_kept() -> None:
     report = build(records(), {}, "run-1", now(), resumes=[Resume("fabric", "2026-01-02T04:00:00+00:00")])
     assert report.verdict == "GREEN"
-    assert [stage.name for stage in report.stages if "the run went on at stage fabric" in stage.note] == [
+    assert [stage.name for stage in report.stages if "the run was resumed at stage fabric" in stage.note] == [
         "validate",
         "discover",
     ]

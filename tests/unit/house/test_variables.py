@@ -139,7 +139,7 @@ def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest
     with pytest.raises(
         RdmaError,
         match=(
-            r"rdma_bmc_adress \(the variables of node worker-2\) is no variable of the collection \(did you mean"
+            r"rdma_bmc_adress \(the variables of node worker-2\) is not a variable of this collection \(did you mean"
             r" 'rdma_bmc_address'\?\)"
         ),
     ):
@@ -271,8 +271,8 @@ def test_the_check_names_what_was_typed_and_what_was_meant() -> None:
     with pytest.raises(RdmaError) as error:
         lint(awx_organisation="Default", rdma_intent_applid=False, operators_install="ture", awx_job_id=5)
     assert str(error.value) == (
-        "awx_organisation is no variable of the collection (did you mean 'awx_organization'?);"
-        " rdma_intent_applid is no variable of the collection (did you mean"
+        "awx_organisation is not a variable of this collection (did you mean 'awx_organization'?);"
+        " rdma_intent_applid is not a variable of this collection (did you mean"
         " 'rdma_intent_applied'?); operators_install is 'ture'; expected true or false. Nothing"
         " was begun. Correct the listed problems, then run linerate.rdma.propose again"
     )

@@ -165,7 +165,7 @@ def test_no_client_waits_without_end_for_a_server_that_takes_the_connection(monk
         options = {"host": f"http://127.0.0.1:{silent.getsockname()[1]}", "api_key": TOKEN}
         begin = time.monotonic()
         with pytest.raises(
-            ApiError, match="the API server did not respond within 0\\.2 s.*whether the API server runs"
+            ApiError, match=r"the API server did not respond within 0\.2 s.*whether the API server runs"
         ):
             cluster.make_client(options, find_credentials(options, {}))
         assert time.monotonic() - begin < 30

@@ -128,10 +128,10 @@ def test_interrupted_write_leaves_the_old_fact(folder: FactFolder, monkeypatch: 
 def test_folder_that_cannot_be_written_is_named(tmp_path: pathlib.Path) -> None:
     (tmp_path / "facts").write_text("", encoding="utf-8")
     folder = FactFolder(str(tmp_path), RUN)
-    with pytest.raises(FileError, match=r"facts/hcas/worker-1\.json can't be written"):
+    with pytest.raises(FileError, match=r"facts/hcas/worker-1\.json could not be written"):
         folder.write("hcas", "worker-1", 1)
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(FileError, match=r"file/run\.json can't be written"):
+    with pytest.raises(FileError, match=r"file/run\.json could not be written"):
         FactFolder(str(tmp_path / "file"), RUN).begin(RunStart(RUN, TIME))
 
 
@@ -160,7 +160,7 @@ def test_no_node_is_ever_dropped(folder: FactFolder) -> None:
     found = folder.of_nodes("hcas", ["worker-1", "worker-2", "worker-3", "worker-4"])
     assert found["worker-1"] == {"value": {"hcas": []}, "error": None}
     assert found["worker-2"] == {"value": None, "error": "unreachable: No route to host"}
-    assert found["worker-3"]["value"] is None and "worker-3.json can't be read" in found["worker-3"]["error"]
+    assert found["worker-3"]["value"] is None and "worker-3.json could not be read" in found["worker-3"]["error"]
     assert found["worker-4"] == {
         "value": None,
         "error": "was not asked: this run has no fact hcas of it (left out by --limit?)",
@@ -168,8 +168,8 @@ def test_no_node_is_ever_dropped(folder: FactFolder) -> None:
 
 
 def test_error_about_the_cluster_is_raised(folder: FactFolder) -> None:
-    folder.write("sync", error="no answer from the API server")
-    with pytest.raises(FileError, match="no answer from the API server"):
+    folder.write("sync", error="the API server did not respond")
+    with pytest.raises(FileError, match="the API server did not respond"):
         folder.value("sync")
 
 
@@ -253,9 +253,9 @@ def test_name_of_a_node_stays_in_the_folder(folder: FactFolder, tmp_path: pathli
 
 @pytest.mark.parametrize("node", ["n" * 300, "\u6f22" * 100])
 def test_name_that_is_too_long_is_refused(folder: FactFolder, node: str) -> None:
-    with pytest.raises(FileError, match="can't be written"):
+    with pytest.raises(FileError, match="could not be written"):
         folder.write("hcas", node, 1)
-    assert "can't be read" in folder.of_nodes("hcas", [node])[node]["error"] and not folder.has("hcas", node)
+    assert "could not be read" in folder.of_nodes("hcas", [node])[node]["error"] and not folder.has("hcas", node)
 
 
 @pytest.mark.parametrize("kind", ["", "../x", "HCAs", "a/b", "9", "a" * 65, "a\n", "a.b"])
@@ -295,7 +295,7 @@ def test_run_says_what_it_began_with(folder: FactFolder, tmp_path: pathlib.Path)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "the file does not exist"),
+        (None, "there is no such file"),
         (json.dumps(to_data(RunStart("20250101T000000Z-bbbbbb", TIME))), "it is of run 20250101T000000Z-bbbbbb"),
         ("{", "could not be read:"),
         ("{}", "missing"),

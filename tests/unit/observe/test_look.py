@@ -125,5 +125,5 @@ def test_one_kind_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_a_source_that_is_not_there_is_named() -> None:
-    with pytest.raises(RdmaError, match="the source of .*_observe\\.node\\.nothing could not be read"):
+    with pytest.raises(RdmaError, match=r"the source of .*_observe\.node\.nothing could not be read"):
         archive.build_archive(f"{look.__package__}.nothing")

@@ -155,14 +155,14 @@ def test_neighbours_without_end_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp
     assert [len(item.hardware_addresses) for item in seen.netdevs] == [MOST_ADDRESSES, 1]
     of_many, of_wrong, rest = (
         [error for error in seen.errors if begin in error]
-        for begin in ("LLDP on many: ", "LLDP on wrong: ", "neighbours: ")
+        for begin in ("LLDP on many: ", "LLDP on wrong: ", "neighbors: ")
     )
     assert of_many == [
-        f"LLDP on many: more than {MOST_PORTS} ports of switches speak there, and the first {MOST_PORTS} are taken"
+        f"LLDP on many: more than {MOST_PORTS} switch ports send LLDP there; the first {MOST_PORTS} are used"
     ]
     assert len(of_wrong) == 8 and len(set(of_wrong)) == 8
     assert rest == [
-        f"neighbours: many knows {MOST_ADDRESSES + 1} hardware addresses, of which the first {MOST_ADDRESSES} are taken"
+        f"neighbors: many has {MOST_ADDRESSES + 1} hardware addresses, of which the first {MOST_ADDRESSES} are used"
     ]
 
 

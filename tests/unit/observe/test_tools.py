@@ -576,7 +576,7 @@ def test_an_answer_for_another_lid_is_none(tools: Tools) -> None:
     tools.add("ibping", f"cat {FIXTURES}/ibping_ok.txt")
     (ping,) = ibping.ping([PingTask("mlx5_0", 1, (7,))], count=4, timeout_ms=100, parallel=1, limit_seconds=10)
     assert ping.error is not None
-    assert (ping.transmitted, ping.received) == (0, 0) and "answers for LID 6" in ping.error
+    assert (ping.transmitted, ping.received) == (0, 0) and "was started for LID 7 but reports LID 6" in ping.error
 
 
 def test_nothing_to_do_needs_no_tool(tools: Tools) -> None:

@@ -448,7 +448,7 @@ def test_a_driver_that_lacks_fields_of_the_nvlink_fabric_is_said(server: Server,
         (FIXTURES / "nvidia-smi/580.159.04-row.csv").read_text("utf-8").replace("00:06", "1A:00"),
     )
     node = server.read()
-    assert "does not know the field fabric.state" in node.unread["gpu_fabric"]
+    assert "does not support the field fabric.state" in node.unread["gpu_fabric"]
     assert "fabric.health.summary" in node.unread["gpu_fabric_health"] and node.rows["gpu_ecc"]
     # one command for each field that nvidia-smi refuses, and the last
     assert sum("--format=csv" in argv for argv in tools.argvs) == 6

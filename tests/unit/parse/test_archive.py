@@ -63,7 +63,7 @@ def test_nothing_is_no_place(said: typing.Any) -> None:
     ("said", "word"),
     [
         ("s3://bucket/5ecret", "generate_presigned_url"),
-        ("ftp://host/5ecret", "https address"),
+        ("ftp://host/5ecret", "https URL"),
         ("https:/host/5ecret", "https://host/path"),
         ("https://", "host or port"),
         ("https://user:5ecret@host/reports/", "RDMA_REPORT_ARCHIVE_PASSWORD"),

@@ -71,7 +71,7 @@ def test_a_claim_has_the_classes_of_each_request_in_the_order_of_its_ways() -> N
     [
         ({"devices": []}, ""),
         (request(), "deviceClassName"),
-        (request(exactly=[1]), "exactly is no mapping"),
+        (request(exactly=[1]), "exactly is not a mapping"),
         ({"devices": {"requests": [{"exactly": {"deviceClassName": "a"}}]}}, "requests: name"),
         (request(exactly={"deviceClassName": "A B"}), "deviceClassName"),
         (
@@ -172,7 +172,7 @@ def test_selectors_tolerations_and_constraints_of_a_claim() -> None:
     assert found.requests == (DeviceRequest("nic", (DeviceAlternative("dranet", 1, ("true",), True),)),)
     assert found.matches == (DeviceMatch("resource.kubernetes.io/pcieRoot", ("nic",)),)
     spec["devices"]["constraints"] = [{"matchAttribute": "a", "requests": "nic"}]
-    with pytest.raises(ResourceError, match="requests is no list"):
+    with pytest.raises(ResourceError, match="requests is not a list"):
         read_claim(named("ResourceClaim", spec))
 
 

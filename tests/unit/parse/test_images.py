@@ -141,5 +141,5 @@ def test_lists_of_registries() -> None:
         ("quay.io",), ("docker.io", "*.example"), ("m:5000",)
     )
     assert registry_sources(of("Image")) == RegistrySources()
-    with pytest.raises(ResourceError, match="Image site: blockedRegistries is no list"):
+    with pytest.raises(ResourceError, match="Image site: blockedRegistries is not a list"):
         registry_sources(of("Image", registrySources={"blockedRegistries": "docker.io"}))

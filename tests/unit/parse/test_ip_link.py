@@ -61,7 +61,7 @@ def test_what_a_driver_does_not_tell_is_not_known() -> None:
         (of(rate={"max_tx": -1}), "max_tx: '-1' is not a rate in Mb/s from 0 to 4.29497e+09"),
         (of(rate={"max_tx": True}), "max_tx: 'True' is not a rate in Mb/s from 0 to 4.29497e+09"),
         (of(rate={"min_tx": 2**32}), "min_tx: '4294967296' is not a rate in Mb/s from 0 to 4.29497e+09"),
-        (of(vlan=4096), "vlan: '4096' is not a VLAN from 0 to 4095"),
+        (of(vlan=4096), "vlan: '4096' is not a VLAN ID from 0 to 4095"),
         (of(vlan=7, qos=8), "qos: '8' is not a VLAN priority from 0 to 7"),
         (of(vf=65536), "vf: '65536' is not a number of virtual functions from 0 to 65535"),
         (of(link_state="up"), "link_state: 'up' is not one of auto, enable, disable"),

@@ -105,7 +105,8 @@ def test_a_name_that_no_switch_has_is_refused_by_what_it_is_of(name: bytes) -> N
     }
     for number, (what, broken) in enumerate(wrong.items()):
         with pytest.raises(
-            ParseError, match=f"^LLDP, {what}: .* is not letters, digits and plain signs of a switch's name, up to 255"
+            ParseError,
+            match=f"^LLDP, {what}: .* is not the name of a switch: letters, digits and common punctuation, up to 255",
         ) as error:
             parse_switch_port(frame(*fine[:number], broken, *fine[number + 1 :]))
         assert str(error.value).isprintable() and len(str(error.value)) < 400

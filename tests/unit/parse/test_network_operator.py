@@ -99,12 +99,12 @@ def test_real_attachments_are_read() -> None:
     [
         (None, "is empty"),
         ("", "is empty"),
-        ('{"type": "macvlan"', "no JSON"),
-        ("[]", "no mapping"),
+        ('{"type": "macvlan"', "is not JSON"),
+        ("[]", "is not a mapping"),
         ("{}", "no plugin with a type"),
         ('{"plugins": []}', "no plugin with a type"),
         ('{"plugins": [{"master": "ens1"}]}', "no plugin with a type"),
-        ("[" * 100000, "no JSON"),
+        ("[" * 100000, "is not JSON"),
     ],
 )
 def test_what_multus_could_not_read(config: typing.Optional[str], fault: str) -> None:

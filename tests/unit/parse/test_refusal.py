@@ -22,11 +22,14 @@ CALL = (
     [
         # as public issue threads have them
         ('no endpoints available for service "hook-service"', "Service ops/hook-service has no ready pod"),
-        ("dial tcp 10.96.12.34:443: connect: connection refused", "leads to a pod that does not listen"),
-        ("EOF", "leads to a pod that does not listen"),
-        ("context deadline exceeded", "does not answer in time"),
-        ("tls: failed to verify certificate: x509: certificate signed by unknown authority", "caBundle does not fit"),
-        ('service "hook-service" not found', "its operator was removed, and its webhook stayed"),
+        ("dial tcp 10.96.12.34:443: connect: connection refused", "leads to a pod that does not accept connections"),
+        ("EOF", "leads to a pod that does not accept connections"),
+        ("context deadline exceeded", "does not respond in time"),
+        (
+            "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+            "a certificate that does not match the webhook's caBundle",
+        ),
+        ('service "hook-service" not found', "its operator was removed, but its webhook remained"),
         ("the server rejected our request", "did not respond"),
     ],
 )
@@ -60,16 +63,16 @@ def test_a_webhook_that_has_judged_is_another_thing() -> None:
                 "failed to create typed patch object (/nic-cluster-policy; mellanox.com/v1alpha1,"
                 " Kind=NicClusterPolicy): .spec.x: field not declared in schema"
             ),
-            "of NicClusterPolicy (mellanox.com/v1alpha1) in the cluster does not know the field .spec.x",
+            "of NicClusterPolicy (mellanox.com/v1alpha1) in the cluster does not have the field .spec.x",
         ),
         (
             (
                 "failed to create typed patch object (rook-ceph/myfs; ceph.rook.io/v1, Kind=CephFilesystem):"
                 " .spec.dataPools[0].name: field not declared in schema"
             ),
-            "does not know the field .spec.dataPools[0].name",
+            "does not have the field .spec.dataPools[0].name",
         ),
-        ('strict decoding error: unknown field "spec.foo"', "does not know the field spec.foo"),
+        ('strict decoding error: unknown field "spec.foo"', "does not have the field spec.foo"),
     ],
 )
 def test_a_definition_of_another_version(text: str, says: str) -> None:

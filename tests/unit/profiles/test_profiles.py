@@ -235,7 +235,7 @@ def test_a_fabric_without_its_one_interface_is_not_made_and_keeps_nobody_back(pr
     bare = [dataclasses.replace(fabric, select=Select(1)) for fabric in intent.fabrics]
     baseline = intent_of("macvlan").fabrics[0]
     rendered = render([*bare, dataclasses.replace(baseline, name="good")], intent.cluster, {})
-    assert {name: "select.netdev names 0 interfaces" in why for name, why in rendered.unmade.items()} == {
+    assert {name: "select.netdev has 0 interfaces" in why for name, why in rendered.unmade.items()} == {
         fabric.name: True for fabric in bare
     }
     assert "good" in {name for name, _object in rendered.objects}

@@ -185,7 +185,7 @@ def test_what_an_admin_has_prepared_is_used_and_stays(openshift: OpenShift) -> N
 
 def test_in_a_namespace_that_was_prepared_nothing_is_bound(openshift: OpenShift) -> None:
     """A tenant may have made it, with that label, and would have the constraints."""
-    why = "has no ServiceAccount linerate-rdma of an admin"
+    why = "was prepared by an admin, but without the ServiceAccount linerate-rdma"
     with pytest.raises(RdmaError, match=why) as caught, admitted(cluster(openshift), fabrics(), "run-1", own=False):
         pytest.fail("pods would be made")
     assert openshift.kinds == [] and "docs/rbac/measuring-openshift.yml" in (caught.value.remedy or "")

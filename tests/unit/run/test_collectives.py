@@ -317,7 +317,7 @@ def test_a_connection_that_breaks_is_no_fault_of_the_test() -> None:
     api.breaks = {2}
     facts, lines, findings = run(api)
     assert len(api.runs) == 4 and len(facts.runs) == 3 and bad(findings) == set()
-    assert sum("; once more" in line for line in lines) == 1
+    assert sum("; the test is repeated" in line for line in lines) == 1
 
 
 def test_a_connection_that_breaks_again_is_told() -> None:
@@ -700,7 +700,7 @@ def test_a_node_that_lets_each_group_of_three_hang_takes_a_bounded_time_and_ends
     # the first one with the limit of the intent, the others with few times the seconds of a sound test
     assert sorted(hung.values(), reverse=True)[:2] == [300, 120] and sum(hung.values()) < 4 * 330
     assert len(facts.runs) > len(hung) > 1
-    assert "n02" in facts.ended and "is not decided" in facts.ended
+    assert "n02" in facts.ended and "the node could not be determined" in facts.ended
     assert any(item.status == UNKNOWN and "n02" in f"{item.why} {item.subject}" for item in findings)
 
 
@@ -777,7 +777,7 @@ def test_a_pod_whose_log_takes_too_much_of_the_cpu_loses_its_own_log_alone(monke
     for ran in shared:
         hosts = {process.host for process in (ran.log or KeptLog()).processes}
         assert hosts == {host_name(node) for node in ran.nodes if node != "b"}
-    left_out = [line for line in lines if "is left out" in line]
+    left_out = [line for line in lines if "is ignored, so its contents could not be verified" in line]
     assert left_out and all("node b" in line and "5 s of CPU time" in line for line in left_out)
     silent = [item for item in findings if item.check == "collectives.ranks" and item.status == UNKNOWN]
     assert silent and all(host_name("b") in item.subject for item in silent)
@@ -800,7 +800,7 @@ def test_logs_that_are_not_parsed_in_time_are_left_out_by_their_node(monkeypatch
     both = [{item.host for item in (ran.log or KeptLog()).processes} for ran in facts.runs if len(ran.nodes) > 1]
     # of runs at the same time, one may use up the seconds of the other
     assert {host_name("a")} in both and not any(host_name("b") in hosts for hosts in both)
-    assert any("the log of node b is left out" in line for line in lines)
+    assert any("the log of node b is ignored, so its contents could not be verified" in line for line in lines)
     assert [item for item in findings if item.status == UNKNOWN and host_name("b") in item.subject]
 
 
@@ -960,7 +960,7 @@ def test_a_slow_group_is_repeated_with_one_thing_changed_and_its_card_says_what_
     assert card.remedy == (
         "Set NCCL_IB_QPS_PER_CONNECTION=4 in the jobs and in the image, then run stage collectives again."
     )
-    assert any("7 to tell causes apart" in line for line in lines)
+    assert any("7 more to distinguish the causes" in line for line in lines)
     assert any(line.startswith("all_reduce, two nodes: a, b, queue pairs: 44.1 GB/s, +80%, faster") for line in lines)
 
 

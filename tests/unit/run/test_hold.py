@@ -54,7 +54,7 @@ def test_an_interrupt_leaves_none() -> None:
 
 def test_a_node_without_virtual_functions_has_no_pod() -> None:
     started = hold(pods(Api(offered="0")), PLAN)
-    assert [pod.error for pod in started] == ["the node offers no openshift.io/igb"] * 2
+    assert [pod.error for pod in started] == ["the node does not offer openshift.io/igb"] * 2
 
 
 def test_what_check_mode_does_not_start() -> None:

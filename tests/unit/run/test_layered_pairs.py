@@ -229,7 +229,7 @@ def test_without_observers_nothing_more_is_started_unless_it_is_asked_for() -> N
 
 def test_a_node_by_ssh_and_one_whose_observer_did_not_start_say_so() -> None:
     half = dataclasses.replace(OBSERVERS, nodes=(OBSERVERS.nodes[0],))
-    assert "ssh" in steps(run(Cloud(), half))["pf_host"].why
+    assert "is accessed through SSH" in steps(run(Cloud(), half))["pf_host"].why
     late = dataclasses.replace(OBSERVERS, nodes=(OBSERVERS.nodes[0], Observer("b", "failed", "image", "cannot pull")))
     assert "cannot pull" in steps(run(Cloud(), late))["pf_host"].why
 
@@ -280,7 +280,8 @@ def test_iwarp_needs_an_address_on_the_host_by_which_the_function_is_reached() -
     assert next(item[3][-1] for item in api.ran if item[0] == "mlx5_0" and item[1] == "client") == "10.9.0.1"
     twice = [*own, {"ifname": "eth0", "addr_info": [{"local": "10.9.0.7", "prefixlen": 24}]}]
     assert (
-        "not only" in steps(run(Cloud(iwarp.replace("addresses []", f"addresses {json.dumps(twice)}"))))["pf_host"].why
+        "this is not the case"
+        in steps(run(Cloud(iwarp.replace("addresses []", f"addresses {json.dumps(twice)}"))))["pf_host"].why
     )
 
 

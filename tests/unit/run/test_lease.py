@@ -156,7 +156,7 @@ def test_a_refusal_names_the_holder_and_the_way_out() -> None:
     text = str(LeaseHeld(held(), at(12)))
     assert text == (
         "run run-1 on host control-1 (process 42), since 2026-01-02 11:50:00 UTC, last seen 12 s"
-        " ago in rdma_bandwidth, holds this cluster, and nothing was changed. Wait until that"
+        " ago in rdma_bandwidth, holds this cluster, so this run did not change the cluster. Wait until that"
         " run ends, or end that run on its host. If that run is dead, its Lease expires within"
         " 58 s. To release the Lease immediately, run: kubectl delete lease linerate-rdma -n"
         " default"
@@ -165,11 +165,11 @@ def test_a_refusal_names_the_holder_and_the_way_out() -> None:
     assert describe(Lease(Holder("x")), NOON) == "run x"
     lost = str(LeaseLost(TWO, held(), at(12)))
     assert (
-        "run run-2 lost its hold on this cluster" in lost
+        "run run-2 lost its Lease on this cluster" in lost
         and "run run-1 on host control-1" in lost
-        and "run all stages again" in lost
+        and "Rerun all stages" in lost
     )
-    assert "nobody has it now" in str(LeaseLost(TWO, None))
+    assert "no run holds the Lease now" in str(LeaseLost(TWO, None))
 
 
 class Clock:
@@ -274,7 +274,7 @@ def test_a_second_run_is_refused_by_name_while_the_first_one_renews(api: FakeApi
     with pytest.raises(LeaseHeld, match="run run-1 on host control-1"):
         keeper(api, clock, TWO).take(False, pause, said.append, WAIT)
     assert WAIT <= clock.now < WAIT + 10
-    assert len(said) == 1 and "waiting for at most 90 s: run run-1" in said[0]
+    assert len(said) == 1 and "waiting at most 90 s: run run-1" in said[0]
     assert spec(api)[0] == "run-1@control-1"
 
 
@@ -431,7 +431,7 @@ def test_a_server_that_is_away_is_asked_again_and_nothing_is_written_meanwhile(a
     api.stop()
     answers = iter([False, False, True])
     mine.keep(lambda seconds: next(answers))
-    with pytest.raises(ApiError, match="no answer from the API server"):
+    with pytest.raises(ApiError, match="the API server did not respond"):
         mine.ask()
     api.start()
     mine.ask()
@@ -522,7 +522,7 @@ def test_a_refused_right_is_no_wait(api: FakeApi, clock: Clock) -> None:
     api.write = refuse  # type: ignore[method-assign]
     with pytest.raises(
         ApiError,
-        match=r"Grant the user the rights in docs/rbac that the stage requires: linerate\.rdma\.validate names the files",
+        match=r"Grant the user the rights in docs/rbac that the stage requires: linerate\.rdma\.validate",
     ):
         take(keeper(api, clock), clock)
     assert clock.pauses == []

@@ -59,8 +59,8 @@ def test_a_node_that_holds_its_pairs_up_is_left_out_of_later_rounds_and_named() 
         "client_left_out": True,
         "server_left_out": False,
     }
-    assert all(pair.evidence.startswith("n05 rail 0 is left out, since its pairs with n") for pair in its[8:])
-    assert sum("n05 rail 0 is left out" in line for line in lines) == 1
+    assert all(pair.evidence.startswith("n05 rail 0 is excluded because its pairs with n") for pair in its[8:])
+    assert sum("n05 rail 0 is excluded" in line for line in lines) == 1
     findings = check(intent, Facts(nodes=NODES, bandwidth=facts))
     about = [item for item in findings if item.check == "bandwidth.measured" and "n05" in item.subject]
     assert [item.status for item in about].count("unknown") == 22 and [item.status for item in about].count("fail") == 8

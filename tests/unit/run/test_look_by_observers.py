@@ -85,7 +85,7 @@ def test_a_slow_look_is_asked_for_the_time_again_and_the_shortest_way_counts(
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("echo lost >&2; exit 3", "ended with 3: lost"),
+        ("echo lost >&2; exit 3", "ended with exit code 3: lost"),
         ("echo not json", "'not json' is not JSON"),
         ("echo '[]'", "is not a value or an error of hcas"),
     ],
@@ -110,7 +110,7 @@ def test_an_image_without_python_is_named(asked: ObserveRequest) -> None:
     with ExecServer() as server:
         wanted = ObserveRequest(KINDS, asked.sysfs, (), "/nowhere/python3", 30.0)
         ((_node, found),) = look(FakeApi.client(server.url), "observers", observers(1), wanted)
-    assert "/nowhere/python3 in the observer ended with 127" in (found["hcas"].error or "")
+    assert "/nowhere/python3 in the observer ended with exit code 127" in (found["hcas"].error or "")
 
 
 def test_without_an_observer_nobody_is_asked(asked: ObserveRequest) -> None:

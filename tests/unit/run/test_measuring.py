@@ -231,7 +231,7 @@ def test_what_a_killed_measurement_has_left_is_deleted_and_made_anew(api: Api, r
 def test_one_that_does_not_go_is_named_with_what_shows_why(api: Api) -> None:
     api.have(**render_namespace("run-0")["metadata"]["labels"])
     api.lingers = None
-    with pytest.raises(RdmaError, match="still there 10 s after its deletion") as caught, measure(api):
+    with pytest.raises(RdmaError, match="still exists 10 s after its deletion") as caught, measure(api):
         pytest.fail("pods would be made in a namespace that is going")
     assert "kubectl get namespace linerate-measure" in caught.value.remedy
 
@@ -286,7 +286,7 @@ def test_one_fabric_without_a_network_does_not_keep_the_others(api: Api) -> None
     wanted = fabrics({"name": "one"}, {"name": "two", "network": {"name": "absent", "namespace": "test"}})
     with measure(api, wanted) as seats:
         assert {name: refusal.cause for name, refusal in seats.refused.items()} == {"two": "no_network"}
-        assert "NetworkAttachmentDefinition test/absent is not there" in seats.refused["two"].text
+        assert "NetworkAttachmentDefinition test/absent does not exist" in seats.refused["two"].text
         assert len(api.copies) == 1
 
 

@@ -106,7 +106,7 @@ def test_the_pod_is_not_root_and_its_log_is_the_answer() -> None:
 def test_a_node_that_offers_nothing_gets_no_pod() -> None:
     api = Api()
     assert [proof.error for proof in prove(api, "b", "c")] == [
-        "the node offers no openshift.io/mlx",
+        "the node does not offer openshift.io/mlx",
         "the cluster has no node of this name",
     ]
     assert api.made == []

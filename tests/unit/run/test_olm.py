@@ -241,7 +241,7 @@ def test_a_subscription_that_installed_nothing_where_olm_may_install_is_named(se
         world.serve(kind, [], "mallory")
     for item in (subscription("x", spec={"name": "nfd"}), group("all", [])):
         world.have({**item, "metadata": {**item["metadata"], "namespace": "mallory"}})
-    assert any("Subscription mallory/x has installed nothing" in line for line in run(world).said)
+    assert any("Subscription mallory/x is ignored because it has installed nothing" in line for line in run(world).said)
 
 
 def test_a_plan_of_somebody_else_is_not_approved(served: Served) -> None:
@@ -278,14 +278,17 @@ def test_an_operator_group_that_does_not_fit_is_refused_by_name(served: Served) 
 def test_an_operator_of_ours_is_not_moved(served: Served) -> None:
     world = served()
     run(world)
-    failed(run(world, DesiredOperator("nfd", "elsewhere")), "the collection has it in namespace ops")
+    failed(run(world, DesiredOperator("nfd", "elsewhere")), "this collection installed the operator in namespace ops")
 
 
 @pytest.mark.parametrize(
     ("wishes", "words"),
     [
-        ((WISH, WISH), "more than once"),
-        ((WISH, DesiredOperator("gpu", SPACE, target_namespaces=("a",))), "a namespace has one OperatorGroup"),
+        ((WISH, WISH), "is requested more than once"),
+        (
+            (WISH, DesiredOperator("gpu", SPACE, target_namespaces=("a",))),
+            "a namespace can have only one OperatorGroup",
+        ),
     ],
 )
 def test_wishes_that_contradict_each_other_are_refused(

@@ -304,7 +304,7 @@ def test_what_perftest_says_of_another_device_or_number_of_queue_pairs_is_no_fig
 
         facts, _lines = run(Api(answers={("ib_write_bw", "client"): say}))
         assert {(pair.failure, pair.packet_bytes) for pair in facts.pairs} == {(failure, packet_bytes)}
-        asked = [f"it was asked for Device siw-{pair.client}, Number of qps 1" for pair in facts.pairs]
+        asked = [f"requested were Device siw-{pair.client}, Number of qps 1" for pair in facts.pairs]
         assert not failure or all(text in pair.evidence for text, pair in zip(asked, facts.pairs))
 
 
@@ -369,7 +369,7 @@ def test_a_pair_below_its_floor_is_measured_once_more_with_more_queue_pairs(many
         assert (pair.average_gbps, pair.queue_pairs, pair.message_bytes, pair.iterations) == (218.0, 8, 65536, 100)
         assert found is not None and (found.queue_pairs, found.message_bytes, found.iterations) == (16, 262144, 12)
         assert (found.average_gbps, found.why, len(found.commands), len(pair.commands)) == (float(many), "", 1, 2)
-    assert f"storage a -> b, once more with 16 queue pairs: {float(many):.4f} Gb/s" in lines
+    assert f"storage a -> b, repeated with 16 queue pairs: {float(many):.4f} Gb/s" in lines
     of_tool = [(end, command) for tool, end, _node, command in api.ran if tool == "ib_write_bw"]
     assert len(of_tool) == 8 and sum(("-q", "16") in zip(command, command[1:]) for _end, command in of_tool) == 4
 
@@ -509,7 +509,7 @@ def test_a_node_that_offers_nothing_gets_no_pod() -> None:
     api = Api(offered="0")
     facts, _lines = run(api)
     assert api.made == []
-    assert [pod.error for pod in facts.pods] == ["the node offers no openshift.io/igb"] * 2
+    assert [pod.error for pod in facts.pods] == ["the node does not offer openshift.io/igb"] * 2
     assert facts.pairs == ()
 
 
@@ -549,7 +549,7 @@ def test_a_port_that_is_not_known_yet_is_tried_again() -> None:
 def test_a_tool_that_crashed_once_is_asked_anew_and_the_crash_is_told() -> None:
     facts, lines = run(Api(answers={("ib_write_bw", "client"): [CRASHED, None, None]}))
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
-    assert any("crash: ended by signal 11" in line and "once more" in line for line in lines)
+    assert any("crash: ended by signal 11" in line and "the test is repeated" in line for line in lines)
     assert any("-> 139" in command for pair in facts.pairs for command in pair.commands)
 
 
@@ -560,7 +560,7 @@ def test_a_port_of_another_process_is_left_for_other_ports() -> None:
     api = Api(answers={("ib_write_bw", "server"): [taken, None, None]})
     facts, lines = run(api)
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
-    assert any("port_in_use: Couldn't listen to port 18601; once more" in line for line in lines)
+    assert any("port_in_use: Couldn't listen to port 18601; the test is repeated" in line for line in lines)
     ports = [
         command[command.index("-p") + 1]
         for tool, side, _node, command in api.ran
@@ -795,7 +795,7 @@ def test_an_api_server_that_does_not_come_back_ends_the_run_after_the_time_for_p
         down = 1_000_000
 
     api = Gone(False)
-    with pytest.raises(ApiError, match="no answer from the API server"):
+    with pytest.raises(ApiError, match="the API server did not respond"):
         restarted(api)
     assert 2 <= len(api.asked) < 10_000
 
@@ -908,7 +908,7 @@ def test_what_a_living_node_kept_of_an_earlier_run_does_not_end_this_one() -> No
     }
     api.pods["old"] = {"kind": "Pod", "node": "b", "metadata": metadata, "spec": {"nodeName": "b"}}
     swept = remove_pods(typing.cast(Cluster, api), 60.0, Clock(), lambda seconds: None)
-    assert len(swept) == 1 and "without the word of its node b" in swept[0]
+    assert len(swept) == 1 and "without confirmation by its node b" in swept[0]
     assert (api.forced, api.pods) == (["old"], {})
 
 
@@ -922,7 +922,9 @@ def test_a_long_wait_for_images_gives_no_node_as_long_to_end_its_pod() -> None:
         clock.now += seconds
 
     swept = remove_pods(typing.cast(Cluster, api), 900.0, clock, pause)
-    assert api.forced == ["old"] and f"deleted after {GONE_SECONDS:.0f} s without the word of its node b" in swept[0]
+    assert (
+        api.forced == ["old"] and f"deleted after {GONE_SECONDS:.0f} s without confirmation by its node b" in swept[0]
+    )
     assert GONE_SECONDS <= clock.now < GONE_SECONDS + 5
 
 
@@ -964,8 +966,8 @@ def test_a_wait_for_pods_names_the_nodes_whose_pods_are_late(monkeypatch: pytest
             {node: render_pod(intent.fabrics[0], intent.cluster, node, 0, "run-1", 60) for node in ("a", "b")},
         )
     assert [bool(item.error) for item, _found in started] == [False, True] and clock.now < 151
-    waits = [line for line in lines if "waits for the pods of b, " in line]
-    assert len(waits) == 2 and waits[0].endswith(" s at most")
+    waits = [line for line in lines if "for the pods of b" in line]
+    assert len(waits) == 2 and waits[0].startswith("storage: waiting at most ")
 
 
 def test_no_attempt_is_spent_while_the_api_server_is_away() -> None:
@@ -1005,7 +1007,7 @@ def test_a_last_handshake_that_was_missed_is_measured_anew_and_told() -> None:
     missed = CommandResult("ib_write_bw", 1, GOOD + words, False, 4.4)
     facts, lines = run(Api(answers={("ib_write_bw", "client"): [missed, missed, None, None]}))
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
-    assert [line.endswith("; once more") for line in lines if "a -> b" in line] == [True, True, False]
+    assert [line.endswith("; the test is repeated") for line in lines if "a -> b" in line] == [True, True, False]
     # the report shows each of them
     assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "ib_write_bw" in command] == [
         "1 in 4.4 s",
@@ -1027,9 +1029,10 @@ def test_a_figure_of_zero_at_exit_code_0_is_measured_anew_and_told() -> None:
     zero = CommandResult("ib_write_bw", 0, TABLE.format("0.000000"), False, 5.5)
     facts, lines = run(Api(answers={("ib_write_bw", "client"): [zero, None, None]}))
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
-    assert [line.endswith("; once more") for line in lines if "a -> b" in line] == [True, False] and "0.000000" in str(
-        lines
-    )
+    assert [line.endswith("; the test is repeated") for line in lines if "a -> b" in line] == [
+        True,
+        False,
+    ] and "0.000000" in str(lines)
     assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "ib_write_bw" in command] == [
         "0 in 5.5 s",
         "0 in 0.0 s",
@@ -1042,7 +1045,7 @@ LEFT = CommandResult("rping -c", 0, "client DISCONNECT EVENT...\nwait for RDMA_W
 def test_a_server_of_rping_that_left_is_asked_anew_and_told() -> None:
     facts, lines = run(Api(answers={("rping", "client"): [LEFT, LEFT, None, None]}))
     assert [(pair.pings, pair.ping_failure, pair.average_gbps) for pair in facts.pairs] == [(5, "", 0.034819)] * 2
-    assert [line.endswith("; once more") for line in lines if "a -> b" in line] == [True, True, False]
+    assert [line.endswith("; the test is repeated") for line in lines if "a -> b" in line] == [True, True, False]
     assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "rping" in command] == [
         "0 in 0.2 s",
         "0 in 0.2 s",
@@ -1132,7 +1135,7 @@ def test_a_pod_whose_shell_says_nothing_is_not_accused_of_dropped_packets(pod_se
 
     facts, _lines = run(Silent(), pod_seconds=pod_seconds)
     assert [(pod.cause, pod.error) for pod in facts.pods if pod.error] == [
-        ("silent", f"no look into the pod: its shell said nothing for {seconds} s")
+        ("silent", f"the pod could not be inspected: the shell in the pod did not respond for {seconds} s")
     ]
 
 
@@ -1152,7 +1155,9 @@ def test_a_pod_that_goes_while_it_is_looked_into_is_named_as_gone() -> None:
 
 def test_an_image_without_the_tools_is_told_before_anything_is_measured() -> None:
     facts, _lines = run(Api(probe="missing ib_write_bw\nmissing taskset\n"))
-    assert [(pod.error.split(" has no ")[1], pod.cause) for pod in facts.pods] == [("ib_write_bw", "no_tool")] * 2
+    assert [(pod.error.split(" does not contain ")[1], pod.cause) for pod in facts.pods] == [
+        ("ib_write_bw", "no_tool")
+    ] * 2
     assert facts.pairs == ()
 
 
@@ -1218,7 +1223,7 @@ def test_a_rail_that_no_function_is_of_is_named() -> None:
     assert len(api.made) == 6
     assert [(pod.rail, pod.error) for pod in facts.pods if pod.node == "a"] == [
         (0, ""),
-        (1, "none of the 3 virtual functions that pods got there is of rail 1, HCA 0000:02:00.0"),
+        (1, "none of the 3 virtual functions of the pods on this node belongs to rail 1, HCA 0000:02:00.0"),
     ]
     assert {pair.rail for pair in facts.pairs} == {0}
 
@@ -1226,7 +1231,7 @@ def test_a_rail_that_no_function_is_of_is_named() -> None:
 def test_rails_of_a_node_whose_hcas_are_not_known() -> None:
     facts, _lines = run(rail_probe((1, 2))(), rails={}, **TWO_RAILS)
     assert {pod.error for pod in facts.pods} == {
-        "its virtual function 0000:01:10.0 is of 0000:01:00.0; HCAs of this fabric on the node: none known"
+        "its virtual function 0000:01:10.0 belongs to 0000:01:00.0; HCAs of this fabric on the node: none known"
     }
     assert facts.pairs == ()
 
@@ -1235,7 +1240,7 @@ def test_a_function_of_another_fabric_s_hca_is_no_rail() -> None:
     facts, _lines = run(rail_probe((3,))(), rails={"storage": {"a": {"0000:01:00.0": 0}, "b": {"0000:01:00.0": 0}}})
     assert (
         facts.pods[0].error
-        == "its virtual function 0000:03:10.0 is of 0000:03:00.0; HCAs of this fabric on the node: 0000:01:00.0"
+        == "its virtual function 0000:03:10.0 belongs to 0000:03:00.0; HCAs of this fabric on the node: 0000:01:00.0"
     )
 
 
@@ -1266,7 +1271,7 @@ def test_quick_rounds_and_what_a_suspect_is_measured_with_afterwards() -> None:
         frozenset("ab"): True,
         frozenset("cf"): False,
     }
-    assert any("again, to tell the ends apart" in line for line in lines)
+    assert any("repeated, to distinguish the ends" in line for line in lines)
 
 
 def test_both_directions_at_once_are_one_measurement() -> None:
@@ -1312,7 +1317,7 @@ def test_a_server_that_was_killed_is_named_and_not_what_the_client_makes_of_it()
         (
             "Failed status 4: wr_id 0 syndrom 0x51",
             "local_protection",
-            "the server said: Completion with error at server: Failed status 4: wr_id 0 syndrom 0x51",
+            "the server reported: Completion with error at server: Failed status 4: wr_id 0 syndrom 0x51",
         ),
         # flushed requests are a consequence there as well
         (
@@ -1620,7 +1625,9 @@ def test_a_network_that_promises_rdma_is_never_measured_by_tcp() -> None:
 def test_the_image_needs_the_tools_of_its_network(missing: str, rdma: bool, lacks: str) -> None:
     facts, _lines = run((Api if rdma else Plain)(probe=f"missing {missing}\n"), rdma=rdma)
     assert [(pod.cause, pod.error) for pod in facts.pods] == [
-        ("no_tool", f"the image {parse_intent([FABRIC]).fabrics[0].pods.image} has no {lacks}") if lacks else ("", "")
+        ("no_tool", f"the image {parse_intent([FABRIC]).fabrics[0].pods.image} does not contain {lacks}")
+        if lacks
+        else ("", "")
     ] * 2
 
 

@@ -187,7 +187,7 @@ def test_a_machine_config_that_cannot_be_read_or_that_nothing_would_take_is_unkn
     }
     plain = OpenShift()
     plain.objects["MachineConfigPool"] = ApiError(404, "NotFound", "x", "GET")
-    assert "no MachineConfigPool can be seen" in read_config(plain).unread["MachineConfig"]
+    assert "no MachineConfigPool that would apply it could be read" in read_config(plain).unread["MachineConfig"]
     with pytest.raises(ApiError):
         read_config(OpenShift(ApiError(0, "Unreachable", "refused", "GET")))
 

@@ -316,7 +316,7 @@ def test_a_queue_of_jobs_in_pages(serve: Serve, trust: Trust) -> None:
         )
     del server.faults[first]
     server.answers[JOBS]["Members"] *= 33
-    assert "33 jobs and tells them one by one only" in seen(server, trust).errors[0]
+    assert "33 jobs and lists them only one by one" in seen(server, trust).errors[0]
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,10 @@ def test_parts_that_cannot_be_read_are_named_and_pass_for_nothing(serve: Serve, 
     server.faults[f"{JOBS}?$expand=*($levels=1)"] = Fault(status=403)
     server.answers[f"{MANAGER}/Oem/Dell/DellAttributes/iDRAC.Embedded.1"] = {"Attributes": {}}
     bios = seen(server, trust)
-    assert bios.pending_error.startswith("the settings object could not be read: GET") and "500" in bios.pending_error
+    assert (
+        bios.pending_error.startswith("the settings object could not be read: the BMC responded to GET")
+        and "500" in bios.pending_error
+    )
     assert bios.jobs is None and bios.lockdown is None
     assert [error.partition(" could")[0] for error in bios.errors] == ["jobs", "lockdown mode"]
     (unknown,) = list_states(bios, find_wanted({"sriov": True}))
@@ -394,7 +397,9 @@ def test_several_registries_and_one_for_this_model(serve: Serve, trust: Trust) -
     assert seen(server, trust).registry == REGISTRY and "/de" not in server.asked
     server.answers[REGISTRY]["SupportedSystems"] = []
     bios = seen(server, trust)
-    assert bios.registry == "" and "names PowerEdge R750" in bios.registry_error and state(bios, sriov=True) == "ok"
+    assert (
+        bios.registry == "" and "applies to PowerEdge R750" in bios.registry_error and state(bios, sriov=True) == "ok"
+    )
 
 
 def test_a_registry_that_is_sent_compressed(serve: Serve, trust: Trust) -> None:

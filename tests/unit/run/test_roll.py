@@ -485,7 +485,7 @@ def test_beside_a_kubelet_config_that_is_refused_the_rest_is_one_roll() -> None:
 def test_an_operator_without_a_word_is_an_error() -> None:
     operator = Operator(refusal=None)
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
-    assert "did not say within 300 s whether it accepts the KubeletConfig" in prepared.error
+    assert "did not report within 300 s whether it accepts the KubeletConfig" in prepared.error
     assert prepared.paused == ("worker",)
 
 
@@ -609,7 +609,7 @@ def test_a_pool_stays_paused_where_a_node_has_gone_since_and_the_next_run_lets_i
     prepared = roller(operator, ClusterIntent()).prepare(CONFIGS, check_mode=False)
     operator.lost = True
     (rolled,) = roller(operator, ClusterIntent()).release(prepared.paused, 600)
-    assert "beside: NotReady or cordoned" in rolled.error and "It stays paused." in rolled.error
+    assert "beside: NotReady or cordoned" in rolled.error and "The pool stays paused." in rolled.error
     assert operator.paused and operator.away == []
     assert [finding.status for finding in machine_config.check_plan((rolled,), "")] == ["fail"]
     operator.lost = False

@@ -127,7 +127,7 @@ def test_a_budget_holds_a_pod_for_a_while(site: Site) -> None:
     site.world.held["web-1"] = 3
     done = site.run()
     assert of(done, "worker-1").state == "done" and any(
-        "is held" in line and "disruption budget" in line for line in site.said
+        "cannot be evicted now" in line and "disruption budget" in line for line in site.said
     )
 
 
@@ -137,7 +137,11 @@ def test_a_budget_that_never_lets_go_leaves_the_node_as_it_was(site: Site) -> No
     site.world.held["web-1"] = 1000
     done = site.run()
     first = of(done, "worker-1")
-    assert first.state == "blocked" and "jobs/web-1 is held" in first.why and "PodDisruptionBudget" in first.remedy
+    assert (
+        first.state == "blocked"
+        and "jobs/web-1 cannot be evicted now" in first.why
+        and "PodDisruptionBudget" in first.remedy
+    )
     # the pods of one node keep no other one out
     assert of(done, "worker-2").state == "done" and set(site.resets()) == {"worker-2"}
     assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None

@@ -250,11 +250,11 @@ def test_a_power_cycle_that_was_noted_and_not_ordered(site: Site) -> None:
 
 
 def test_a_boot_loader_that_nobody_can_set_is_refused_and_nothing_reboots(site: Site) -> None:
-    look(site, WANTED, "worker-1", refusal="an observer changes nothing on its node.")
+    look(site, WANTED, "worker-1", refusal="an observer does not change its node.")
     done = site.run()
     assert (
         of(done, "worker-1").state == "blocked"
-        and "an observer changes nothing" in of(done, "worker-1").why
+        and "an observer does not change its node" in of(done, "worker-1").why
         and site.world.did == []
     )
 
@@ -272,7 +272,7 @@ def test_a_node_without_a_bmc_is_told_before_it_is_drained(site: Site, certifica
 
 
 def test_a_node_of_a_machine_config_pool_has_them_by_its_machine_config(site: Site) -> None:
-    look(site, WANTED, "worker-1", refusal="the node's system is an image.")
+    look(site, WANTED, "worker-1", refusal="the operating system of the node is an image")
     annotations = {
         f"machineconfiguration.openshift.io/{name}": value
         for name, value in (("currentConfig", "a"), ("desiredConfig", "a"), ("state", "Done"))
@@ -283,7 +283,7 @@ def test_a_node_of_a_machine_config_pool_has_them_by_its_machine_config(site: Si
 
 @pytest.mark.parametrize("observed", [ObservedKernelArguments(), ObservedKernelArguments(error="unreachable")])
 def test_what_was_not_looked_at_is_unknown(observed: ObservedKernelArguments) -> None:
-    assert "not known" in look_at_kernel(observed, WANTED).error and look_at_kernel(observed, ()) == NodeDifferences()
+    assert "are unknown" in look_at_kernel(observed, WANTED).error and look_at_kernel(observed, ()) == NodeDifferences()
 
 
 def test_a_node_that_an_observer_looks_at_says_that_nothing_is_written_there() -> None:

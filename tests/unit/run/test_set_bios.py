@@ -187,7 +187,12 @@ def test_values_in_the_words_of_each_bios(serve: Serve, trust: Trust) -> None:
             "read_only",
             "ProcCStates is Disabled, not on; dependency: it can't be written while SysProfile",
         ),
-        ("dell", {"sriov": True, "profile": "Turbo"}, "value", "SysProfile can't be Turbo: allowed are"),
+        (
+            "dell",
+            {"sriov": True, "profile": "Turbo"},
+            "value",
+            "SysProfile cannot be set to Turbo: the allowed values are",
+        ),
         ("hpe", {"sriov": True, "numa_per_socket": 2}, "value", "no attribute registry lists its allowed values"),
     ],
 )
@@ -253,8 +258,9 @@ def test_a_bmc_that_says_yes_and_keeps_nothing(vendor: str, serve: Serve, trust:
     server.bios.forgets = True
     error = refused(server, trust)
     (name,) = SWITCHES[vendor]
-    assert error.cause == "not_kept" and f"the BMC said yes, and nothing waits of {name} (it stays Disabled)" in str(
-        error
+    assert (
+        error.cause == "not_kept"
+        and f"the BMC accepted the settings, but these settings are not pending: {name} (still Disabled)" in str(error)
     )
 
 

@@ -414,8 +414,8 @@ def test_a_node_that_comes_and_goes_ends() -> None:
 def test_a_server_that_is_away_at_the_end_is_named_beside_the_last_state() -> None:
     facts, lines = run(*start(BARE), (2, KindUpdate("Node", "error", error="no answer")), limit=30.0)
     assert facts.timed_out
-    assert facts.nodes[0].detail.endswith("this is how it last was: Node: no answer")
-    assert "the API server does not answer" in lines[-1]
+    assert facts.nodes[0].detail.endswith("this is the last known state: Node: no answer")
+    assert "the API server does not respond" in lines[-1]
 
 
 def test_a_server_that_answers_again_is_told() -> None:
@@ -424,7 +424,7 @@ def test_a_server_that_answers_again_is_told() -> None:
     )
     assert [line for line in lines if "API server" in line] == [
         ("2 s  the API server does not respond; its last response is kept, and the requests are repeated"),
-        "5 s  the API server answers again",
+        "5 s  the API server responds again",
     ]
 
 
@@ -442,13 +442,13 @@ def test_the_way_back() -> None:
 
 @pytest.mark.parametrize("kind", REQUIRED)
 def test_an_error_before_the_first_answer_is_kept(kind: str) -> None:
-    world = take(ClusterState(unread={kind: "no answer yet"}), KindUpdate(kind, "error", error="Forbidden"))
+    world = take(ClusterState(unread={kind: "no response yet"}), KindUpdate(kind, "error", error="Forbidden"))
     assert world.unread == {kind: "Forbidden"}
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - set(REQUIRED)))
 def test_a_kind_that_only_explains_holds_nobody_up(kind: str) -> None:
-    world = take(ClusterState(unread={kind: "no answer yet"}), KindUpdate(kind, "error", error="Forbidden"))
+    world = take(ClusterState(unread={kind: "no response yet"}), KindUpdate(kind, "error", error="Forbidden"))
     assert (world.unread, world.blind) == ({}, {kind: "Forbidden"})
 
 
@@ -456,7 +456,7 @@ def test_a_kind_that_only_explains_holds_nobody_up(kind: str) -> None:
 def test_nobody_is_ready_before_each_kind_has_answered(kind: str) -> None:
     steps = [(second, change) for second, change in start() if change.kind != kind]
     facts, _lines = run(*steps, limit=10.0)
-    assert (facts.nodes[0].phase, facts.nodes[0].detail) == ("waiting", f"{kind} not read yet: no answer yet")
+    assert (facts.nodes[0].phase, facts.nodes[0].detail) == ("waiting", f"{kind} not read yet: no response yet")
 
 
 class Api:
@@ -605,7 +605,7 @@ def network(state: str) -> dict[str, typing.Any]:
 
 
 def test_a_network_of_another_operator_is_followed_to_its_end() -> None:
-    world = ClusterState(unread=dict.fromkeys(list_kinds([SHARED]), "no answer yet"))
+    world = ClusterState(unread=dict.fromkeys(list_kinds([SHARED]), "no response yet"))
     attachment = {
         "kind": "NetworkAttachmentDefinition",
         "metadata": {"name": "net", "namespace": "training"},
@@ -716,7 +716,7 @@ def test_the_pods_of_a_nic_policy_are_those_of_its_daemon_sets() -> None:
 
 def test_a_kind_that_may_not_be_read_is_said_and_what_was_known_stays() -> None:
     blind = take(
-        ClusterState(unread={"MacvlanNetwork": "no answer yet"}),
+        ClusterState(unread={"MacvlanNetwork": "no response yet"}),
         KindUpdate("MacvlanNetwork", "error", error="Forbidden"),
     )
     assert blind.blind == {"MacvlanNetwork": "Forbidden"}

@@ -85,7 +85,7 @@ def test_a_restart_of_the_server_goes_on_where_it_was(api: FakeApi) -> None:
         arrive(api)()
         api.start()
 
-    facts, lines = run(api, ("has not written policy pol1", api.stop), ("the API server does not answer", come_back))
+    facts, lines = run(api, ("has not written policy pol1", api.stop), ("the API server does not respond", come_back))
     assert (facts.nodes[0].phase, facts.timed_out) == ("ready", False)
     # what happened meanwhile came by the watch: it was not listed again
     assert lists(api)["sriovnetworknodestates"] == 1, lines
@@ -97,7 +97,7 @@ def test_a_server_that_has_forgotten_is_listed_again(api: FakeApi) -> None:
         api.forget()
         api.start()
 
-    facts, _lines = run(api, ("has not written policy pol1", api.stop), ("the API server does not answer", come_back))
+    facts, _lines = run(api, ("has not written policy pol1", api.stop), ("the API server does not respond", come_back))
     assert facts.nodes[0].phase == "ready"
     assert lists(api)["sriovnetworknodestates"] == 2
 

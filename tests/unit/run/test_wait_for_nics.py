@@ -109,8 +109,8 @@ def test_one_that_never_ends(play: Play) -> None:
 
 def test_no_template_and_no_card(play: Play) -> None:
     assert "node_selector" in play(card("UpdateSuccessful", template={})).wait()["card"]
-    assert "gone" in play(None).wait(limit=30)["card"]
-    assert "gone" in play({**card("UpdateSuccessful"), "status": "x"}).wait(limit=30)["card"]
+    assert "the NicDevice does not exist" in play(None).wait(limit=30)["card"]
+    assert "the NicDevice does not exist" in play({**card("UpdateSuccessful"), "status": "x"}).wait(limit=30)["card"]
 
 
 def test_the_api_server_is_away_while_its_node_reboots(play: Play) -> None:

@@ -228,7 +228,7 @@ EXPLAINED: dict[str, Explanation] = {
             "The user does not have a required right.",
         ),
         look=("kubectl apply --dry-run=server -f FILE",),
-        remedy="Correct the file. Give the user the rights that docs/job.md lists.",
+        remedy="Correct the file. Grant the user the rights that docs/job.md lists.",
     ),
     "job.resources": Explanation(
         means=(
@@ -412,7 +412,7 @@ EXPLAINED: dict[str, Explanation] = {
         measured="Responses of the API server to each list request.",
         causes=("The user does not have a required right.",),
         look=("kubectl auth can-i --list",),
-        remedy="Give the user the rights that docs/job.md lists.",
+        remedy="Grant the user the rights that docs/job.md lists.",
     ),
     "stack.storage": Explanation(
         means=(

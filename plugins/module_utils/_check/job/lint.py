@@ -184,7 +184,7 @@ def _lint_job(
     if world is not None:
         if world.errors:
             yield describe_unread(
-                "job.read", job.subject, world.errors, "Give the user the rights that docs/job.md lists."
+                "job.read", job.subject, world.errors, "Grant the user the rights that docs/job.md lists."
             )
         yield from check_places(scopes, world)
         yield from check_claims(job, scopes, world)

@@ -81,7 +81,7 @@ def check(
 def _check_read_errors(stack: Stack) -> Finding:
     if not stack.errors:
         return ok("stack.read", "cluster", "everything was read", "everything")
-    return describe_unread("stack.read", "cluster", stack.errors, "Give the user the rights that docs/job.md lists.")
+    return describe_unread("stack.read", "cluster", stack.errors, "Grant the user the rights that docs/job.md lists.")
 
 
 def _list_needed_operators(job: JobWorkload, world: JobSurroundings) -> typing.Iterator[str]:
