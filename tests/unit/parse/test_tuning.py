@@ -327,7 +327,7 @@ def test_the_readme_lists_the_rows() -> None:
     text = (pathlib.Path(__file__).parents[3] / "roles" / "tuning" / "README.md").read_text(encoding="utf-8")
     for row in ROWS:
         line = next((line for line in text.splitlines() if line.startswith(f"| `{row.name}` |")), "")
-        assert f"`tuning.{row.check}`" in line and all(
+        assert f"| `tuning.{row.check}` | {row.what} |" in line and all(
             rule.replace("|", "\\|") in line for rule in (row.training, row.inference)
         ), row.name
 
