@@ -55,7 +55,7 @@ class ActionModule(ControllerAction):
         lacking = [name for name in _NEEDED if not options[name]] if options["state"] == "present" else []
         if lacking:
             raise RdmaError(
-                f"{', '.join(lacking)}: not given",
+                f"{', '.join(lacking)}: not set",
                 f"Set {', '.join(f'awx_{name}' for name in lacking)}; see docs/awx.md",
             )
         awx = Awx(self, options, variables)

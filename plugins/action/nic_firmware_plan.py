@@ -116,7 +116,7 @@ def _look_at_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> By
     try:
         there = read_templates(cluster()) if known.nics.devices else ()
     except RdmaError as error:
-        there, unread = (), f"which templates there are is not known: {error}"
+        there, unread = (), f"the existing templates are unknown: {error}"
     return by_operator(known.memberships, known.platforms, known.fleet, known.nics, there, unread)
 
 
@@ -134,7 +134,7 @@ def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typ
     why = closed([turn], (), stand, (), known.fleet.intent.cluster, nodes)
     if why:
         raise RdmaError(
-            f"NVIDIA's operator would reboot nodes that may not go down now: {' '.join(why[:5]).rstrip('.')}",
+            f"NVIDIA's operator would reboot nodes that must not be rebooted now: {' '.join(why[:5]).rstrip('.')}",
             "Correct this, then rerun. Nothing was set",
         )
 
@@ -151,15 +151,15 @@ def _read_earlier_resets(
     :param cluster: function that connects to the API server
     """
     # two who set one HCA would undo each other's settings
-    unread = f"whether NVIDIA's operator sets them is not known: {known.nics.errors[0]}" if known.nics.errors else ""
+    unread = f"whether NVIDIA's operator sets them is unknown: {known.nics.errors[0]}" if known.nics.errors else ""
     if not any(to_set(host, ()) for host in hosts.values()):
         return {}, unread
     try:
         found = {name_of(item): _reset_for(item) for item in cluster().list("Node").items}
     except RdmaError as error:
-        return {}, f"whether nodes were reset for them before is not known: {error}"
+        return {}, f"whether nodes were reset for them before is unknown: {error}"
     for node, causes in unread_of(known.nics).items():
-        found[node] = Before(error=f"whether NVIDIA's operator sets them is not known: {causes[0]}")
+        found[node] = Before(error=f"whether NVIDIA's operator sets them is unknown: {causes[0]}")
     return found, unread
 
 
@@ -167,5 +167,5 @@ def _reset_for(node: Resource) -> Before:
     try:
         noted = mark(node)
     except ParseError as error:
-        return Before(error=f"whether it was reset for them before is not known: {error.seen}")
+        return Before(error=f"whether it was reset for them before is unknown: {error.seen}")
     return Before(noted.differences if noted is not None and noted.reset else ())

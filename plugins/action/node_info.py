@@ -92,7 +92,14 @@ class ActionModule(ObserverAction):
 
         look = functools.partial(self._ask_once, arguments, task_vars)
         return poll(
-            look, lost, "it has all that it had", self._wait, LOOK_AGAIN_SECONDS, time.monotonic, time.sleep, say
+            look,
+            lost,
+            ("it reports everything that it reported before"),
+            self._wait,
+            LOOK_AGAIN_SECONDS,
+            time.monotonic,
+            time.sleep,
+            say,
         )
 
     def _ask_once(self, arguments: Result, task_vars: Variables) -> Result:

@@ -104,7 +104,7 @@ class ActionModule(ControllerAction):
             folder.write(FACT, value=to_data(proven(before, done)))
         else:
             # a run that is killed has not found out what became of its nodes
-            folder.write(FACT, value=to_data(NodeRoll(error="it did not come to its end")))
+            folder.write(FACT, value=to_data(NodeRoll(error="it did not complete")))
             try:
                 done = self._roll_nodes(options, variables, folder, folder.start().nodes)
             except RdmaError as error:
@@ -139,7 +139,7 @@ class ActionModule(ControllerAction):
         return {
             "changed": bool(done),
             "plan": [],
-            "changes": [f"{check} goes on" for check in done],
+            "changes": [f"{check} is resumed" for check in done],
             "reset": [],
             "counts": {},
         }
@@ -286,7 +286,7 @@ def _look_at_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> d
     """
     planned = folder.read(FIRMWARE_PLAN)
     if planned is not None and planned.error is not None:
-        raise RdmaError(f"what has to be set in the firmware of HCAs is not known: {planned.error}")
+        raise RdmaError(f"the firmware settings that must be set on the HCAs are unknown: {planned.error}")
     facts = {node: folder.read(FIRMWARE_SETTINGS, node) for node in folder.start().nodes} if planned is not None else {}
     nodes: dict[str, NodeFirmwarePlan] = {
         node: load(NodeFirmwarePlan, fact.value or {}, fact.kind) for node, fact in facts.items() if fact is not None

@@ -32,7 +32,7 @@ class ActionModule(ControllerAction):
         unknown = sorted(set(options["nodes"] or ()) - set(known))
         if unknown:
             raise RdmaError(
-                f"{', '.join(unknown)} took no part in run {start.run}", f"Name some of: {', '.join(known)}"
+                f"{', '.join(unknown)} did not take part in run {start.run}", f"Select from: {', '.join(known)}"
             )
         # one node at a time: the facts of all of them may not fit into memory
         asked = ((node, *folder.all_of(node)) for node in options["nodes"] or known)

@@ -72,7 +72,7 @@ class ActionModule(ControllerAction):
             return {"place": "", "lines": [], "sent": False}
         _look_at_keep(options["keep"])
         if self._task.check_mode:
-            line = f"check mode: the archive of this run would go to {place.shown}, and nothing was sent"
+            line = f"check mode: the archive of this run would be sent to {place.shown}; nothing was sent"
             return {"place": place.shown, "lines": [line], "sent": False}
         try:
             attempts = Attempts(options["retries"], options["delay"], options["total_seconds"])
@@ -114,9 +114,9 @@ class ActionModule(ControllerAction):
             # text at once: an undefined value, or one of a vault, says so only when it is used
             said = str(said) if isinstance(said, str) else said
         except AnsibleError as error:
-            seen = f"the variable {VARIABLE} can't be read ({type(error).__name__})"
+            seen = f"the variable {VARIABLE} could not be read ({type(error).__name__})"
             raise ArchiveError(
-                seen, "Look at it: ansible-inventory --host localhost; give the password of its vault"
+                seen, "Examine the variable: ansible-inventory --host localhost; provide the password of its vault"
             ) from None
         return os.environ.get(ENVIRONMENT) if said is None else said
 
@@ -124,7 +124,7 @@ class ActionModule(ControllerAction):
 def _look_at_keep(keep: int) -> None:
     if keep < 1:
         raise ArchiveError(
-            f"{VARIABLE}_keep is {keep}, and not even the archive of this run would stay", "Give 1 or more"
+            f"{VARIABLE}_keep is {keep}, so not even the archive of this run would be kept", "Set 1 or more"
         )
 
 

@@ -71,10 +71,10 @@ class ActionModule(ControllerAction):
         transport = str(getattr(self._connection, "transport", ""))
         if transport != _HERE:
             remedy = (
-                "Take ansible_connection of localhost out of the inventory, and out of the variables of the group all"
+                "Remove ansible_connection of localhost from the inventory, and from the variables of the group all"
             )
             raise RdmaError(
-                f"localhost is reached by the connection {transport}; expected {_HERE}. Nothing was begun", remedy
+                f"localhost is reached by the connection {transport}; expected {_HERE}. Nothing was started", remedy
             )
         check_mode = bool(self._task.check_mode)
         if options["later"]:

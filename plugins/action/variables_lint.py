@@ -40,5 +40,5 @@ class ActionModule(ControllerAction):
             (*names, *of_nodes), values, {**of_nodes, **find_origins(variables, (*names, *values))}
         )
         if found:
-            raise RdmaError(f"{'; '.join(found)}. Nothing was begun", "Correct what is named, and run it again")
+            raise RdmaError(f"{'; '.join(found)}. Nothing was started", "Correct these variables, then rerun")
         return {"names": list(names)}

@@ -292,7 +292,7 @@ class Connection(ConnectionBase):
     def _run(self, command: typing.Sequence[str], stdin: bytes = b"", most: int = MOST_ANSWER) -> Answer:
         self._connect()
         if self._cluster is None or self._credentials is None:
-            raise Unreachable("The connection was closed while it was made")
+            raise Unreachable("The connection was closed while it was being established")
         limits = Limits(self.get_option("connect_timeout"), self.get_option("exec_timeout"), most)
         try:
             if self.get_option("node") and self._found is None:
@@ -314,8 +314,8 @@ class Connection(ConnectionBase):
         super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
         if sudoable and self.become and self.become.expect_prompt():
             raise AnsibleError(
-                "become asks for a password, and nobody can type one in a container. Run as root there, or let sudo ask"
-                " for none (NOPASSWD)"
+                "become requires a password, which cannot be entered in a container. Run as root there, or configure"
+                " sudo without a password (NOPASSWD)"
             )
         display.vvv(f"EXEC {escape.line(cmd)}", host=str(self._container))
         answer = self._run(("/bin/sh", "-c", cmd), in_data or b"", self.most_output)
@@ -334,14 +334,14 @@ class Connection(ConnectionBase):
             with open(in_path, "rb") as file:
                 data = file.read()
         except FileNotFoundError:
-            raise AnsibleFileNotFound(f"{in_path} is not on the controller") from None
+            raise AnsibleFileNotFound(f"{in_path} does not exist on the controller") from None
         except OSError as error:
-            raise AnsibleError(f"{in_path} can't be read on the controller: {error.strerror}") from error
+            raise AnsibleError(f"{in_path} could not be read on the controller: {error.strerror}") from error
         answer = self._run(("/bin/sh", "-c", 'cat > "$1"', "sh", out_path), data)
         if answer.rc:
-            remedy = "Set ansible_remote_tmp to a folder that the container may write, such as /tmp/.ansible"
+            remedy = "Set ansible_remote_tmp to a folder that is writable in the container, such as /tmp/.ansible"
             raise AnsibleError(
-                f"{_format_container_text(out_path)} can't be written in {self._container}:"
+                f"{_format_container_text(out_path)} could not be written in {self._container}:"
                 f" {_describe_failure(answer)}. {remedy}"
             )
 
@@ -356,13 +356,13 @@ class Connection(ConnectionBase):
         answer = self._run(("/bin/sh", "-c", 'cat < "$1"', "sh", in_path), most=MOST_FILE)
         if answer.rc:
             raise AnsibleError(
-                f"{_format_container_text(in_path)} can't be read in {self._container}: {_describe_failure(answer)}"
+                f"{_format_container_text(in_path)} could not be read in {self._container}: {_describe_failure(answer)}"
             )
         try:
             with open(out_path, "wb") as file:
                 file.write(answer.stdout)
         except OSError as error:
-            raise AnsibleError(f"{out_path} can't be written on the controller: {error.strerror}") from error
+            raise AnsibleError(f"{out_path} could not be written on the controller: {error.strerror}") from error
 
     def reset(self) -> None:
         """Discard the credentials and the container that was found. The next command reads them again."""

@@ -49,7 +49,7 @@ class Connection(ConnectionBase):
         :raises Unreachable: always
         """
         raise Unreachable(
-            f"{self.get_option('cause')}. Ansible does not connect to it. Look at the node: kubectl get node -o yaml"
+            f"{self.get_option('cause')}. Ansible does not connect to it. Examine the node: kubectl get node -o yaml"
         )
 
     def exec_command(

@@ -91,7 +91,7 @@ def _read_host_answer(hostvars: typing.Any, host: str, register: str, key: str) 
         return _make_error_answer(f"was not asked: no task registered {register} there (left out by --limit?)")
     result = variables[register]
     if not isinstance(result, Mapping):
-        return _make_error_answer(f"{register} holds {kind_of(result)}, not the result of a module")
+        return _make_error_answer(f"{register} contains {kind_of(result)}, not the result of a module")
     if result.get("unreachable"):
         return _make_error_answer(f"unreachable: {_format_failure_message(result)}")
     if result.get("failed"):
@@ -101,7 +101,9 @@ def _read_host_answer(hostvars: typing.Any, host: str, register: str, key: str) 
             f"was skipped: {result.get('skip_reason') or result.get('false_condition') or 'no reason given'}"
         )
     if key not in result:
-        return _make_error_answer(f"the module's answer has no '{key}'; it has: {', '.join(sorted(map(str, result)))}")
+        return _make_error_answer(
+            f"the response of the module has no '{key}'; it has: {', '.join(sorted(map(str, result)))}"
+        )
     return {"value": result[key], "error": None}
 
 

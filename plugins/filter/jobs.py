@@ -58,7 +58,7 @@ def render_nic_map(
     """
     wanted = next((item for item in parse_intent(fabrics).fabrics if item.name == fabric), None)
     if wanted is None:
-        raise RdmaError(f"no fabric is named '{fabric}'")
+        raise RdmaError(f"no fabric has the name '{fabric}'")
     nodes, seen = (
         load(dict[str, ObservedHcas], hcas, "hcas"),
         load(dict[str, ObservedSubnets], subnets or {}, "subnets"),
@@ -66,7 +66,7 @@ def render_nic_map(
     members, why = list_members(wanted, nodes, seen)
     unread = [f"{node}: {item.error}" for node, item in nodes.items() if item.value is None]
     if why or unread:
-        raise RdmaError(f"a map of {fabric} would not be complete: {why or '; '.join(unread)}")
+        raise RdmaError(f"a NIC map of {fabric} would be incomplete: {why or '; '.join(unread)}")
     made = nic_map.lines(wanted, members, parse_nic_map(str(before)).lines)
     return {"fabric": wanted.name, "object": nic_map.render_config_map(wanted, str(name), made)}
 

@@ -174,7 +174,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         unknown = sorted(set(given) - set(self.get_options()))
         if unknown:
             raise AnsibleParserError(
-                f"{path}: '{unknown[0]}' is no option of linerate.rdma.nodes{nearest(unknown[0], self.get_options())}"
+                f"{path}: '{unknown[0]}' is not an option of"
+                f" linerate.rdma.nodes{nearest(unknown[0], self.get_options())}"
             )
         try:
             found, by_ssh = self._read()
@@ -236,13 +237,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         context, (used, before) = self.get_option("context"), context_of(self.get_option("kubeconfig"))
         if context and before:
             raise RdmaError(
-                f"context is {context!r}, and the playbooks use {before} and no kubeconfig",
+                f"context is {context!r}, but the playbooks use {before} and no kubeconfig",
                 f"Remove context, or use the kubeconfig for both: unset {before}",
             )
         if context and context != used:
             raise RdmaError(
-                f"context is '{context}', and the playbooks use {f'the context {used!r}' if used else 'none'}",
-                f"Choose it for both: export K8S_AUTH_CONTEXT={shlex.quote(context)}",
+                f"context is '{context}', but the playbooks use {f'the context {used!r}' if used else 'none'}",
+                f"Select it for both: export K8S_AUTH_CONTEXT={shlex.quote(context)}",
             )
 
     def _add(self, node: InventoryNode, by_ssh: bool) -> None:

@@ -58,7 +58,7 @@ class LookupModule(LookupBase):
         path = self.find_file_in_search_path(variables, "files", os.path.join(chart, "Chart.yaml"), ignore_missing=True)
         if not path:
             raise AnsibleLookupError(
-                f"linerate.rdma.chart_version: {chart} has no Chart.yaml. Name the folder of a chart, or give its"
+                f"linerate.rdma.chart_version: {chart} has no Chart.yaml. Set the folder of a chart, or set its"
                 " version in operators_charts"
             )
         return version_in(path)

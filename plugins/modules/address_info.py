@@ -88,7 +88,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         # a-b/prefix: the network is that of b
         networks = [parse_network(text.rpartition("-")[2]) for text in module.params["ranges"]]
     except RangeError as error:
-        module.fail_json(msg=f"ranges: '{error.seen}' is no range: {error.why}")
+        module.fail_json(msg=f"ranges: '{error.seen}' is not a valid range: {error.why}")
     return {"addresses": to_data(observe(connect(module), networks))}
 
 

@@ -117,7 +117,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         try:
             release(module, connect)
         except ApiError as error:
-            module.warn(f"The Lease was not given back, and runs out {BETWEEN} s after its last renewal: {error}")
+            module.warn(f"The Lease was not released, and expires {BETWEEN} s after its last renewal: {error}")
         return {"held": False, "taken": taken}
     if module.params["state"] == "confirmed":
         assure(module, connect(module), module.params["seconds"])

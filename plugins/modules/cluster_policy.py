@@ -90,7 +90,10 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         seen = ClusterPolicies(
             seen.names,
             seen.state,
-            error="the driver's pods would be renewed, and rdma_cluster.disruption is none; set it to drain",
+            error=(
+                "the pods of the driver would be recreated, which rdma_cluster.disruption: none does not allow; set"
+                " it to drain"
+            ),
         )
     changes = [f"ClusterPolicy {seen.names[0]} driver.rdma.enabled"] if seen.changed else []
     return {"changed": seen.changed, "policies": to_data(seen), "changes": changes}

@@ -269,7 +269,7 @@ def describe(outcome: Outcome) -> str:
     applied = outcome.applied
     name = f"{applied.kind} {applied.namespace + '/' if applied.namespace else ''}{applied.name}"
     return (
-        f"created {name}, not judged by the API server yet"
+        f"created {name}, not validated by the API server yet"
         if applied.action == "unjudged"
         else f"{applied.action} {name}"
     )
@@ -289,13 +289,13 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     if ADMISSION in options["kinds"] and options["kinds"] != [ADMISSION]:
         module.fail_json(
             msg=(
-                f"kinds is {', '.join(options['kinds'])}; {ADMISSION} must be the only kind, since its account goes"
-                " with it"
+                f"kinds is {', '.join(options['kinds'])}; {ADMISSION} must be the only kind, because its account is"
+                " removed together with it"
             )
         )
     if LABEL not in selector.split(","):
         module.fail_json(
-            msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted"
+            msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that no other object is deleted"
         )
     present = options["state"] == "present"
     wanted = [(item["fabric"], item["object"]) for item in get_objects(module, "hosts", "objects")] if present else []

@@ -240,7 +240,7 @@ def read_logins(module: AnsibleModule) -> Logins:
             "Correct operators_registry_auth_file",
         ) from None
     except RdmaError as error:
-        raise RdmaError(f"{path}: {error.seen}", "Make it with: skopeo login --authfile FILE REGISTRY") from None
+        raise RdmaError(f"{path}: {error.seen}", "Create it with: skopeo login --authfile FILE REGISTRY") from None
     module.no_log_values.update(list_secrets(known))
     return known
 
@@ -272,8 +272,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     )
     if olm and not asks and not options["openshift_version"]:
         raise RdmaError(
-            "openshift_version is empty, and the catalogs of OLM have it as their tag",
-            "Give it: -e operators_openshift_version=4.20",
+            "openshift_version is empty, but the tags of the OLM catalogs contain the version",
+            "Set it: -e operators_openshift_version=4.20",
         )
     needs, helm = job_needs(job) if job else None, options["helm_binary"]
     charts = {} if olm else listed.collect_charts(intent, needs, wishes)

@@ -140,7 +140,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     waivers = load(tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
     answers = load(dict[str, ObservedHcas], options["hcas"], "hcas")
     if options["offline"] and options["name"]:
-        module.fail_json(msg="name: a job in the cluster can't be read offline; expected path or objects")
+        module.fail_json(msg="name: a job in the cluster cannot be read offline; expected path or objects")
     cluster = None if options["offline"] else connect(module)
     if cluster is not None and options["name"]:
         resources = list(read_job(cluster, options["kind"], options["namespace"], options["name"]))

@@ -130,7 +130,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         # nodes prove by themselves what a stage needs of them
         return {
             "nics": to_data(NicDevices(errors=(error.seen,))),
-            "left": dict.fromkeys(wanted, f"it could not be asked: {error.seen}"),
+            "left": dict.fromkeys(wanted, f"it could not be queried: {error.seen}"),
         }
 
 

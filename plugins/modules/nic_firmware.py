@@ -135,8 +135,8 @@ def work(module: AnsibleModule) -> Result:
     options = module.params
     if options["managed_by_operator"]:
         why = (
-            "NVIDIA's NIC configuration operator decides on the settings of this node, and undoes what anybody else"
-            " sets"
+            "NVIDIA's NIC configuration operator manages the settings of this node, and reverts changes by other"
+            " programs"
         )
         raise RdmaError(why, "Change its NicConfigurationTemplate instead: see the filter render_nic_configuration")
     own = load(dict[str, dict[str, typing.Any]], options["by_device"] or {}, "by_device")

@@ -133,7 +133,9 @@ def work(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
     seen = read_firmware(read_node(params["sysfs"]), params["sysfs"][0], chosen, params["every"])
     missing = sorted({*chosen} - {hca.address for hca in seen.hcas})
     if missing:
-        raise RdmaError(f"no physical function {', '.join(missing)}", "Take addresses that lspci -D shows on this node")
+        raise RdmaError(
+            f"physical function {', '.join(missing)} does not exist", "Set addresses that lspci -D lists on this node"
+        )
     pending = ([setting.name for setting in hca.settings if setting.pending] for hca in seen.hcas)
     return {
         "firmware": {

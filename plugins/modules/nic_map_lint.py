@@ -114,7 +114,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         fabrics = parse_intent(options["fabrics"]).fabrics
         fabric = next((item for item in fabrics if item.name == options["fabric"]), None)
         if fabric is None:
-            raise RdmaError(f"fabric: '{options['fabric']}' is none of {', '.join(item.name for item in fabrics)}")
+            raise RdmaError(f"fabric: '{options['fabric']}' is not one of {', '.join(item.name for item in fabrics)}")
     text = options["text"]
     if text is None:
         text = text_of(connect(module).get("ConfigMap", options["namespace"], options["name"]))

@@ -164,7 +164,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     # an answer that does not come must not leave in its place what was seen at another moment
     for node in chosen or ():
         for kind in kinds:
-            folder.write(kind, node, error="failed: it was asked again, and nothing came back")
+            folder.write(kind, node, error="failed: it was queried again and did not respond")
     roots, netdevs, arguments = (tuple(options[name]) for name in ("sysfs", "netdevs", "kernel_arguments"))
     asked = ObserveRequest(
         kinds,
@@ -200,13 +200,17 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         return tuple(node for node, lacking in lacks.items() if lacking)
 
     def words(nodes: tuple[str, ...]) -> tuple[str, ...]:
-        return (f"{len(nodes)} nodes lack something that they had: {', '.join(nodes[:5])}",) if nodes else ()
+        return (
+            ((f"{len(nodes)} nodes do not report everything that they reported before: {', '.join(nodes[:5])}"),)
+            if nodes
+            else ()
+        )
 
     with progress(options["progress_file"]) as say:
         missing = poll(
             look_again,
             words,
-            "they have all that they had",
+            "they report everything that they reported before",
             options["wait_seconds"],
             LOOK_AGAIN_SECONDS,
             time.monotonic,

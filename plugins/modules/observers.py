@@ -221,8 +221,8 @@ def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
     )
     if not by_digest(image):
         module.warn(
-            f"the image {image} is named by a tag, which may be another image on another node; name it with its digest"
-            " (@sha256:...)"
+            f"the image {image} is referenced by a tag, which may refer to different images on different nodes;"
+            " reference the image by its digest (@sha256:...)"
         )
     of_run = _nodes_of_run(folder.start()) if folder and not options["node_selector"] else ()
     return Wanted(

@@ -12,7 +12,7 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Writes C(rdma_fabrics) and C(rdma_cluster) as YAML. The comment of each line says from what it was concluded.
+  - Writes C(rdma_fabrics) and C(rdma_cluster) as YAML. The comment of each line names its source.
   - Uses the facts of a run. These are the HCAs, the subnet managers and topologies, the IP addresses in use, and the
     SR-IOV network operator.
   - A value that nothing shows starts with C(FILL_IN). The stage C(validate) refuses the file until each of them is

@@ -26,7 +26,7 @@ _MOST, _MOST_OF_A_NAME = 1000, 200
 _MOST_BYTES = 1024 * 1024
 #: stdout callbacks whose output is data: a line between would spoil it
 _DATA = ("json", "jsonl")
-_NONE = f"none is named by {VARIABLE}, K8S_AUTH_*, KUBECONFIG or ~/.kube/config"
+_NONE = f"no access is configured by {VARIABLE}, K8S_AUTH_*, KUBECONFIG or ~/.kube/config"
 
 
 def show(access: str) -> None:
@@ -52,7 +52,7 @@ def access_of(variables: typing.Mapping[str, typing.Any], template: typing.Calla
         return outside(cut(escape.line(_describe_cluster_access(variables, template)), _MOST))
     except Exception:
         # a hostile or broken kubeconfig must not end a run before its stage can say so
-        return "a kubeconfig that can't be shown"
+        return "a kubeconfig that could not be displayed"
 
 
 def context_of(kubeconfig: typing.Any) -> tuple[str, str]:

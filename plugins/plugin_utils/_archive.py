@@ -39,7 +39,7 @@ IN_ALL = 3 * PATIENCE
 #: seconds in which a server must answer before the run, when it is checked
 _PATIENCE_FOR_A_LOOK = 15.0
 _NAME = re.compile(r"rdma-evidence-([0-9]{8}T[0-9]{6}Z-[0-9a-f]{6})\.tar\.gz")
-_OFF = f"or leave {VARIABLE} out"
+_OFF = f"or remove {VARIABLE}"
 
 
 class Sent(typing.NamedTuple):
@@ -134,14 +134,14 @@ def look(place: Place, login: ArchiveLogin, authority: str, dry: bool) -> None:
             ssl.create_default_context(cafile=authority)
         except (OSError, ValueError) as error:
             seen = (
-                f"{authority} holds no certificate that can be trusted:"
+                f"{authority} contains no certificate that can be trusted:"
                 f" {getattr(error, 'strerror', None) or type(error).__name__}"
             )
-            raise ArchiveError(seen, f"Name a file of PEM in {VARIABLE}_ca, or leave it out") from None
+            raise ArchiveError(seen, f"Set {VARIABLE}_ca to a PEM file, or remove it") from None
     until = parse_expiry(place)
     if until is not None and until <= datetime.datetime.now(datetime.timezone.utc):
-        seen = f"the signature of {place.shown} is over since {until:%Y-%m-%d %H:%M:%S} UTC"
-        raise ArchiveError(seen, "Sign the address anew, for longer than the run takes")
+        seen = f"the signature of {place.shown} expired at {until:%Y-%m-%d %H:%M:%S} UTC"
+        raise ArchiveError(seen, "Sign the URL again, with a validity longer than the run")
     # any answer proves that the server is up. A signature is valid for PUT alone, so it is not sent here
     send_request(place, "HEAD", place.of("look", ""), ArchiveLogin(), authority, _PATIENCE_FOR_A_LOOK, None, bare=True)
 
@@ -221,8 +221,8 @@ def _look_at_folder(place: Folder, dry: bool) -> None:
             raise PermissionError(13, "Permission denied")
     except OSError as error:
         raise ArchiveError(
-            f"the folder {path} can't be written: {error.strerror}",
-            f"Make it, and let this user write there; name another one, {_OFF}",
+            f"the folder {path} could not be written: {error.strerror}",
+            f"Create the folder and give this user write permission, set another folder, {_OFF}",
         ) from error
 
 
@@ -234,22 +234,25 @@ def _look_at_login(place: Address, login: ArchiveLogin) -> None:
     """
     if login.token and (login.user or login.password):
         raise ArchiveError(
-            f"{place.shown}: both a token and a user are in the environment",
-            "Set RDMA_REPORT_ARCHIVE_TOKEN, or user and password, and not both",
+            f"{place.shown}: the environment contains both a token and a user",
+            "Set either RDMA_REPORT_ARCHIVE_TOKEN, or user and password, but not both",
         )
     if bool(login.user) != bool(login.password):
         raise ArchiveError(
-            f"{place.shown}: a user without a password, or a password without a user, is in the environment",
-            "Set both, or none",
+            f"{place.shown}: the environment contains a user without a password, or a password without a user",
+            "Set both, or neither",
         )
     if not (login.token + login.user + login.password).isprintable() or not login.token.isascii():
         raise ArchiveError(
-            f"{place.shown}: user, password or token in the environment has a sign that no header has",
-            "Set it again, on one line",
+            (
+                f"{place.shown}: user, password or token in the environment contains a character that an HTTP header"
+                " cannot contain"
+            ),
+            "Set the value again, on one line",
         )
     if login.is_named and place.is_clear:
-        seen = f"{place.shown} is not encrypted, and whoever is on the way would read password or token"
-        raise ArchiveError(seen, "Give an https address, or leave the credentials out")
+        seen = f"{place.shown} is not encrypted, so other hosts on the path could read the password or the token"
+        raise ArchiveError(seen, "Set an https URL, or remove the credentials")
 
 
 def _remove_old_archives(folder: str, run: str, keep: int) -> typing.Iterator[str]:
@@ -268,5 +271,7 @@ def _remove_old_archives(folder: str, run: str, keep: int) -> typing.Iterator[st
                     os.unlink(f"{path}.sha256")
                 yield path
     except OSError as error:
-        seen = f"an old archive in {folder} can't be removed: {error.strerror}; that of this run is there"
-        raise ArchiveError(seen, f"Let this user remove files there, or raise {VARIABLE}_keep") from error
+        seen = f"an old archive in {folder} could not be removed: {error.strerror}; the archive of this run was written"
+        raise ArchiveError(
+            seen, (f"Give this user the permission to remove files there, or increase {VARIABLE}_keep")
+        ) from error

@@ -187,7 +187,7 @@ def _describe_refusal(
     words = _remove_secrets(
         refusal_words(_read_refusal(error, patience).decode("utf-8", errors="replace")), place, login
     )
-    seen = f"{shown} did not take the archive: HTTP {error.code} {http.client.responses.get(error.code, '')}".rstrip()
+    seen = f"{shown} did not accept the archive: HTTP {error.code} {http.client.responses.get(error.code, '')}".rstrip()
     seen += f" ({words})" if words else ""
     return ArchiveError(seen, _find_remedy(error, place, login), error.code in _AGAIN)
 
@@ -212,8 +212,10 @@ def _describe_lateness(shown: str, seconds: float) -> ArchiveError:
 
     :param seconds: the time limit
     """
-    seen = f"{shown} has not taken it within {seconds:.3g} s, the time that there is for it"
-    return ArchiveError(seen, f"Look at the server and the network: less than {SLOWEST >> 10} KiB/s is given up")
+    seen = f"{shown} did not accept the archive within the limit of {seconds:.3g} s"
+    return ArchiveError(
+        seen, (f"Check the server and the network: a transfer slower than {SLOWEST >> 10} KiB/s is aborted")
+    )
 
 
 def _remove_secrets(words: str, place: Address, login: ArchiveLogin) -> str:
@@ -267,28 +269,28 @@ def _find_remedy(error: urllib.error.HTTPError, place: Address, login: ArchiveLo
     if 300 <= code < 400:
         to = _remove_secrets(_find_redirection(error.headers.get("Location")), place, login)
         return (
-            f"It is elsewhere{f', on {to}' if to else ''}: give the address of that place itself, signed for it where"
-            " it is signed"
+            f"The server redirects to another location{f', on {to}' if to else ''}: set the URL of that location,"
+            " signed for that location if the URL is signed"
         )
     if code in (400, 403) and place.query:
         return (
-            "Sign the address anew: for PUT, for this very file, for longer than the run takes, and by somebody who may"
-            " write it"
+            "Sign the URL again: for PUT, for this exact file, with a validity longer than the run, and by an"
+            " account that may write there"
         )
     if code == 401 or (code == 403 and not place.query):
         return (
-            "Look at user and password, or the token, in the environment of ansible-playbook (RDMA_REPORT_ARCHIVE_*),"
-            " and whether they may write there"
+            "Check the user and the password, or the token, in the environment of ansible-playbook"
+            " (RDMA_REPORT_ARCHIVE_*), and whether the account may write there"
         )
     if code in (404, 409):
-        return "Make the folder, or the bucket, and look whether the address is right"
+        return "Create the folder or the bucket, and check that the URL is correct"
     if code in (405, 501):
-        return "Give an address that takes PUT: WebDAV, or a signed address of S3"
+        return "Set a URL that accepts PUT: WebDAV, or a presigned URL of S3"
     if code == 413:
-        return "Raise the size that the server, or a proxy before it, takes"
+        return "Increase the size limit of the server, or of a proxy in front of the server"
     if code in (402, 507):
-        return "Make room there, or give another place"
-    return "Look at the server; then send it again: ansible-playbook linerate.rdma.report"
+        return "Free space on the server, or set another location"
+    return "Check the server, then send the archive again: ansible-playbook linerate.rdma.report"
 
 
 def _find_redirection(location: typing.Optional[str]) -> str:
@@ -307,42 +309,52 @@ def _describe_failure(shown: str, error: Exception, patience: float, seconds: fl
     if isinstance(cause, ssl.SSLCertVerificationError):
         seen = f"{shown}: its certificate is not trusted: {plain(cause.verify_message or 'no reason is given', 200)}"
         return ArchiveError(
-            seen, f"Name the authority in {VARIABLE}_ca, a file of PEM, and the host as the certificate does"
+            seen,
+            (
+                f"Set {VARIABLE}_ca to the PEM file of the certificate authority, and use the host name in the"
+                " certificate"
+            ),
         )
     if isinstance(cause, ssl.SSLError):
         return ArchiveError(
-            f"{shown}: no TLS: {plain(str(cause.reason or 'no reason is given'), 100)}",
-            "Look whether that port speaks TLS, or needs http:// instead",
+            f"{shown}: TLS failed: {plain(str(cause.reason or 'no reason is given'), 100)}",
+            "Check whether the port supports TLS, or requires http:// instead",
         )
     if isinstance(cause, _Late):
         return _describe_lateness(shown, seconds)
     if isinstance(cause, HeadError):
-        return ArchiveError(f"{shown} gave no answer of HTTP: {cause}", "Look at the server, and at a proxy before it")
+        return ArchiveError(
+            f"{shown} sent no valid HTTP response: {cause}", ("Check the server, and any proxy in front of the server")
+        )
     if isinstance(cause, (socket.timeout, TimeoutError)):
         return ArchiveError(
-            f"{shown} gave no sign within {patience:g} s",
-            "Look whether it is up, and whether a firewall or a proxy is on the way",
+            f"{shown} did not respond within {patience:g} s",
+            "Check that the server is running, and that no firewall or proxy blocks the connection",
             True,
         )
     if isinstance(cause, socket.gaierror):
         return ArchiveError(
-            f"{shown}: nobody knows this host: {cause.strerror}",
-            "Correct the name, or the DNS of where ansible-playbook runs",
+            f"{shown}: the host name could not be resolved: {cause.strerror}",
+            "Correct the name, or the DNS configuration of the machine that runs ansible-playbook",
             True,
         )
     if isinstance(cause, ConnectionRefusedError):
         return ArchiveError(
-            f"{shown}: the connection is refused", "Look whether it is up, and whether the port is right", True
+            f"{shown}: the connection was refused",
+            ("Check that the server is running, and that the port is correct"),
+            True,
         )
     if isinstance(cause, (BrokenPipeError, ConnectionResetError, http.client.RemoteDisconnected)):
-        seen = f"{shown} ended the connection before it had all of it, and without an answer"
-        return ArchiveError(seen, "Look at its log; a limit of size is the likeliest cause", True)
+        seen = f"{shown} closed the connection before it received the complete archive, and sent no response"
+        return ArchiveError(seen, "Check the log of the server; a size limit is the most likely cause", True)
     if isinstance(cause, OSError) and cause.strerror:
         return ArchiveError(
-            f"{shown} is not reached: {plain(str(cause.strerror), 200)}",
-            "Look whether it is up, and the way there",
+            f"{shown} could not be reached: {plain(str(cause.strerror), 200)}",
+            "Check that the server is running, and that this machine can reach the server",
             True,
         )
     return ArchiveError(
-        f"{shown} is not reached: {type(cause).__name__}", "Look whether it is up, and whether it speaks HTTP", True
+        (f"{shown} could not be reached: {type(cause).__name__}"),
+        ("Check that the server is running, and that it supports HTTP"),
+        True,
     )

@@ -49,12 +49,17 @@ class Awx:
         self._where = {name: options[name] for name in _WHERE if options[name] is not None}
         found = action._shared_loader_obj.module_loader.find_plugin_with_context(f"{self._collection}.job_template")
         if not found.resolved:
-            seen = f"the collection {self._collection}, whose modules make the objects of AWX, is not installed"
-            raise RdmaError(seen, f"Install it beside this one: ansible-galaxy collection install {self._collection}")
+            seen = f"the collection {self._collection}, whose modules create the objects of AWX, is not installed"
+            raise RdmaError(
+                seen,
+                (f"Install it together with this collection: ansible-galaxy collection install {self._collection}"),
+            )
         if not self._where.get("controller_host") and not any(
             os.environ.get(name) for name in ("CONTROLLER_HOST", "TOWER_HOST")
         ):
-            raise RdmaError("nobody says which AWX", "Set awx_controller_host, or CONTROLLER_HOST in the environment")
+            raise RdmaError(
+                "the address of AWX is not set", "Set awx_controller_host, or CONTROLLER_HOST in the environment"
+            )
 
     def bring(self, one: AwxObject) -> bool:
         """Create, change or remove one object by running its module.
@@ -91,17 +96,20 @@ _LONGEST = 2000
 _REMEDIES: tuple[tuple[str, str], ...] = (
     (
         "Playbook not found for project",
-        "Look at the project's last update in AWX: it must have found the repository of the playbooks, at that branch",
+        (
+            "Check the last update of the project in AWX: the update must have found the repository of the"
+            " playbooks, at that branch"
+        ),
     ),
-    ("being used by running jobs", "Wait until its jobs and updates have ended, or cancel them, then run it again"),
-    ("in use", "Delete what uses it first: credentials of this type"),
-    ("Failed to get token", "Look at the address, the user and the password, or give a token"),
-    ("Invalid Authentication Credentials", "Look at the user and the password, or the token"),
+    ("being used by running jobs", "Wait until its jobs and updates have ended, or cancel them, then rerun"),
+    ("in use", "First delete the objects that use it: credentials of this type"),
+    ("Failed to get token", "Check the address, the user and the password, or set a token"),
+    ("Invalid Authentication Credentials", "Check the user and the password, or the token"),
 )
 
 
 def _choose_remedy(said: str) -> str:
     return next(
         (remedy for text, remedy in _REMEDIES if text in said),
-        "Correct what it names, then run it again: what is there already stays",
+        "Correct the error that AWX reports, then rerun: existing objects are kept",
     )

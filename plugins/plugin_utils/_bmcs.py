@@ -67,9 +67,9 @@ def _read_bmc_variables(node: str, variables: typing.Mapping[str, typing.Any]) -
             value = variables.get(variable)
             found[name] = None if value is None else str(value)
         except AnsibleError as error:
-            seen = f"{node}: the variable {variable} can't be read ({type(error).__name__})"
+            seen = f"{node}: the variable {variable} could not be read ({type(error).__name__})"
             raise RdmaError(
-                seen, f"Look at it: ansible-inventory --host {node}; give the password of its vault"
+                seen, f"Examine the variable: ansible-inventory --host {node}; provide the password of its vault"
             ) from None
         if name == "address" and not found["address"]:
             break

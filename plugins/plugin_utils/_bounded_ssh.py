@@ -74,8 +74,8 @@ class _Programs:
             if left < 0:
                 started.kill()
                 raise AnsibleConnectionFailure(
-                    f"{self._node} answered with more than {self._most} bytes: look at what its Python and its login"
-                    " shell print"
+                    f"{self._node} sent a response of more than {self._most} bytes: check what its Python and its"
+                    " login shell print"
                 )
 
         for name in ("stdout", "stderr"):

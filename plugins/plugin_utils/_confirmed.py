@@ -102,11 +102,15 @@ def _require_same_machine(cluster: Cluster, node: str, listed: bool, run: str, s
     if told is None:
         if listed:
             seen = (
-                f"the cluster has no Node {node}, and the inventory has taken the host from there: nothing is written"
-                " on it"
+                f"the cluster has no Node {node}, although the inventory took the host from the cluster: nothing is"
+                " written on the host"
             )
             raise RdmaError(
-                seen, f"kubectl get node {node}. Find out who has deleted it; restart its kubelet, and run again"
+                seen,
+                (
+                    f"Run kubectl get node {node}. Find the client that deleted the Node, restart the kubelet of the"
+                    " node, then rerun"
+                ),
             )
         return
     shown = parse_shown_boot(say(SHOW).get("stdout"))

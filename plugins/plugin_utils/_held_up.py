@@ -54,7 +54,7 @@ def watched(node: str, task: typing.Any) -> typing.Iterator[None]:
     except BaseException as error:
         if type(error).__name__ == _TIMED_OUT and isinstance(seconds, int) and seconds >= LEAST_SECONDS:
             name = escape.line(cut(str(getattr(task, "name", "") or getattr(task, "action", "")), _MOST_NAME))
-            _give_up(node, f"it did not end the task '{name}' within {seconds} s")
+            _give_up(node, f"it did not complete the task '{name}' within {seconds} s")
         raise
     finally:
         if isinstance(seconds, int) and LEAST_SECONDS <= seconds <= READING_SECONDS:
@@ -67,10 +67,10 @@ def _count(node: str, seconds: float) -> None:
     spent = (kept["seconds"] if isinstance(kept, dict) else 0.0) + seconds
     write_text(path_of("spent", node), json.dumps({"seconds": spent}))
     if spent > MOST_SECONDS and not explain_why_not_asked(node):
-        _give_up(node, f"its tasks took {spent:.0f} s, and {MOST_SECONDS} s are the most of a run")
+        _give_up(node, f"its tasks took {spent:.0f} s, and the limit for a run is {MOST_SECONDS} s")
 
 
 def _give_up(node: str, cause: str) -> None:
-    why = f"it is not asked any more in this run, since {cause}"
-    remedy = "Look at its load, its disks and its login shell by ssh, and run again"
+    why = f"it is not queried any more in this run, because {cause}"
+    remedy = "Check its load, its disks and its login shell over ssh, then rerun"
     write_text(path_of("held-up", node), json.dumps({"why": f"{why}. {remedy}"}))

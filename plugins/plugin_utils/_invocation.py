@@ -62,13 +62,13 @@ def explain_refusal(
     what, known = _describe_tags(playbooks)
     if start_at_task:
         return (
-            f"--start-at-task '{start_at_task}' was given. {'A stage' if SITE in playbooks else 'A playbook'} that is"
-            " entered in its middle proves nothing, and Ansible ends with 0 when no task has that name."
+            f"--start-at-task '{start_at_task}' was given. {'A stage' if SITE in playbooks else 'A playbook'} that"
+            " starts in the middle verifies nothing, and Ansible exits with 0 if no task has that name."
             f" {_name_way_in(playbooks)}"
         )
     unknown = [tag for tag in tags if tag not in (*names, *_COVERING)]
     if unknown:
-        return f"--tags names {', '.join(unknown)}, which is no {what}{nearest(unknown[0], names)}; {known}"
+        return f"--tags contains {', '.join(unknown)}, which is not a {what}{nearest(unknown[0], names)}; {known}"
     left = [name for name in names if runs(name, tags, skip_tags)]
     return (
         ""
@@ -81,7 +81,7 @@ def explain_refusal(
 def _describe_tags(playbooks: typing.Sequence[str]) -> tuple[str, str]:
     """Return the kind of the tags of these playbooks, and the sentence that lists them."""
     if SITE in playbooks:
-        return "stage", f"the stages are {', '.join(STAGES)}, and then comes report"
+        return "stage", f"the stages are {', '.join(STAGES)}, followed by report"
     called = ", ".join(f"linerate.rdma.{name}" for name in playbooks)
     tags = f"the tag{'' if len(playbooks) == 1 else 's'} {', '.join(playbooks)}"
     return f"tag of {called}", f"{'it has' if len(playbooks) == 1 else 'they have'} only {tags}"
@@ -89,8 +89,11 @@ def _describe_tags(playbooks: typing.Sequence[str]) -> tuple[str, str]:
 
 def _name_way_in(playbooks: typing.Sequence[str]) -> str:
     if SITE in playbooks:
-        return f"Go on at a stage with -e rdma_from=<stage>, or run some with --tags; {_describe_tags(playbooks)[1]}"
-    return "Run it without this option"
+        return (
+            "Resume at a stage with -e rdma_from=<stage>, or run selected stages with --tags;"
+            f" {_describe_tags(playbooks)[1]}"
+        )
+    return "Run the playbook without this option"
 
 
 def explain_limit(patterns: typing.Sequence[str], by_inventory: bool, cause: str) -> str:
@@ -105,9 +108,9 @@ def explain_limit(patterns: typing.Sequence[str], by_inventory: bool, cause: str
         return ""
     limit = ",".join(patterns)
     remedy = f"ame localhost as well: --limit 'localhost,{limit}'"
-    why = f"--limit '{limit}' leaves out localhost, where each playbook begins and ends with its verdict"
+    why = f"--limit '{limit}' excludes localhost, where each playbook begins and reports its verdict"
     if cause:
-        return f"the inventory gives no nodes: {cause}. And {why}. Correct the cause, and n{remedy}"
+        return f"the inventory contains no nodes: {cause}. In addition, {why}. Correct the cause, and n{remedy}"
     return f"{why}. N{remedy}"
 
 

@@ -122,7 +122,7 @@ class ObserverAction(ActionBase):
             folder,
             node,
             [kind for kind in kinds.values() if folder.holds(kind, node)],
-            "failed: it was asked again, and nothing came back",
+            "failed: it was queried again and did not respond",
         )
         try:
             answer = self.ask(arguments, task_vars)
@@ -151,7 +151,7 @@ class ObserverAction(ActionBase):
                     folder,
                     node,
                     [kind],
-                    f"the module's answer has no '{key}'; it has: {', '.join(sorted(map(str, answer)))}",
+                    f"the response of the module has no '{key}'; it has: {', '.join(sorted(map(str, answer)))}",
                 )
             else:
                 folder.write(kind, node, answer[key])

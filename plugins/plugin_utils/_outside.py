@@ -308,7 +308,7 @@ def _side(value: typing.Any) -> typing.Any:
         return escaped(value)
     shown = "".join(text[:_MOST_DIFFERENCE].splitlines(keepends=True)[:_MOST_DIFFERENCE_LINES])
     return escaped(
-        shown if len(shown) == len(text) else shown.rstrip("\n") + f"\n... cut: it has {len(text)} characters\n"
+        shown if len(shown) == len(text) else shown.rstrip("\n") + f"\n... truncated: it has {len(text)} characters\n"
     )
 
 
@@ -384,8 +384,8 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
         size = len(answer[1]) + len(answer[2])
         if size > most:
             raise AnsibleConnectionFailure(
-                f"{node} answered with {size} bytes, expected {most} at most: look at what its Python and its login"
-                " shell print"
+                f"{node} sent a response of {size} bytes; expected at most {most}: check what its Python and its"
+                " login shell print"
             )
         refuse_lines(node, *answer[1:])
         return answer
@@ -396,8 +396,7 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
         if values > most // BYTES_A_VALUE:
             # decoded they would take many times the memory of the text
             raise AnsibleConnectionFailure(
-                f"{node} answered with JSON of {values} values, expected {most // BYTES_A_VALUE} at most: look at its"
-                " Python"
+                f"{node} sent JSON of {values} values; expected at most {most // BYTES_A_VALUE}: check its Python"
             )
         typed = any(sign in output for sign in _MAY_HAVE_TYPES)
         try:
@@ -406,7 +405,7 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
             if not typed:
                 raise
             raise AnsibleConnectionFailure(
-                f"{node} answered with JSON that is no answer of a module: {words_of(error)}: look at its Python"
+                f"{node} sent JSON that is not a response of a module: {words_of(error)}: check its Python"
             ) from None
         if isinstance(found, dict) and typed:
             found = remove_tags(node, found)
@@ -444,8 +443,8 @@ def refuse_lines(node: str, *texts: typing.Union[str, bytes]) -> None:
         )
         if lines > _MOST_LINES:
             raise AnsibleConnectionFailure(
-                f"{node} answered with {lines} lines, expected {_MOST_LINES} at most: look at what its Python and its"
-                " login shell print"
+                f"{node} sent {lines} lines; expected at most {_MOST_LINES}: check what its Python and its login"
+                " shell print"
             )
 
 
@@ -530,9 +529,7 @@ def remove_tags(node: str, answer: typing.Mapping[str, typing.Any]) -> dict[str,
             _make_plain(node, key): _make_plain(node, value, _SUMMARIES.get(key, "")) for key, value in answer.items()
         }
     except RecursionError:
-        raise AnsibleConnectionFailure(
-            f"{node} answered with JSON that is nested too deep: look at its Python"
-        ) from None
+        raise AnsibleConnectionFailure(f"{node} sent JSON that is nested too deeply: check its Python") from None
 
 
 def _make_plain(node: str, value: typing.Any, summary: str = "") -> typing.Any:
@@ -553,7 +550,7 @@ def _make_plain(node: str, value: typing.Any, summary: str = "") -> typing.Any:
     if summary and any(base.__name__ == summary for base in kind.__mro__):
         return _make_summary_plain(value)
     raise AnsibleConnectionFailure(
-        f"{node} answered with a value of type {kind.__name__}, expected JSON of plain values: look at its Python"
+        f"{node} sent a value of type {kind.__name__}; expected JSON of plain values: check its Python"
     )
 
 

@@ -45,7 +45,7 @@ def compiled(query: str) -> typing.Any:
         mark = " " * (len(shown) if place is None or place > len(shown) else place) + "^"
         cause = " ".join(str(error).split("\n", maxsplit=1)[0].split())
         raise QueryError(
-            f"rdma_query is no JMESPath expression: {cause}\n  {shown}\n  {mark}\n",
+            f"rdma_query is not a valid JMESPath expression: {cause}\n  {shown}\n  {mark}\n",
             "See https://jmespath.org for its grammar",
         ) from error
 
@@ -78,8 +78,8 @@ def ask(
         if answer is not None and answer not in ([], {}):
             answers.append({"node": node, "answer": answer})
     if refused and not asked:
-        seen = f"rdma_query can't be answered for {refused[0]['node']}: {refused[0]['error']}"
-        raise QueryError(seen, "Look at the form of the facts, in the folder facts")
+        seen = f"rdma_query could not be evaluated for {refused[0]['node']}: {refused[0]['error']}"
+        raise QueryError(seen, "Check the structure of the facts in the folder facts")
     return answers, [*unread, *refused]
 
 
@@ -93,8 +93,8 @@ def show(answers: typing.Sequence[Data], unread: typing.Sequence[Data]) -> list[
         lines += [
             f"{item['node']}: {part if isinstance(part, str) else json.dumps(part, sort_keys=True)}" for part in parts
         ]
-    lines = lines or ["No answer: no node shows anything of this kind."]
-    missing = [f"not seen: {item['kind']} of {item['node']}: {item['error']}" for item in unread]
+    lines = lines or ["No result: no node reports a matching value."]
+    missing = [f"not read: {item['kind']} of {item['node']}: {item['error']}" for item in unread]
     return [part for found in (lines, missing) for part in _limit_lines(found)]
 
 

@@ -63,7 +63,7 @@ def usual(result: Result) -> typing.Optional[tuple[float, int]]:
 
 def usually(known: tuple[float, int]) -> str:
     seconds, runs = known
-    return f"usually {span(seconds)}, by {runs} run{'' if runs == 1 else 's'} before"
+    return f"usually {span(seconds)}, based on {runs} previous run{'' if runs == 1 else 's'}"
 
 
 def span(seconds: float) -> str:
@@ -97,8 +97,10 @@ def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typin
     :param now: time of a monotonic clock, in seconds
     """
     more = f" and {len(hosts) - _MOST_HOSTS} more" if len(hosts) > _MOST_HOSTS else ""
-    names = f", waits for {', '.join(hosts[:_MOST_HOSTS])}{more}" if hosts else ""
-    known = f"; {stage.name} is at {span(now - stage.began)}, {usually(stage.usual)}" if stage and stage.usual else ""
+    names = f", waiting for {', '.join(hosts[:_MOST_HOSTS])}{more}" if hosts else ""
+    known = (
+        (f"; {stage.name} has taken {span(now - stage.began)}, {usually(stage.usual)}") if stage and stage.usual else ""
+    )
     return f"{seconds:7.0f} s  {task}{names}{known}"
 
 

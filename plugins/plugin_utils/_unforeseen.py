@@ -57,8 +57,8 @@ def sentence(error: Exception, where: str) -> str:
         of_file = f": {cut(str(error.filename), _MOST_NAME)!r}" if error.filename is not None else ""
         seen = f" ({os.strerror(error.errno)}{of_file})"
     return escape.line(
-        f"{where}: {type(error).__name__}{seen}{place}, which nobody foresaw. Report this as a defect of linerate.rdma,"
-        " with what -vvv shows"
+        f"{where}: {type(error).__name__}{seen}{place}, an unexpected error. Report this as a defect of"
+        " linerate.rdma, with the output of -vvv"
     )
 
 

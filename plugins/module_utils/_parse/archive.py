@@ -36,7 +36,7 @@ def place_of(said: typing.Any) -> typing.Optional[Place]:
         return None
     if not isinstance(said, str) or not said.strip():
         raise ArchiveError(
-            f"{VARIABLE} is {kind_of(said)} without a place in it",
+            f"{VARIABLE} is {kind_of(said)}, and names no folder or URL",
             "Set the path of a folder, or a URL that accepts PUT",
         )
     scheme = _SCHEME.match(said)

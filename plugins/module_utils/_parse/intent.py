@@ -160,7 +160,7 @@ def _load_list(
         problems.append(LoadError(path, f"{len(data)} {what}", f"at most {most}"))
         return None
     if not data and cls is Fabric:
-        problems.append(LoadError(path, "an empty list", "one fabric at least"))
+        problems.append(LoadError(path, "an empty list", "at least one fabric"))
         return None
     return tuple([_load_one(cls, item, f"{path}[{index}]", problems) for index, item in enumerate(data)])
 

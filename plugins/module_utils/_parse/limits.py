@@ -92,7 +92,7 @@ def decode_json(
         raise ParseError(what, "half of a surrogate pair", "Unicode")
     longest = longest_text(data) if len(text) > MOST_OF_A_TEXT else 0
     if longest > MOST_OF_A_TEXT:
-        raise ParseError(what, f"a text of {longest} characters in it", f"texts of at most {MOST_OF_A_TEXT} characters")
+        raise ParseError(what, f"a text of {longest} characters", f"texts of at most {MOST_OF_A_TEXT} characters")
     return data
 
 
@@ -123,9 +123,9 @@ def describe_excess(text: str, most_bytes: int = MOST_BYTES, most_depth: int = M
     """
     values = count_values(text)
     if len(text) > most_bytes:
-        return f"{len(text)} bytes; {most_bytes} are the most"
+        return f"{len(text)} bytes; the limit is {most_bytes}"
     if values > most_bytes // BYTES_A_VALUE:
-        return f"{values} values; {most_bytes // BYTES_A_VALUE} are the most"
+        return f"{values} values; the limit is {most_bytes // BYTES_A_VALUE}"
     if _is_deep(text.encode(), most_depth):
         return f"more than {most_depth} levels of lists and mappings"
     return _find_long_number(text) if _LONG_NUMBER.search(text) else ""

@@ -70,7 +70,7 @@ def parse_logins(text: str) -> Logins:
     data = _decode_answer(text)
     entries = data.get("auths", {}) if isinstance(data, dict) else None
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
-        raise RdmaError("it is no file of users of registries: expected JSON with a mapping auths")
+        raise RdmaError("it is not a file of registry users; expected JSON with a mapping auths")
     return {
         _find_registry(name): found for name, entry in entries.items() if (found := _parse_login(entry)) is not None
     }

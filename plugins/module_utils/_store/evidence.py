@@ -130,7 +130,7 @@ class _Bounded(gzip.GzipFile):
 
     def read(self, size: typing.Optional[int] = -1) -> bytes:
         if size is None or size < 0 or size > _MOST_AT_ONCE:
-            raise tarfile.ReadError(f"one part of it has {size} bytes; {_MOST_AT_ONCE} are the most")
+            raise tarfile.ReadError(f"a part of it has {size} bytes; the limit is {_MOST_AT_ONCE}")
         if self.tell() > self.most:
             raise tarfile.ReadError(f"it has more than {self.most} bytes")
         return super().read(size)
@@ -149,7 +149,7 @@ class _Member(tarfile.TarInfo):
     def fromtarfile(cls, tarfile: tarfile.TarFile) -> _Member:
         depth = getattr(tarfile, "headers", 0)
         if depth > _MOST_HEADERS:
-            raise _Unreadable(f"more than {_MOST_HEADERS} headers stand before one file")
+            raise _Unreadable(f"more than {_MOST_HEADERS} headers precede one file")
         tarfile.headers = depth + 1  # type: ignore[attr-defined]
         try:
             member = super().fromtarfile(tarfile)
@@ -157,7 +157,7 @@ class _Member(tarfile.TarInfo):
             tarfile.headers = depth  # type: ignore[attr-defined]
         if member.size < 0:
             # what follows would lie before it, again and again
-            raise _Unreadable(f"a file in it has {member.size} bytes")
+            raise _Unreadable(f"a file in it has an invalid size of {member.size} bytes")
         return member
 
     def _proc_pax(self, tarfile: tarfile.TarFile) -> typing.Any:
@@ -165,16 +165,18 @@ class _Member(tarfile.TarInfo):
         accumulate and each file inherits them.
         """
         if self.type == _FOR_ALL:
-            raise _Unreadable("a header in it is for all files; ours are for one file each")
+            raise _Unreadable(
+                "it contains a global header; archives of this collection contain only headers of single files"
+            )
         if self.size > _MOST_OF_A_HEADER:
-            raise _Unreadable(f"a header in it has {self.size} bytes; {_MOST_OF_A_HEADER} are the most")
+            raise _Unreadable(f"a header in it has {self.size} bytes; the limit is {_MOST_OF_A_HEADER}")
         return super()._proc_pax(tarfile)  # type: ignore[misc]
 
     def _refuse_holes(self, *_what: typing.Any) -> typing.NoReturn:
         """Refuse the map of a sparse file before it is read. It may be as large as the archive, and each of its numbers
         becomes an object.
         """
-        raise tarfile.ReadError("a file in it has holes")
+        raise tarfile.ReadError("it contains a sparse file")
 
     # each form of the map that tarfile of Python 3.9 to 3.14 reads has one of them
     _proc_sparse = _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_holes
@@ -388,8 +390,8 @@ def _unpack_members(archive: str, once: _Once, size: int, folder: str) -> Sums:
                     or (name == SUMS and told is not None)
                 ):
                     seen = (
-                        f"{archive} has too many files, too large ones, one twice, or more than one folder; met at"
-                        f" {member.name!r}"
+                        f"{archive} has too many files, files that are too large, a duplicate name, or more than one"
+                        f" folder; found at {member.name!r}"
                     )
                     raise FileError(
                         seen,
@@ -447,7 +449,7 @@ def _parse_member_path(archive: str, member: tarfile.TarInfo, folder: str) -> tu
             if member.issym() or member.islnk()
             else "a folder"
             if member.isdir()
-            else "a device, a pipe, or a file with holes"
+            else "a device, a pipe, or a sparse file"
         )
         raise FileError(
             f"{archive}: {member.name!r} is {kind}; only regular files are accepted",
@@ -461,7 +463,7 @@ def _parse_member_path(archive: str, member: tarfile.TarInfo, folder: str) -> tu
         )
     most = _MOST_OF_SUMS if name == SUMS else MOST_BYTES_OF_A_FILE
     if member.size > most:
-        seen = f"{archive}: {member.name!r} has {member.size} bytes; {most} are the most"
+        seen = f"{archive}: {member.name!r} has {member.size} bytes; the limit is {most}"
         raise FileError(seen, "Check the source of the archive; nothing was unpacked")
     # the same once more, by the standard library, where it can
     safe = getattr(tarfile, "data_filter", None)
@@ -510,7 +512,7 @@ def _require_matching_sums(archive: str, told: typing.Optional[tuple[Sums, bool]
             "Pack the folder again with linerate.rdma.evidence",
         )
     expected, whole = told
-    wrong = [] if whole else [f"a line of {SUMS} is no checksum, or one of a file that it had already"]
+    wrong = [] if whole else [f"a line of {SUMS} is not a checksum, or belongs to a file that is already listed"]
     wrong += [f"{name} was changed" for name in sorted(found) if name in expected and expected[name] != found[name]]
     wrong += [f"{name} was added" for name in sorted(found) if whole and name not in expected]
     wrong += [f"{name} is missing" for name in sorted(expected) if name not in found]

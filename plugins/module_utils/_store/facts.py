@@ -80,7 +80,11 @@ def _largest_part(value: typing.Any) -> str:
     """
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     size, name = max(((len(json_of(part)), str(name)) for name, part in parts), default=(0, ""))
-    return f". {size} bytes of it are {'entry ' if isinstance(value, list) else ''}{shown(name)}" if size else ""
+    return (
+        (f". Its largest part is {'entry ' if isinstance(value, list) else ''}{shown(name)} with {size} bytes")
+        if size
+        else ""
+    )
 
 
 def _count_functions(value: typing.Any) -> int:
@@ -145,7 +149,9 @@ class FactFolder:
         :raises FileError: the kind is not a valid name
         """
         if not _KIND.match(kind):
-            raise FileError(f"'{kind}' is no kind of fact; expected lower-case letters, digits and underscores")
+            raise FileError(
+                f"'{kind}' is not a valid kind of fact; expected lower-case letters, digits and underscores"
+            )
         return os.path.join(self.report_dir, "facts", kind, file_name(node))
 
     def limit(self, kind: str, node: str = CLUSTER) -> tuple[int, str]:
@@ -183,7 +189,7 @@ class FactFolder:
         most, of_what = self.limit(kind, node)
         excess = describe_excess(text, most - 1)
         if excess:
-            what = f"it can't be kept: it has {excess} for {of_what}{_largest_part(to_data(value))}"
+            what = f"it could not be stored: it has {excess} for {of_what}{_largest_part(to_data(value))}"
             text = self._serialize_fact(kind, node, None, what)
         write_text(path, f"{text}\n", self.report_dir)
         return path
@@ -199,7 +205,7 @@ class FactFolder:
             raise FileError(f"fact {kind} of {node}: {wrong}")
         if node != CLUSTER and _count_functions(fact.value) > MOST_FUNCTIONS:
             return self._serialize_fact(
-                kind, node, None, f"its answer was not kept: it has more than {MOST_FUNCTIONS} functions"
+                kind, node, None, f"its response was not stored: it has more than {MOST_FUNCTIONS} functions"
             )
         # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks
         # for secrets
@@ -211,8 +217,8 @@ class FactFolder:
         kept = vars(fact)
         if not is_free(text):
             if node != CLUSTER and is_suspect(fact.value):
-                what = f"texts that may hold secrets have more than {MOST_SUSPECT} characters in it"
-                return self._serialize_fact(kind, node, None, f"its answer was not kept: {what}")
+                what = f"texts in it that may contain secrets have more than {MOST_SUSPECT} characters"
+                return self._serialize_fact(kind, node, None, f"its response was not stored: {what}")
             kept = redact(kept)
             text = json_of(kept)
         # a half of a surrogate pair becomes six characters
@@ -240,7 +246,7 @@ class FactFolder:
             return None
         fact: Fact = _load_fact_file(Fact, data, path, lambda fact: (fact.time,))
         if (fact.kind, fact.node) != (kind, node):
-            raise FileError(f"{path} says that it is {fact.kind} of {fact.node}", _ANEW)
+            raise FileError(f"{path} contains the fact {fact.kind} of {fact.node}", _ANEW)
         wrong = contradiction(fact)
         if wrong:
             raise FileError(f"{path}: {wrong}", _ANEW)
@@ -286,7 +292,7 @@ class FactFolder:
                 # a larger one is refused without being read
                 sizes[node] = size if size <= most else 0
         found = _choose_largest(sizes, most + _MOST_OF_EACH * len(sizes), f"the facts {kind} of {len(sizes)} nodes")
-        return {node: f"{self.path(kind, node)} is not read: {why}" for node, why in found.items()}
+        return {node: f"{self.path(kind, node)} was not read: {why}" for node, why in found.items()}
 
     def all_of(self, node: str) -> tuple[Data, dict[str, str]]:
         """Return all facts of this run for a node: values by kind, and errors by kind. They are all in memory at once,
@@ -299,7 +305,7 @@ class FactFolder:
         names = list_names_in(path, self.report_dir)
         if len(names) > _MOST_KINDS:
             raise FileError(
-                f"{path} has {len(names)} kinds of facts; {_MOST_KINDS} are the most",
+                f"{path} has {len(names)} kinds of facts; the limit is {_MOST_KINDS}",
                 "Check the source of the folder",
             )
         kinds = list(filter(_KIND.match, names))
@@ -332,7 +338,7 @@ class FactFolder:
         # the kinds whose facts are large are few
         most = most if node == CLUSTER else most + MOST_ANSWER
         found = _choose_largest(sizes, most, f"the facts of {len(sizes)} kinds of {node}")
-        return {kind: f"{self.path(kind, node)} is not read: {why}" for kind, why in found.items()}
+        return {kind: f"{self.path(kind, node)} was not read: {why}" for kind, why in found.items()}
 
     def value(self, kind: str) -> typing.Any:
         """Return the value of a fact of the cluster. Return None if this run has none.
@@ -355,8 +361,8 @@ class FactFolder:
         wrong = _describe_excess(start)
         if wrong or len(text) > _MOST_OF_A_START:
             raise FileError(
-                f"{path} is not written:"
-                f" {wrong or f'it would have {len(text)} bytes; {_MOST_OF_A_START} are the most'}",
+                f"{path} was not written:"
+                f" {wrong or f'it would have {len(text)} bytes; the limit is {_MOST_OF_A_START}'}",
                 _RENAME if "has the name" in wrong else _FEWER,
             )
         write_text(path, text, self.report_dir)
@@ -380,7 +386,9 @@ class FactFolder:
             self.begin(start)
             os.utime(path, ns=(time, time))
         except OSError as error:
-            raise FileError(f"{folder} can't be cleaned: {error}", "Check that this user may write there") from error
+            raise FileError(
+                f"{folder} could not be cleaned: {error}", "Check that this user may write there"
+            ) from error
 
     def start(self) -> RunStart:
         """Return the start of this run.
@@ -389,9 +397,9 @@ class FactFolder:
         """
         found = read_start(self.report_dir)
         if found is None or found.run != self.run:
-            there = f"it is of run {found.run}" if found else "there is no such file"
+            there = f"it belongs to run {found.run}" if found else "the file does not exist"
             raise FileError(
-                f"{os.path.join(self.report_dir, 'run.json')} is not of run {self.run}: {there}",
+                f"{os.path.join(self.report_dir, 'run.json')} does not belong to run {self.run}: {there}",
                 "Set a separate folder for each run of ansible-playbook",
             )
         return found
@@ -420,7 +428,7 @@ def read_start(report_dir: str) -> typing.Optional[RunStart]:
     )
     # it becomes a part of names of files
     if not _RUN.match(start.run):
-        raise FileError(f"{path}: run is {start.run!r}; expected letters, digits, '.', '_' and '-', at most 100", _ANEW)
+        raise FileError(f"{path}: run is {start.run!r}; expected at most 100 letters, digits, '.', '_' and '-'", _ANEW)
     wrong = _describe_excess(start)
     if wrong:
         raise FileError(f"{path}: {wrong}", _ANEW)
@@ -434,10 +442,10 @@ def _describe_excess(start: RunStart) -> str:
         # what the user wrote is not loaded yet, and may be anything
         number = len(value) if isinstance(value, (list, tuple, dict)) else 0
         if number > most:
-            return f"it names {number} {name}; {most} are the most"
+            return f"it names {number} {name}; the limit is {most}"
     # what the user wrote may be anything here too
     if isinstance(start.nodes, (list, tuple)) and CLUSTER in start.nodes:
-        return f"a node has the name '{CLUSTER}', under which a run keeps the facts of the cluster"
+        return f"a node has the name '{CLUSTER}', which is reserved for the facts of the cluster"
     return ""
 
 

@@ -161,7 +161,7 @@ def _read_text(stream: typing.BinaryIO, path: str, most: int) -> typing.Union[st
         return content
     if not content.isascii():
         raise _make_read_error(
-            path, f"it has {len(content)} bytes with characters beyond ASCII, which a run writes as \\u and four digits"
+            path, f"it has {len(content)} bytes with non-ASCII characters, which a run writes as \\u and four digits"
         )
     return content.decode()
 
@@ -234,7 +234,7 @@ def read_bytes(path: str, below: str = "", most: int = MOST_BYTES) -> bytes:
     """
     with opened(path, below, most) as stream:
         if stream is None:
-            raise FileError(f"{path} can't be read: there is no such file", "Check that it exists")
+            raise FileError(f"{path} could not be read: the file does not exist", "Check that it exists")
         return stream.read(most)
 
 
@@ -252,7 +252,7 @@ def _open_regular_file(path: str, below: str, most: int, of_what: str) -> int:
         return handle
     os.close(handle)
     seen = (
-        f"it has {found.st_size} bytes; {most} are the most{f' for {of_what}' if of_what else ''}"
+        f"it has {found.st_size} bytes; the limit is {most}{f' for {of_what}' if of_what else ''}"
         if stat.S_ISREG(found.st_mode)
         else f"it is {_describe_file_kind(found)}; expected a regular file"
     )
@@ -284,11 +284,11 @@ def _translate_os_errors(path: str, done: str) -> typing.Iterator[None]:
             "removed": "Check that this user may write there",
         }
         raise FileError(
-            f"{path} can't be {done}: {error.strerror}", remedy.get(done, "Check that this user may read there")
+            f"{path} could not be {done}: {error.strerror}", remedy.get(done, "Check that this user may read there")
         ) from error
     except ValueError as error:
         # a name that no file system takes
-        raise FileError(f"{path} can't be {done}: {error}") from error
+        raise FileError(f"{path} could not be {done}: {error}") from error
 
 
 @contextlib.contextmanager

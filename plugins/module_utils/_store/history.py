@@ -98,7 +98,9 @@ def keep(report_dir: str, run: str, most: int) -> list[str]:
         for name in gone:
             shutil.rmtree(find_folder(report_dir, name))
     except OSError as error:
-        remedy = "Look whether there is room and this user may write there, or keep no runs: rdma_report_keep: 0"
+        remedy = (
+            "Check that there is free space and that this user may write there, or store no runs: rdma_report_keep: 0"
+        )
         raise FileError(f"{root}: run {run} could not be stored: {error}", remedy) from error
     return gone
 

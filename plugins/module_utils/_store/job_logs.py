@@ -76,7 +76,7 @@ def _read_lines_of(path: str, most: typing.Optional[int] = None) -> typing.Itera
     except RdmaError as error:
         raise SourceRefused(error.seen, error.remedy) from error
     if stream is None:
-        raise RdmaError(f"{path} can't be read: No such file or directory", "Set a log that is on the controller")
+        raise RdmaError(f"{path} could not be read: No such file or directory", "Set a log that is on the controller")
     # a log is what any program wrote, so no byte of it may end the reading
     with io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="\n") as file:
         try:
@@ -97,7 +97,7 @@ def _read_bounded_lines(file: typing.TextIO, path: str, most: typing.Optional[in
     for piece in iter(lambda: file.read(_PIECE), ""):
         left -= len(piece)
         if left < 0 and most is None:
-            raise SourceRefused(f"{path} has grown beyond {_MOST_OF_A_LOG} bytes while it was read")
+            raise SourceRefused(f"{path} grew beyond {_MOST_OF_A_LOG} bytes while it was being read")
         if left < 0:
             return
         for line in io.StringIO(rest + piece, newline="\n"):

@@ -62,8 +62,8 @@ class _Budget:
         for number, left, what in ((findings, self.findings, "findings"), (size, self.size, "bytes")):
             if number > left:
                 raise FileError(
-                    f"{path} can't be read: it has {number} {what}; {left} are left for it of those of all stages in a"
-                    f" run of {self.nodes} nodes",
+                    f"{path} could not be read: it has {number} {what}, but only {left} remain of the limit for all"
+                    f" stages of a run of {self.nodes} nodes",
                     "Check the source of the folder",
                 )
         self.findings -= findings
@@ -117,8 +117,8 @@ def _render_record_lines(path: str, data: dict[str, typing.Any], budget: typing.
             if sum(map(len, lines)) <= most_bytes:
                 return lines
     raise FileError(
-        f"{path} can't be written: a head of {len(head)} bytes and {len(judged)} findings are more than can be read"
-        " again"
+        f"{path} could not be written: a head of {len(head)} bytes and {len(judged)} findings exceed the limit for"
+        " reading"
     )
 
 
@@ -169,7 +169,7 @@ def _read_all(
         except FileError as error:
             unreadable[stage] = str(error)
         except LoadError as error:
-            unreadable[stage] = f"{path} can't be read: {error}"
+            unreadable[stage] = f"{path} could not be read: {error}"
         else:
             if found is not None:
                 records[stage] = found
@@ -203,7 +203,7 @@ def _read_record(path: str, stage: str, budget: _Budget) -> typing.Optional[Reco
         record = dataclasses.replace(record, judged=tuple(_read_findings(stream, path, stage, findings)))
     wrong = contradiction(record)
     if wrong:
-        raise LoadError(stage, wrong, "a record as a run left it")
+        raise LoadError(stage, wrong, "an unmodified record of a run")
     return record
 
 
@@ -227,7 +227,7 @@ def _read_findings(stream: typing.BinaryIO, path: str, stage: str, findings: typ
         line = stream.readline(_MOST_OF_A_LINE + 1)
         if bool(line) != (number < findings):
             raise LoadError(
-                f"{stage}.findings", f"{'more than ' if line else ''}{number}", f"{findings}, as its head says"
+                f"{stage}.findings", f"{'more than ' if line else ''}{number}", f"{findings}, the number in its head"
             )
         if line:
             judged: Judged = load(Judged, _decode_line(line, path, number + 2), f"{stage}.judged[{number}]")

@@ -87,7 +87,10 @@ def _explain_server_end(name: PortName, process: typing.Any, words: typing.Any) 
     said = "; ".join(
         line.strip() for line in words.read(4096).decode("utf-8", "backslashreplace").splitlines() if line.strip()
     )
-    return f"ibping -S {' '.join(arguments(name))} ended with {process.returncode}: {said or 'it printed nothing'}"
+    return (
+        f"ibping -S {' '.join(arguments(name))} ended with exit code {process.returncode}:"
+        f" {said or 'it printed nothing'}"
+    )
 
 
 def stop() -> tuple[PingServer, ...]:

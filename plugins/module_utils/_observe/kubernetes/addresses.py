@@ -147,7 +147,7 @@ def _read_attachments(
         namespace = full_name_of(item).partition("/")[0]
         if counts[namespace] >= _MOST_ATTACHED:
             unclear[
-                f"namespace {namespace}: it has more than {_MOST_ATTACHED} networks in its NetworkAttachmentDefinitions"
+                f"namespace {namespace} has more than {_MOST_ATTACHED} networks in its NetworkAttachmentDefinitions"
             ] = None
             continue
         counts[namespace] += 1

@@ -148,7 +148,7 @@ def decode_object(body: bytes, status: int, where: str, most_values: int = 0) ->
     :raises ApiError: the text is not a JSON object, or has more values
     """
     try:
-        data = decode_answer(body, "the answer", most_values=most_values)
+        data = decode_answer(body, "the response", most_values=most_values)
     except ParseError as error:
         raise ApiError(status, "Unreadable", str(error), where) from error
     if not isinstance(data, dict):

@@ -146,7 +146,7 @@ class Way:
         status = int(getattr(found.handshake_response, "status", _OPENED))
         if status != _OPENED:
             found.shutdown()
-            raise Refused(status, f"the API server answered with HTTP status {status}")
+            raise Refused(status, f"the API server responded with HTTP status {status}")
         found.answered()
         return Channels(found)
 
@@ -236,7 +236,7 @@ def _make_refused_error(error: Exception, seconds: float) -> Refused:
         # the exception's own text quotes all headers
         return Refused(
             status,
-            f"the API server answered with HTTP status {status}",
+            f"the API server responded with HTTP status {status}",
             body.decode(errors="replace") if isinstance(body, bytes) else str(body),
         )
     if isinstance(error, (websocket.WebSocketTimeoutException, TimeoutError)):
@@ -292,7 +292,7 @@ def _connect_through(
     while not answer.endswith((b"\r\n\r\n", b"\n\n")):
         part = answering.recv(1)
         if not part:
-            raise websocket.WebSocketProxyException("the proxy ended the connection")
+            raise websocket.WebSocketProxyException("the proxy closed the connection")
         answer += part
     status = _STATUS.match(answer)
     if status is None or int(status[1]) != _TUNNEL:
@@ -477,7 +477,7 @@ class Channels:
         :raises ConnectionError: another thread has closed the connection
         """
         if self._socket.sock is None:
-            raise ConnectionError("closed here")
+            raise ConnectionError("closed by this process")
         return self._socket.sock
 
     def _receive(self) -> None:

@@ -214,7 +214,7 @@ class ClusterReader:
             if kind in _PARTIAL and (held > MOST_HELD or size > MOST_HELD_BYTES):
                 found, held, size = cut_largest(found)
             if held > MOST_HELD or size > MOST_HELD_BYTES:
-                first = f"the objects from {title_of(page.items[0])} on" if page.items else "the others"
+                first = f"the objects from {title_of(page.items[0])} on" if page.items else "the remaining objects"
                 limit = f"{MOST_HELD} values" if held > MOST_HELD else f"{MOST_HELD_BYTES} bytes"
                 raise ApiError(
                     200, TOO_LARGE, f"all objects have more than {limit}; {first} were not read", f"GET {path}", _SHRINK
@@ -359,9 +359,9 @@ class ClusterReader:
     def _read_events(response: typing.Any, path: str) -> typing.Iterator[Resource]:
         try:
             for line in read_lines(response, f"WATCH {path}"):
-                event = decode_answer(line, "an event")
+                event = decode_answer(line, "a watch event")
                 if not isinstance(event, dict):
-                    raise ValueError(f"an event is a {type(event).__name__}")
+                    raise ValueError(f"a watch event is of type {type(event).__name__}; expected a mapping")
                 if event.get("type") == "ERROR":
                     status = event.get("object", {})
                     raise ApiError(

@@ -39,7 +39,7 @@ class Kept:
                 None,
                 (
                     _format_counted_names("it has objects that this collection did not create", self.objects),
-                    _format_counted_names("not listed", self.unread),
+                    _format_counted_names("could not be listed", self.unread),
                 ),
             )
         )

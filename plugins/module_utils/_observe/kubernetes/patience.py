@@ -42,7 +42,7 @@ def passes(error: ApiError, method: str, path: str) -> bool:
 
 
 def _make_lasting_error(error: ApiError, seconds: float) -> ApiError:
-    text = f"{error.text.rstrip('.')} (the same for {seconds:.0f} s)"
+    text = f"{error.text.rstrip('.')} (the same error for {seconds:.0f} s)"
     return ApiError(error.status, error.reason, text, error.where, error.remedy, error.causes)
 
 

@@ -212,7 +212,12 @@ def _make_exec_failure(channels: Channels, exchange: Exchange, container: Contai
     came = f"{exchange.came[0]} bytes of stdout and {exchange.came[1]} bytes of stderr arrived"
     if channels.open:
         return NoAnswer(
-            f"{where}: no end within {limits.run:g} s: {came}, {exchange.missing} did not", _LONG, exchange.came
+            (
+                f"{where}: the command did not end within {limits.run:g} s: {came}, but {exchange.missing} did not"
+                " arrive"
+            ),
+            _LONG,
+            exchange.came,
         )
     how = f"the connection broke ({channels.lost})" if channels.lost else f"the stream ended, and {server}"
     return NoAnswer(

@@ -173,7 +173,11 @@ class _Registry:
         )
 
     def _judge_http_status(self, status: int) -> RegistryReply:
-        who = "the user of the file" if self._login else "no user, since the file of users has none for it"
+        who = (
+            "the user in the file of users"
+            if self._login
+            else ("no user, because the file of users has no entry for this registry")
+        )
         if status == 200:
             return RegistryReply("there")
         if status == 404:

@@ -148,7 +148,7 @@ def _find_kept(
     for item in (item for item in mine if "deletionTimestamp" not in item["metadata"]):
         if clock() >= end + max(limit, _LOOKS):
             kept: typing.Optional[Kept] = Kept(
-                unread=(f"what is in it, since the look at {len(mine)} namespaces took too long",)
+                unread=(f"its objects, because listing the objects of {len(mine)} namespaces took too long",)
             )
         else:
             kept = objects_of_others(cluster, item["metadata"]["name"], max(0.0, end - clock()), clock, pause)

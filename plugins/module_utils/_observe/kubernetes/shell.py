@@ -110,7 +110,7 @@ class Shell:
         if self._stream.overflowed:
             return f"it printed more than {self._stream.size} bytes, so the connection was closed"
         if self._aside > MOST_BYTES:
-            return f"more than {MOST_BYTES} bytes came on a stream that was not asked for, and it was left"
+            return f"more than {MOST_BYTES} bytes arrived on an unexpected stream, so the connection was closed"
         if self._channels.lost:
             return f"the connection to the pod broke: {self._channels.lost}"
         return (

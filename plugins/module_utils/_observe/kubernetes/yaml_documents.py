@@ -53,12 +53,12 @@ def read_yaml(text: str) -> typing.Any:
     :raises RdmaError: the text is not valid YAML, or exceeds the limits of a configuration
     """
     if len(text) > MOST_YAML:
-        raise RdmaError(f"YAML of {len(text)} characters, expected {MOST_YAML} at most")
+        raise RdmaError(f"YAML of {len(text)} characters; expected at most {MOST_YAML}")
     try:
         _limit_nodes(text)
         return yaml.load(text, Loader=_restrict_loader(yaml.SafeLoader))  # noqa: S506
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise RdmaError(f"no YAML: {both_ends(str(error))}") from error
+        raise RdmaError(f"not valid YAML: {both_ends(str(error))}") from error
 
 
 def _limit_nodes(text: str) -> None:
@@ -71,7 +71,7 @@ def _limit_nodes(text: str) -> None:
     for event in yaml.parse(text, yaml.SafeLoader):
         _refuse_tag(event)
         if isinstance(event, yaml.AliasEvent):
-            raise ValueError(f"alias *{event.anchor}, expected none")
+            raise ValueError(f"alias *{event.anchor}; expected no alias")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MOST_DEPTH:
             raise ValueError(f"nesting of more than {MOST_DEPTH} levels")
@@ -84,7 +84,7 @@ def _refuse_tag(event: typing.Any) -> None:
     """
     tag = getattr(event, "tag", None)
     if tag is not None and tag not in _PLAIN_TAGS.get(type(event).__name__, ()):
-        raise ValueError(f"tag '{shown(tag)}' in line {event.start_mark.line + 1}, expected none")
+        raise ValueError(f"tag '{shown(tag)}' in line {event.start_mark.line + 1}; expected no tag")
 
 
 def has_libyaml() -> bool:
@@ -115,7 +115,7 @@ def _restrict_loader(loader: typing.Any) -> typing.Any:
             return loader.construct_object(self, node, deep)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             # PyYAML reads it by code of its own: 0x_ has no digits, and 200 places of base 60 fit into no float
-            what = f"{node.tag.rpartition(':')[2]} '{shown(node.value)}' can't be read"
+            what = f"{node.tag.rpartition(':')[2]} '{shown(node.value)}' could not be parsed"
             raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from error
 
     methods = {"construct_mapping": construct_mapping, "construct_object": construct_object}
@@ -131,7 +131,7 @@ def _text_key(key: typing.Any) -> typing.Any:
     :raises yaml.YAMLError: the key is a list or a mapping
     """
     if not isinstance(key, yaml.ScalarNode):
-        raise yaml.constructor.ConstructorError(None, None, "a list or a mapping as a key", key.start_mark)
+        raise yaml.constructor.ConstructorError(None, None, "a mapping key is a list or a mapping", key.start_mark)
     # a new node: by an alias the same one may be a value elsewhere
     return yaml.ScalarNode(_TEXT, key.value, key.start_mark, key.end_mark) if key.tag in _NOT_TEXT else key
 
@@ -148,7 +148,7 @@ def read_documents(text: str, most: int = MOST_CHART) -> list[Resource]:
         object
     """
     if len(text) > most:
-        raise RdmaError(f"YAML of {len(text)} characters, expected {most} at most", _SPLIT)
+        raise RdmaError(f"YAML of {len(text)} characters; expected at most {most}", _SPLIT)
     loader = yaml.CSafeLoader if has_libyaml() else yaml.SafeLoader
     try:
         # first all is counted: an object of PyYAML takes 600 bytes, one that is only counted none
@@ -160,13 +160,13 @@ def read_documents(text: str, most: int = MOST_CHART) -> list[Resource]:
         raise RdmaError(str(error), _SPLIT) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         # an anchor or a tag in it may be as long as the text
-        raise RdmaError(f"no YAML: {both_ends(str(error))}") from error
+        raise RdmaError(f"not valid YAML: {both_ends(str(error))}") from error
     found: list[Resource] = []
     for document in documents:
         kind = document.get("kind") if isinstance(document, dict) else None
         items = document.get("items") if isinstance(kind, str) and kind.endswith("List") else [document]
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-            raise RdmaError(f"a document holds {type(document).__name__}, not a Kubernetes object")
+            raise RdmaError(f"a document contains a value of type {type(document).__name__}, not a Kubernetes object")
         found += items
     return found
 
@@ -211,14 +211,16 @@ class _Count:
         :raises ValueError: the text contains a tag that changes the type of a value
         """
         if text.count("%TAG") > _MOST_TAGS:
-            raise _Unfolds(f"YAML with more than {_MOST_TAGS} directives %TAG")
+            raise _Unfolds(f"the YAML has more than {_MOST_TAGS} %TAG directives")
         for event in yaml.parse(text, Loader=loader):
             _refuse_tag(event)
             if isinstance(event, yaml.DocumentStartEvent):
                 self._sizes = {}
             elif isinstance(event, yaml.AliasEvent):
                 if event.anchor not in self._sizes:
-                    raise _Unfolds(f"alias *{shown(event.anchor)} of nothing, or of what it is in")
+                    raise _Unfolds(
+                        f"the alias *{shown(event.anchor)} refers to no anchor, or to the node that contains the alias"
+                    )
                 self._spend_limits(*self._sizes[event.anchor])
             elif isinstance(event, yaml.ScalarEvent):
                 self._take_scalar(event.value, event.anchor)
@@ -230,7 +232,7 @@ class _Count:
     def _take_scalar(self, value: str, anchor: typing.Optional[str]) -> None:
         if len(value) > _MOST_NUMBER and _NUMBER.fullmatch(value):
             # numbers of base 60 take the square of their length
-            raise _Unfolds(f"a number of {len(value)} characters, expected {_MOST_NUMBER} at most")
+            raise _Unfolds(f"a number of {len(value)} characters; expected at most {_MOST_NUMBER}")
         self._spend_limits(1, len(value), 1)
         if anchor is not None:
             self._sizes[anchor] = (1, len(value), 1)
@@ -259,7 +261,7 @@ class _Count:
         self._characters += characters
         if self._nodes > MOST_VALUES or self._characters > self._most:
             what = f"{MOST_VALUES} values" if self._nodes > MOST_VALUES else f"{self._most} characters"
-            raise _Unfolds(f"YAML of more than {what}, with what its aliases repeat")
+            raise _Unfolds(f"the YAML has more than {what} after its aliases are expanded")
         self._deepest = max(self._deepest, len(self._open) + levels)
         if self._deepest > MOST_DEPTH:
-            raise _Unfolds(f"YAML with nesting of more than {MOST_DEPTH} levels")
+            raise _Unfolds(f"the YAML is nested more than {MOST_DEPTH} levels deep")

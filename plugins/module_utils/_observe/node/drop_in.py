@@ -42,7 +42,7 @@ def need_files(host: str) -> None:
     """
     if not os.path.isdir(os.path.join(host, "etc")):
         raise RdmaError(
-            f"the node's files are not in {host}: it has no folder etc",
+            f"the files of the node are not in {host}: {host} has no folder etc",
             "Set the folder where the observer mounts the files of the node",
         )
 

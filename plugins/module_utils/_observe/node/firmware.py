@@ -169,7 +169,7 @@ def _look_at_firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: 
         why = (
             "the function is passed through (vfio-pci)"
             if function and function.driver == "vfio-pci"
-            else "the node's kernel has no such PCI function"
+            else "the kernel of the node does not list this PCI function"
         )
         return dataclasses.replace(made, not_asked=(f"devlink, mstconfig: {why}",))
     return _add_settings(_add_devlink(made, end), hca, devices, tool, end, every)
@@ -190,7 +190,7 @@ def _add_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
             return dataclasses.replace(made, not_asked=(finished.failure,))
         info = devlink.parse(finished.stdout, made.address)
     except ToolMissing:
-        return dataclasses.replace(made, not_asked=("no devlink",))
+        return dataclasses.replace(made, not_asked=("devlink is not installed",))
     except ParseError as error:
         return dataclasses.replace(made, not_asked=(str(error),))
     psid, running, stored = (ReportedSetting(value, DEVLINK) if value else None for value in info)
@@ -201,13 +201,13 @@ def _add_settings(
     made: HcaFirmware, hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool
 ) -> HcaFirmware:
     if not _can_query_hca(hca, devices):
-        return dataclasses.replace(made, not_asked=(*made.not_asked, "mstconfig: no HCA of NVIDIA's"))
+        return dataclasses.replace(made, not_asked=(*made.not_asked, "mstconfig: the HCA is not an NVIDIA HCA"))
     if tool is None:
-        return dataclasses.replace(made, not_asked=(*made.not_asked, "no mstconfig"))
+        return dataclasses.replace(made, not_asked=(*made.not_asked, "mstconfig is not installed"))
     left = _compute_time_left(end, _ONE_SECONDS)
     if left < 1:
         return dataclasses.replace(
-            made, errors=(f"{tool.name} was not asked: all HCAs together took more than {_ALL_SECONDS:g} s",)
+            made, errors=(f"{tool.name} was not asked: querying all HCAs took more than {_ALL_SECONDS:g} s",)
         )
     try:
         settings, failure = query(tool, made.address, left)

@@ -45,7 +45,12 @@ def _look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
         # what is mounted from here on goes nowhere else
         _require_success("mount", libc.mount(b"none", b"/", None, ctypes.c_ulong(_REC | _PRIVATE), None))
     except OSError as error:
-        return [f"{len(namespaces)} network namespaces, such as {namespaces[0]}: {_explain_mount_refusal(error)}"]
+        return [
+            (
+                f"{len(namespaces)} network namespaces, such as {namespaces[0]}, could not be read:"
+                f" {_explain_mount_refusal(error)}"
+            )
+        ]
     errors: list[str] = []
     for path in namespaces:
         try:

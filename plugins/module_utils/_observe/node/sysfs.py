@@ -81,7 +81,7 @@ class SysfsReader:
         try:
             return raw.decode("utf-8").rstrip("\n")
         except UnicodeDecodeError:
-            self.errors.append(f"{os.path.join(self.folder, name)}: not UTF-8; its odd bytes are shown as \\xNN")
+            self.errors.append(f"{os.path.join(self.folder, name)}: not UTF-8; invalid bytes are shown as \\xNN")
             return raw.decode("utf-8", "backslashreplace").rstrip("\n")
 
     def formed(self, name: str, form: Form) -> typing.Optional[str]:

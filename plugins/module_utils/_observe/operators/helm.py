@@ -132,7 +132,7 @@ def version_in(path: str) -> str:
     version = found[0].get("version") if len(found) == 1 else None
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         seen = "no text" if not isinstance(version, str) else f"{version[:100]!r}"
-        raise HelmError(_redact_message(f"{path}: version is {seen}, expected one such as '26.4.1'"), _CORRECT)
+        raise HelmError(_redact_message(f"{path}: version is {seen}; expected a version such as '26.4.1'"), _CORRECT)
     return version
 
 
@@ -164,8 +164,8 @@ def _read_helm_documents(
             return read_documents(part(done.stdout))
     except RdmaError as error:
         raise HelmError(
-            _redact_message(f"helm {argv[0]} of {chart.reference} printed no objects: {error.seen}"),
-            "Give the same command by hand",
+            _redact_message(f"the output of helm {argv[0]} for {chart.reference} is not valid: {error.seen}"),
+            "Run the same command manually and examine its output",
         ) from error
 
 
@@ -196,11 +196,12 @@ def look_at_charts(
 
 def _describe_remedy(words: str, chart: OperatorChart) -> str:
     if "kubeVersion" in words:
-        return "Give the version of the cluster: -e operators_kubernetes_version=v1.33.2"
+        return "Set the version of the cluster: -e operators_kubernetes_version=v1.33.2"
     if _BEYOND.search(words):
         return (
-            f"Look at what {chart.repository or chart.reference} sends: Helm may take {_BOUNDS.memory >> 20} MiB of"
-            f" memory and files of {_BOUNDS.file >> 20} MiB. Or name another chart or version in operators_charts"
+            f"Examine the chart that {chart.repository or chart.reference} provides: Helm may use at most"
+            f" {_BOUNDS.memory >> 20} MiB of memory and write files of at most {_BOUNDS.file >> 20} MiB. Or set"
+            " another chart or version in operators_charts"
         )
     if chart.repository or "://" in chart.reference:
         return (
@@ -221,5 +222,5 @@ def _run_helm(argv: typing.Sequence[str], chart: OperatorChart) -> Finished:
             return run(argv, LIMIT, _KEPT, MOST_CHART, caches, _BOUNDS)
     except OSError as error:
         raise HelmError(
-            f"{argv[0]} cannot be started: {error.strerror}", "Set the path of Helm in operators_helm_binary"
+            f"{argv[0]} could not be started: {error.strerror}", "Set the path of Helm in operators_helm_binary"
         ) from error

@@ -115,13 +115,13 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
             forged = forged or is_record(item, release)
     if forged:
         return (
-            f"it has the Helm release {release}, and {UNPROVEN}: whoever made the namespace may have forged it, or its"
-            " first installation broke off"
+            f"it has the Helm release {release}, and {UNPROVEN}: the creator of the namespace may have forged the"
+            " release, or the first installation of the release was interrupted"
         )
     if proven:
         # the release of another operator in the same namespace
         return ""
-    return _format_name_list(_BEFORE, actors) or _format_name_list("not listed of it", unread)
+    return _format_name_list(_BEFORE, actors) or _format_name_list("could not be listed in it", unread)
 
 
 def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[str], installed: bool) -> str:
@@ -191,7 +191,13 @@ def _describe_foreign_subjects(cluster: Cluster, namespace: str, trusts_own: boo
             named += [cut(other, _LONGEST) for other in others[:room]]
             more += len(others[room:])
     also = f" and {more} more" if more else ""
-    return f"others have rights in it, and so those of the operator: {', '.join(named)}{also}" if named else ""
+    return (
+        (
+            f"other accounts have rights in it and can therefore use the rights of the operator: {', '.join(named)}{also}"
+        )
+        if named
+        else ""
+    )
 
 
 def _only_reads(cluster: Cluster, role: RoleName, namespace: str, known: dict[RoleName, bool]) -> bool:

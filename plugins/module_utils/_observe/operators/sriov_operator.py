@@ -209,7 +209,7 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
             says=_read_sync_error(cluster, namespace, pods) if daemon is None else "",
         )
     except KeyError as error:
-        raise RdmaError(f"an object of the API server has no {error}") from error
+        raise RdmaError(f"an object of the API server lacks the key {error}") from error
 
 
 def _read_sync_error(cluster: Cluster, namespace: str, pods: typing.Iterable[Resource]) -> str:

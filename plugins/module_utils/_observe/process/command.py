@@ -67,7 +67,7 @@ class Finished:
         said = "\n".join(both_ends(text, 2 * _WORDS) for text in (self.stdout, self.stderr))
         lines = list(dict.fromkeys(line.strip() for line in said.splitlines() if line.strip()))
         words = both_ends("; ".join(lines))
-        how = f"did not end within {self.limit_seconds:g} s" if self.rc is None else f"ended with {self.rc}"
+        how = f"did not end within {self.limit_seconds:g} s" if self.rc is None else f"ended with exit code {self.rc}"
         how = f"printed more than {self.most_bytes} bytes, and was terminated" if self.overflowed else how
         return f"{' '.join((os.path.basename(self.argv[0]), *self.argv[1:]))} {how}: {words or 'it said nothing'}"
 

@@ -120,7 +120,7 @@ class Bmc:
         return self.error(
             "not_understood",
             told.seen.partition(": ")[2],
-            "Update the firmware of the BMC; if that does not help, report this",
+            "Update the firmware of the BMC; if the error persists, report it as a defect of linerate.rdma",
         )
 
     def holds_secret(self, text: str) -> bool:

@@ -44,10 +44,10 @@ def untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError:
     if error.verify_code not in _AUTHORITIES:
         return bmc.error(
             "tls",
-            f"its certificate is refused ({error.verify_message})",
+            f"its certificate was rejected ({error.verify_message})",
             f"Install a new one, or pin this one; print it: {look}",
         )
-    seen = f"its certificate is from an unknown authority ({error.verify_message})"
+    seen = f"its certificate was issued by an unknown authority ({error.verify_message})"
     return bmc.error(
         "tls_authority", seen, f"Set ca_path to the file of the authority, or pin the certificate; print it: {look}"
     )
@@ -59,7 +59,7 @@ def over(bmc: Bmc, what: str, seconds: float) -> BmcError:
     :param what: description of the request
     :param seconds: time limit of the BMC in seconds
     """
-    return bmc.error("timeout", f"{what}: limit of {seconds:g} s reached", "Give it more seconds, or restart the BMC")
+    return bmc.error("timeout", f"{what}: limit of {seconds:g} s reached", "Set a longer limit, or restart the BMC")
 
 
 def out_of_hold(bmc: Bmc, what: str) -> BmcError:
@@ -103,14 +103,18 @@ def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
             "Rerun; restart the BMC if the error persists",
         )
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
-        seen = f"the controller can't open another connection ({error.strerror})"
+        seen = f"the controller cannot open another connection ({error.strerror})"
         return bmc.error("controller", seen, "Query fewer BMCs at the same time with parallel, or raise 'ulimit -n'")
     if isinstance(error, OSError):
         seen = f"no route to it ({error.strerror or type(error).__name__})"
         return bmc.error(
             "no_route", seen, "Correct the address, or the routes from the controller to the network of the BMCs"
         )
-    return bmc.error("address", f"address, user or password cannot be sent ({type(error).__name__})", "Correct them")
+    return bmc.error(
+        "address",
+        f"address, user or password cannot be sent ({type(error).__name__})",
+        ("Correct the address, the user and the password"),
+    )
 
 
 def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
@@ -132,9 +136,11 @@ def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
             "Give the user a role with the privilege Login, such as ReadOnly, and set a new password if the BMC"
             " requires one"
         )
-        return bmc.error("rights", f"{seen}: the user may not read it", remedy)
+        return bmc.error("rights", f"{seen}: the user has no right to read this resource", remedy)
     if status in (404, 410):
-        return bmc.error("not_found", f"{seen}: it has no such resource", "Update its firmware; this BMC lacks Redfish")
+        return bmc.error(
+            "not_found", f"{seen}: the BMC has no such resource", "Update its firmware; this BMC lacks Redfish"
+        )
     if status in BUSY:
         times = "" if what.startswith("POST") else f", {ATTEMPTS} times"
         return bmc.error("busy", f"{seen}{times}", "Rerun in a few minutes; restart the BMC if the error persists")
@@ -148,7 +154,7 @@ def not_written(bmc: Bmc, what: str, status: int, reason: str, words: str) -> Bm
     :param reason: id of the message of the BMC; empty if it sent none
     :param words: text of the message of the BMC, which is left out if it contains a secret
     """
-    told = f"; it says: {words}" if words and not bmc.holds_secret(words) else ""
+    told = f"; the BMC reports: {words}" if words and not bmc.holds_secret(words) else ""
     seen = f"the BMC responded to {what} with {status}{f' ({reason})' if reason else ''}"
     if status == 403:
         return bmc.error(

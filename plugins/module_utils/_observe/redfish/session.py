@@ -121,9 +121,7 @@ class Session:
         data = _decode_body(body)
         if not isinstance(data, dict):
             remedy = "Check the server at this address; restart it if it is a BMC"
-            raise self.error(
-                "not_json", f"GET {path} was answered with {len(body)} bytes that are no JSON object", remedy
-            )
+            raise self.error("not_json", f"the response to GET {path} is not a JSON object ({len(body)} bytes)", remedy)
         return data
 
     def _get_following_redirects(self, path: str) -> BmcAnswer:
@@ -196,7 +194,7 @@ class Session:
             if time.monotonic() + wait >= self.end:
                 raise self.error(
                     "busy",
-                    f"{what} was put off until its {self._seconds:g} s were over",
+                    f"the BMC postponed {what} until the limit of {self._seconds:g} s was reached",
                     "Set a longer limit, or rerun later",
                 )
             self._sleep(wait)
@@ -287,7 +285,7 @@ class Session:
         shown = digest(secure) if self.bmc.fingerprint else ""
         if not hmac.compare_digest(shown, self.bmc.fingerprint):
             secure.close()
-            seen = f"its certificate is another one than the pinned: its SHA-256 is {shown or 'not to be had'}"
+            seen = f"its certificate differs from the pinned certificate: its SHA-256 is {shown or 'unknown'}"
             raise self.error("tls_pin", seen, "Check which server responds; pin the new certificate if the BMC has one")
         connection = http.client.HTTPSConnection(host, self.bmc.port, context=context)
         connection.auto_open = 0
@@ -325,7 +323,10 @@ class Session:
             self._close_connection()
             raise self.error(
                 "too_large",
-                f"{what} was answered with more than {_MOST_RAW // 2**20} MiB of TLS and HTTP around its content",
+                (
+                    f"the response to {what} has more than {_MOST_RAW // 2**20} MiB of TLS and HTTP data around its"
+                    " content"
+                ),
                 "Check the server at this address; restart it if it is a BMC",
             ) from None
         except HeadError as error:

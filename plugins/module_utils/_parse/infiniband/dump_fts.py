@@ -58,11 +58,11 @@ def parse(text: str, stderr: str = "") -> tuple[ForwardingTable, ...]:
     for start, end in zip(starts, [*starts[1:], len(text)]):
         table = _parse_forwarding_table(text[start:end], failed)
         if table.guid in tables:
-            raise ParseError(_TOOL, table.guid, "a switch that is there once")
+            raise ParseError(_TOOL, table.guid, "each switch once")
         tables[table.guid] = table
     unknown = sorted(failed.keys() - tables.keys())
     if unknown:
-        raise ParseError(_TOOL, unknown[0], "one of the switches that have a table")
+        raise ParseError(_TOOL, unknown[0], "a switch that has a table")
     return tuple(tables.values())
 
 
@@ -144,7 +144,7 @@ def _parse_table_entries(body: str, first: int, last: int) -> tuple[bytearray, i
     if places and not (
         first <= places[0] and places[-1] <= last and all(one < other for one, other in zip(places, places[1:]))
     ):
-        raise ParseError(_TOOL, f"{lids[0]} to {lids[-1]}", f"LIDs that rise from {first} to {last}")
+        raise ParseError(_TOOL, f"{lids[0]} to {lids[-1]}", f"ascending LIDs from {first} to {last}")
     if isinstance(places, range):
         ports[places.start : places.stop] = numbers
     else:

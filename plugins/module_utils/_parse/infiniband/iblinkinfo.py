@@ -35,7 +35,7 @@ def parse(text: str) -> SeenCapabilities:
         line is incomplete
     """
     if not text or not text.endswith("\n"):
-        raise ParseError(_TOOL, text[-200:].strip(), "one line a port, the last one complete")
+        raise ParseError(_TOOL, text[-200:].strip(), "one line for each port, with a complete last line")
     slow, links, unread = [], 0, []
     lines = text.split("\n")[:-1]
     for count, line in enumerate(lines, 1):

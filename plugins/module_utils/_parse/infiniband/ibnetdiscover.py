@@ -70,7 +70,9 @@ def parse(text: str) -> Topology:
     """
     if text and not text.endswith("\n"):
         raise ParseError(
-            "ibnetdiscover", text[text.rfind("\n") + 1 :], "complete: the last line has no end, the output was cut off"
+            "ibnetdiscover",
+            text[text.rfind("\n") + 1 :],
+            ("complete output; the last line is not terminated, so the output was cut off"),
         )
     nodes: dict[str, FabricNode] = {}
     # by the ports at both ends, as the first of its two lines names them
@@ -138,7 +140,7 @@ def _not_understood(match: typing.Match[str], in_node: bool) -> ParseError:
     end = match.end() - 1
     line = match.string[match.string.rfind("\n", 0, end) + 1 : end]
     if line.startswith("["):
-        expected = "the line of a port" if in_node else "the line of a port below that of its node"
+        expected = "the line of a port" if in_node else "the line of a port after the line of its node"
     elif line.startswith(("Switch", "Ca", "Rt")):
         expected = "the line of a switch with its LID, or of a CA or router without one"
     else:
@@ -159,7 +161,7 @@ def _refuse_cut(topology: Topology, described: typing.AbstractSet[str], linked: 
             raise ParseError(
                 "ibnetdiscover",
                 f"a link to {link.b.kind} {link.b.guid}",
-                "complete: that node is not described, the output was cut off",
+                "complete output; that node is not described, so the output was cut off",
             )
     for node in topology.nodes:
         # only an HCA without a link may stand alone: everything else was found through a link
@@ -167,5 +169,5 @@ def _refuse_cut(topology: Topology, described: typing.AbstractSet[str], linked: 
             raise ParseError(
                 "ibnetdiscover",
                 f"{node.kind} {node.guid} without a link",
-                "complete: a node is found through a link, the output was cut off",
+                "complete output; a node is discovered through a link, so the output was cut off",
             )

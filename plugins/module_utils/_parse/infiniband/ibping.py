@@ -54,7 +54,11 @@ def parse(text: str) -> Counts:
         )
     transmitted, received = (int(item) for item in lines[0])
     if not 0 <= received <= transmitted or transmitted == 0:
-        raise ParseError("ibping", f"{transmitted} packets transmitted, {received} received", "a count that can be")
+        raise ParseError(
+            "ibping",
+            f"{transmitted} packets transmitted, {received} received",
+            ("at least one transmitted packet, and at most as many received packets"),
+        )
     return Counts(int(headers[0]), transmitted, received)
 
 

@@ -56,7 +56,7 @@ def parse(text: str, stderr: str = "") -> ErrorReport:
     if checked is None:
         raise ParseError(_TOOL, text.strip(), "a summary of the ports checked at the end")
     if len(ports) != bad:
-        raise ParseError(_TOOL, f"{len(ports)} ports with errors", f"the {bad} ports that its summary counts")
+        raise ParseError(_TOOL, f"{len(ports)} ports with errors", f"the {bad} ports that its summary reports")
     unread = [(name, UnreadPort(int(lid), int(port))) for name, lid, port in _UNREAD.findall(stderr)]
     lost = tuple(port for name, port in unread if name != _NO_COUNTER)
     return ErrorReport(tuple(ports), checked, max(failures - (len(unread) - len(lost)), len(lost)), lost)

@@ -90,7 +90,7 @@ def _parse_port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -
         fields[name] = int(value, 16 if value.startswith("0x") else 10)
     last = (_LAST_WIDE_ERRORS if _SELECT_2 in fields else _LAST_WIDE) if wide else _LAST
     if fields.get(_SELECT) != number or last not in fields:
-        raise ParseError(f"{_TOOL}, line {at + 1}", lines[at], f"the counters of port {number} to {last}")
+        raise ParseError(f"{_TOOL}, line {at + 1}", lines[at], f"the counters of port {number} up to {last}")
     promised = int(head.group(4) or "0", 16)
     if wide:
         names = (
@@ -137,5 +137,5 @@ def list_answers(text: str) -> dict[int, tuple[tuple[PortCounters, ...], str]]:
             result[lid] = (), str(error)
             continue
         others = [port for port in ports if port.lid != lid]
-        result[lid] = ((), f"LID {others[0].lid} answered") if others else (ports, words)
+        result[lid] = ((), f"LID {others[0].lid} responded instead") if others else (ports, words)
     return result

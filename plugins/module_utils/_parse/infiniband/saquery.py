@@ -85,7 +85,7 @@ def parse_forwarding(text: str) -> dict[int, bytes]:
                 "saquery LFTR", record[:200], f"a record with the ports to {_BLOCK} LIDs from {block * _BLOCK} on"
             )
         if block >= _BLOCKS or block in tables.setdefault(lid, {}):
-            raise ParseError("saquery LFTR", f"LID {lid}, block {block}", f"a block below {_BLOCKS} that is there once")
+            raise ParseError("saquery LFTR", f"LID {lid}, block {block}", f"a block below {_BLOCKS} that occurs once")
         tables[lid][block] = bytes(map(int, words[1::2]))
     untold = bytes([UNTOLD]) * _BLOCK
     return {

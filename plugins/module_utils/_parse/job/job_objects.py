@@ -48,15 +48,16 @@ def parse_attachment(resource: Resource) -> JobAttachment:
         return JobAttachment(
             name,
             problem=(
-                f"the annotation {_RESOURCE_ANNOTATION} has {len(wanted)} characters; a name has {_MOST_NAME} at most"
+                f"the annotation {_RESOURCE_ANNOTATION} has {len(wanted)} characters; the limit for a name is"
+                f" {_MOST_NAME}"
             ),
         )
     try:
         plugins = attachment_plugins(resource, name)
         if len(plugins) > _MOST_PLUGINS or any(len(str(plugin.get("type", ""))) > _MOST_NAME for plugin in plugins):
             raise ResourceError(
-                f"{name}: {len(plugins)} CNI plugins; expected {_MOST_PLUGINS} at most, each of a type of {_MOST_NAME}"
-                " characters at most"
+                f"{name}: {len(plugins)} CNI plugins; expected at most {_MOST_PLUGINS}, each with a type of at most"
+                f" {_MOST_NAME} characters"
             )
         routes = [route for plugin in plugins for route in items_of(mapping_at(plugin, "ipam"), "routes", name)]
     except ResourceError as error:
@@ -107,8 +108,8 @@ def parse_pod_devices(pod: Resource) -> PodDevices:
     number = max(len(mine), sum(text.count(",") + 1 for text in texts))
     if number > MOST_INTERFACES:
         raise ResourceError(
-            f"{what}: the annotation {STATUS_ANNOTATION} has {number} networks or devices; {MOST_INTERFACES} are the"
-            " most"
+            f"{what}: the annotation {STATUS_ANNOTATION} has {number} networks or devices; the limit is"
+            f" {MOST_INTERFACES}"
         )
     where = f"{what}: the annotation {STATUS_ANNOTATION}"
     return PodDevices(

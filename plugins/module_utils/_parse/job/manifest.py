@@ -83,7 +83,7 @@ def _find_missing_addresses(body: Resource, templates: typing.Sequence[PodTempla
     if kind == "PyTorchJob":
         other = [str(role) for role in mapping_at(spec, "pytorchReplicaSpecs") if role not in ("Master", "Worker")]
         if other:
-            return f"The training operator knows the roles Master and Worker, and refuses {', '.join(other)}"
+            return f"The training operator accepts only the roles Master and Worker, and rejects {', '.join(other)}"
         if len(templates) < len(mapping_at(spec, "pytorchReplicaSpecs")):
             return "One of its roles has no template with containers, so the training operator refuses it"
         if not all(any(container.name == "pytorch" for container in template.containers) for template in templates):
@@ -121,7 +121,7 @@ def _find_templates(
     """
     if len(path) > _MOST_OF_A_PATH:
         raise ResourceError(
-            f"{path[:100]}...: a path of {len(path)} characters; {_MOST_OF_A_PATH} are the most in a job"
+            f"{path[:100]}...: a path of {len(path)} characters; the limit in a job is {_MOST_OF_A_PATH}"
         )
     if next(visited, _MOST) >= _MOST or path.count(".") > 30:
         raise ResourceError(f"more than {_MOST} parts, or nested too deeply: no job looks like that")

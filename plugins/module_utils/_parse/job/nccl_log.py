@@ -385,8 +385,8 @@ class _Reader:
             ranks = self._count_all_ranks()
             named = f"{len(self._threads)} threads of {len(self._processes)} processes, and {ranks} ranks"
             expected = (
-                "what NCCL writes about so many: some program of the job forges lines. Give the log of one job, as NCCL"
-                " wrote it"
+                "at most what NCCL logs for this many processes. A program of the job forges lines of NCCL. Provide"
+                " the log of one job as NCCL wrote it"
             )
             seen = f"{self._budget.characters} characters up to line {self._lines} with {named}"
             raise ParseError("NCCL's log", seen, expected) from None

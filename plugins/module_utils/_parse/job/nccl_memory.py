@@ -72,4 +72,4 @@ class MemoryBudget:
     def release(self, source: str) -> str:
         """Subtract the memory of a file or host that is left out, and return the reason why it is left out."""
         self.kept -= self._kept_of.pop(source, 0)
-        return f"it names more than {_MOST_OF_SOURCE // MIB} MiB of processes, ranks and their connections"
+        return f"its processes, ranks and connections require more than {_MOST_OF_SOURCE // MIB} MiB of memory"

@@ -40,7 +40,7 @@ def _parse_line(text: str) -> NicLine:
     # an IPv6 address has colons of its own
     parts = text.split(":", 3)
     if len(parts) != 4:
-        raise ValueError(f"it has {len(parts)} parts")
+        raise ValueError(f"it has {len(parts)} parts; expected 4 parts, separated by colons")
     node, netdev, interface, address = parts
     for what, value, form in (
         ("node", node, SUBDOMAIN),
@@ -48,7 +48,7 @@ def _parse_line(text: str) -> NicLine:
         ("pod interface", interface, INTERFACE),
     ):
         if not form.fits(value):
-            raise ValueError(f"'{shown(value)}' can't be the name of a {what}")
+            raise ValueError(f"'{shown(value)}' is not a valid name of a {what}")
     found = ADDRESS.parse(address)
     if found is None:
         raise ValueError(f"'{shown(address)}' is not an IP address")
@@ -64,7 +64,7 @@ def text_of(resource: Resource) -> str:
     found = data.get(KEY) if KEY in data else next(iter(data.values())) if len(data) == 1 else None
     if not isinstance(found, str):
         raise ResourceError(
-            f"{title_of(resource)}: expected data.{KEY}, or one key at all; it has"
+            f"{title_of(resource)}: expected data.{KEY}, or exactly one key; the ConfigMap has"
             f" {', '.join(map(str, data)) or 'none'}"
         )
     return found

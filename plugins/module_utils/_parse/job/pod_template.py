@@ -89,7 +89,7 @@ def _parse_container(item: Resource, spec: Resource, path: str, replaced: Proven
     for variable in variables:
         number = (variable.value or "").count(",") + 1 if variable.name in _LISTS else 0
         if number > _MOST_NAMES:
-            raise ResourceError(f"{variable.place}: {variable.name} lists {number} names; {_MOST_NAMES} are the most")
+            raise ResourceError(f"{variable.place}: {variable.name} lists {number} names; the limit is {_MOST_NAMES}")
     context, of_pod = mapping_at(item, "securityContext"), mapping_at(spec, "securityContext")
     limits = parse_amounts(item, "limits", path)
     user = context.get("runAsUser", of_pod.get("runAsUser"))
@@ -126,13 +126,13 @@ def parse_entries(parent: Resource, key: str, what: str) -> list[dict[str, typin
     """
     found = items_of(mapping_at(parent), key, what)
     if len(found) > MOST_ENTRIES:
-        raise ResourceError(f"{what}: {key} has {len(found)} entries; {MOST_ENTRIES} are the most")
+        raise ResourceError(f"{what}: {key} has {len(found)} entries; the limit is {MOST_ENTRIES}")
     return found
 
 
 def _read_mount_path(mount: Resource, path: str) -> str:
     if not mount.get("mountPath"):
-        raise ResourceError(f"{path}.volumeMounts: one has no mountPath")
+        raise ResourceError(f"{path}.volumeMounts: an entry has no mountPath")
     return str(mount["mountPath"]).rstrip("/")
 
 
@@ -176,7 +176,7 @@ def parse_networks(text: typing.Any, namespace: str, what: str) -> tuple[Network
     if text.startswith("["):
         entries = json_of(text, where)
         if not all(isinstance(entry, dict) and entry.get("name") for entry in entries):
-            raise ResourceError(f"{where} is no list of mappings with a name")
+            raise ResourceError(f"{where} is not a list of mappings with a name")
     else:
         # the text after the limit is not parsed
         entries = [
@@ -184,7 +184,7 @@ def parse_networks(text: typing.Any, namespace: str, what: str) -> tuple[Network
         ]
         entries += [{}] * (text.count(",") + 1 - len(entries))
     if len(entries) > MOST_INTERFACES:
-        raise ResourceError(f"{where} has {len(entries)} networks; {MOST_INTERFACES} are the most")
+        raise ResourceError(f"{where} has {len(entries)} networks; the limit is {MOST_INTERFACES}")
     return tuple(
         NetworkRequest(
             namespace=str(entry.get("namespace") or namespace),
@@ -200,5 +200,5 @@ def _parse_short_form(part: str, where: str) -> Resource:
     rest, at, interface = part.partition("@")
     namespace, slash, name = rest.rpartition("/")
     if not SUBDOMAIN.fits(name) or (slash and not SUBDOMAIN.fits(namespace)) or (at and not INTERFACE.fits(interface)):
-        raise ResourceError(f"{where}: '{part[:100]}' is not of the form namespace/name@interface")
+        raise ResourceError(f"{where}: '{part[:100]}' does not have the form namespace/name@interface")
     return {"namespace": namespace, "name": name, "interface": interface}

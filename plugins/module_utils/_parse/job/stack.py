@@ -182,7 +182,7 @@ def parse_frameworks(data: typing.Any) -> tuple[str, ...]:
     :raises ResourceError: the configuration has another form
     """
     if not isinstance(data, dict):
-        raise ResourceError("configuration of Kueue: no mapping")
+        raise ResourceError("the configuration of Kueue is not a mapping")
     return texts_of(mapping_at(data, "integrations"), "frameworks", "configuration of Kueue")
 
 

@@ -57,7 +57,7 @@ def add_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Res
     of_kind = [item for item in runtimes if item.get("kind") == kind and name_of(item) == name]
     found = [item for item in of_kind if not namespace or namespace_of(item) == namespace]
     if not found:
-        raise ResourceError(f"{title_of(job)}: its {kind} {name}, in which its pod template is, was not found")
+        raise ResourceError(f"{title_of(job)}: its {kind} {name}, which contains its pod template, does not exist")
     spec, trainer = copy.deepcopy(mapping_at(found[0], "spec")), mapping_at(job, "spec", "trainer")
     jobs = parse_entries(mapping_at(spec, "template", "spec"), "replicatedJobs", f"{kind} {name}")
     replaced: Provenance = {}
@@ -119,7 +119,7 @@ def _list_patches(job: Resource) -> dict[str, list[Resource]]:
             for name in {str(target.get("name")) for target in parse_entries(override, "targetJobs", what)}
         ]
     if len(found) > MOST_ENTRIES:
-        raise ResourceError(f"{what}: it patches {len(found)} pod templates; {MOST_ENTRIES} are the most")
+        raise ResourceError(f"{what}: {len(found)} pod templates are patched; the limit is {MOST_ENTRIES}")
     by_name: dict[str, list[Resource]] = {}
     for name, patch in found:
         by_name.setdefault(str(name), []).append(patch)

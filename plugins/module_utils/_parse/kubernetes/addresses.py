@@ -115,13 +115,17 @@ def parse_range(
             text,
             "a prefix that leaves host addresses",
             "A network of this size has no address for a pod.",
-            "Use a wider network.",
+            "Use a larger network.",
         )
     for field, value in (("range_start", start), ("range_end", end)):
         if inner is not None and value is not None:
             why = "range contains its first and last address, and whereabouts uses those."
             raise RangeError(
-                field, value, f"no {field} beside a range of the form a-b/prefix", why, "Use only one of the two forms."
+                field,
+                value,
+                (f"no {field} together with a range of the form a-b/prefix"),
+                why,
+                "Use only one of the two forms.",
             )
     first, last = network.network_address + 1, network.broadcast_address - 1
     if inner is not None:
@@ -138,9 +142,9 @@ def parse_range(
         raise RangeError(
             field,
             end or text,
-            f"an address from {first} up",
+            f"an address of {first} or higher",
             "The range ends before it starts.",
-            "Swap or correct the two.",
+            "Swap or correct the two addresses.",
         )
     return Pool(network, first, last, _merge_exclusions(exclude, int(first), int(last), network.version))
 
@@ -236,7 +240,11 @@ def parse_blocks(
     if not 1 <= size <= end - start + 1:
         why = "The operator's webhook rejects a block that is larger than its network."
         raise RangeError(
-            "pool.per_node_block_size", str(size), f"1 to {end - start + 1}", why, "Correct it, or widen range."
+            "pool.per_node_block_size",
+            str(size),
+            f"1 to {end - start + 1}",
+            why,
+            ("Correct this value, or enlarge range."),
         )
     return Blocks(
         network,
@@ -262,19 +270,20 @@ def parse_networks(
     network = _parse_plain_network(text)
     bits = network.max_prefixlen
     if not max(1, network.prefixlen) <= prefix <= bits:
-        why = "Each node gets a network of this prefix, out of range."
+        why = "Each node gets a network with this prefix from the network in range."
         raise RangeError(
             "pool.per_node_network_prefix",
             str(prefix),
             f"{max(1, network.prefixlen)} to {bits}",
             why,
-            "Correct it, or widen range.",
+            ("Correct this value, or enlarge range."),
         )
     size = 1 << (bits - prefix)
     edges = (1, int(network.version == 4)) if prefix < bits - 1 else (0, 0)
     if gateway_index is not None and not edges[0] <= gateway_index <= size - 1 - edges[1]:
         why = (
-            "The gateway is counted from the network address of each node's network, and must be a host address of it."
+            "The gateway index counts from the network address of each node's network, and must result in a host"
+            " address of that network."
         )
         raise RangeError(
             "pool.gateway_index", str(gateway_index), f"{edges[0]} to {size - 1 - edges[1]}", why, "Use 1."
@@ -293,7 +302,7 @@ def parse_network(text: str) -> Network:
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError as error:
-        raise RangeError("", text, _EXAMPLE, f"It could not be read: {error}.", "Correct it.") from error
+        raise RangeError("", text, _EXAMPLE, f"It could not be read: {error}.", ("Correct this value.")) from error
 
 
 def is_address(text: str) -> bool:
@@ -326,7 +335,7 @@ def _parse_pool_exclusions(exclude: typing.Sequence[str], network: Network) -> t
             and int(hole.broadcast_address) <= int(network.broadcast_address)
         ):
             why = "The webhook of nv-ipam rejects exclusions outside the pool."
-            raise RangeError(f"exclude[{index}]", item, f"a part of {network}", why, "Correct or remove it.")
+            raise RangeError(f"exclude[{index}]", item, f"a part of {network}", why, "Correct or remove this entry.")
     return _merge_exclusions(exclude, int(network.network_address), int(network.broadcast_address), network.version)
 
 
@@ -358,7 +367,7 @@ def _split_range(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
     try:
         interface = ipaddress.ip_interface(body)
     except ValueError as error:
-        raise RangeError("range", text, _EXAMPLE, f"It could not be read: {error}.", "Correct it.") from error
+        raise RangeError("range", text, _EXAMPLE, f"It could not be read: {error}.", ("Correct this value.")) from error
     network = interface.network
     if network.prefixlen < _SHORTEST_PREFIX[network.version]:
         why = (
@@ -382,10 +391,12 @@ def _split_range(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
 def _parse_bounded_address(field: str, text: str, network: Network, first: Address, last: Address) -> Address:
     address = _address_or_none(text)
     if address is None:
-        raise RangeError(field, text, f"an address in {network}", "It is not an IP address.", "Correct it.")
+        raise RangeError(field, text, f"an address in {network}", "It is not an IP address.", ("Correct this value."))
     if address.version != network.version or not int(first) <= int(address) <= int(last):
         why = "whereabouts ignores it without an error and assigns addresses of the whole network."
-        raise RangeError(field, text, f"an address from {first} to {last}", why, "Correct it, or correct range.")
+        raise RangeError(
+            field, text, f"an address from {first} to {last}", why, ("Correct this value, or correct range.")
+        )
     return address
 
 
@@ -410,11 +421,15 @@ def _parse_exclusion(item: str, index: int, version: int) -> Network:
         network = ipaddress.ip_network(item, strict=False)
     except ValueError as error:
         raise RangeError(
-            f"exclude[{index}]", item, "a network or an address", f"It could not be read: {error}.", "Correct it."
+            f"exclude[{index}]",
+            item,
+            "a network or an address",
+            f"It could not be read: {error}.",
+            ("Correct this value."),
         ) from error
     if network.version != version:
         raise RangeError(
-            f"exclude[{index}]", item, f"IPv{version}", "The range has the other IP version.", "Correct it."
+            f"exclude[{index}]", item, f"IPv{version}", "The range has the other IP version.", ("Correct this value.")
         )
     return network
 

@@ -272,7 +272,7 @@ def workload(resource: Resource) -> Workload:
     return Workload(
         name=name,
         namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", title_of(resource)),
-        wanted=number_of(wanted, f"{title_of(resource)}: wanted pods"),
+        wanted=number_of(wanted, f"{title_of(resource)}: desired pods"),
         ready=ready if current else 0,
         images=list_known(IMAGE, (container.get("image") for container in containers)),
     )

@@ -58,7 +58,7 @@ def read_pod_claims(spec: Resource, what: str) -> tuple[PodClaim, ...]:
         template = text_at(SUBDOMAIN, item, "resourceClaimTemplateName", f"{what}: resourceClaims")
         if bool(claim) == bool(template):
             raise ResourceError(
-                f"{what}: resourceClaims: {name} names {'both' if claim else 'none'} of resourceClaimName and"
+                f"{what}: resourceClaims: {name} sets {'both' if claim else 'none'} of resourceClaimName and"
                 " resourceClaimTemplateName"
             )
         found.append(PodClaim(name, claim or template, bool(template)))
@@ -118,7 +118,7 @@ def read_compute_domain(resource: Resource) -> DeviceClaim:
 def _parse_device_match(constraint: Resource, what: str) -> DeviceMatch:
     requests = constraint.get("requests") or []
     if not isinstance(requests, list) or len(requests) > _MOST:
-        raise ResourceError(f"{what}: constraints: requests is no list, or has more than {_MOST} entries")
+        raise ResourceError(f"{what}: constraints: requests is not a list, or has more than {_MOST} entries")
     return DeviceMatch(
         text_of(LABEL_KEY, constraint.get("matchAttribute"), f"{what}: constraints: matchAttribute"),
         tuple(text_of(REQUEST_NAME, name, f"{what}: constraints: requests") for name in requests),
@@ -152,7 +152,7 @@ def _parse_slice_device(device: Resource, driver: str, what: str) -> SliceDevice
     basic = mapping_at(device, "basic") or device
     attributes = mapping_at(basic, "attributes")
     if len(attributes) > _MOST:
-        raise ResourceError(f"{what}: a device has {len(attributes)} attributes; {_MOST} are the most")
+        raise ResourceError(f"{what}: a device has {len(attributes)} attributes; the limit is {_MOST}")
     tainted = any(item.get("effect") in _TAINTS for item in _list_bounded_entries(basic, "taints", what))
     return SliceDevice(
         {_attribute_name(name, driver, what): _attribute_value(item) for name, item in attributes.items()}, tainted
@@ -244,5 +244,5 @@ def _parse_subrequest(way: Resource, what: str) -> DeviceAlternative:
 def _list_bounded_entries(parent: Resource, key: str, what: str, most: int = _MOST) -> list[dict[str, typing.Any]]:
     found = items_of(parent, key, what)
     if len(found) > most:
-        raise ResourceError(f"{what}: {key} has {len(found)} entries; {most} are the most")
+        raise ResourceError(f"{what}: {key} has {len(found)} entries; the limit is {most}")
     return found

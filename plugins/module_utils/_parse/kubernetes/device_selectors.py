@@ -61,7 +61,7 @@ class _Parser:
         while at < len(text):
             found = _TOKEN.match(text, at)
             if found is None or len(self._tokens) >= _MOST_PARTS:
-                raise self._make_parse_error("made of parts that are known here, or has too many")
+                raise self._make_parse_error("an expression of supported parts, and not too many parts")
             self._tokens.append((str(found.lastgroup), found[str(found.lastgroup)]))
             at = found.end()
         self._at = self._depth = 0
@@ -75,7 +75,7 @@ class _Parser:
         if self._take_sign("?"):
             return _UNKNOWN
         if self._at < len(self._tokens):
-            raise self._make_parse_error("one expression: more stands behind its end")
+            raise self._make_parse_error("one expression; more text follows its end")
         return found
 
     def _take_sign(self, *signs: str) -> str:
@@ -89,12 +89,12 @@ class _Parser:
 
     def _require_sign(self, sign: str) -> None:
         if not self._take_sign(sign):
-            raise self._make_parse_error(f"complete: it lacks {sign}")
+            raise self._make_parse_error(f"a complete expression; {sign} is missing")
 
     def _parse_disjunction(self) -> Part:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise self._make_parse_error(f"nested less than {_DEEPEST} times")
+            raise self._make_parse_error(f"fewer than {_DEEPEST} levels of nesting")
         parts = [self._parse_conjunction()]
         while self._take_sign("||"):
             parts.append(self._parse_conjunction())
@@ -209,11 +209,11 @@ class _Parser:
             return "", Part("literal", text == "true")
         if kind == "name":
             return text, _UNKNOWN
-        raise self._make_parse_error("complete: it lacks a value")
+        raise self._make_parse_error("a complete expression; a value is missing")
 
     def _take_token(self, kind: str) -> str:
         if self._at >= len(self._tokens) or self._tokens[self._at][0] != kind:
-            raise self._make_parse_error(f"complete: it lacks a {kind}")
+            raise self._make_parse_error(f"a complete expression; a {kind} is missing")
         self._at += 1
         return self._tokens[self._at - 1][1]
 

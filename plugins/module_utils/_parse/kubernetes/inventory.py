@@ -93,7 +93,7 @@ def inventory_node(resource: Resource) -> InventoryNode:
         if GROUP_WORD.fits(text):
             groups[group] = text
         elif text:
-            refused.append(refusal(f"Node {name}: what it tells of its {group}", text, GROUP_WORD))
+            refused.append(refusal(f"Node {name}: value of its {group}", text, GROUP_WORD))
     return InventoryNode(name, address, labels, groups, "; ".join(refused), _list_node_addresses(resource))
 
 

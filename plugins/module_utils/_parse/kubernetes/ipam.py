@@ -225,7 +225,7 @@ def _list_ipam_ranges(
         names, of_kind = str(ipam.get("poolName", "")).split(","), str(ipam.get("poolType") or "ippool").lower()
         found = [pool.network for pool in pools if pool.name in names and pool.kind.lower() == of_kind]
         if not found:
-            raise ResourceError(f"{what}: there is no {of_kind} {folded(names, 4)}")
+            raise ResourceError(f"{what}: {of_kind} {folded(names, 4)} does not exist")
         yield from found
     else:
         raise ResourceError(f"{what}: its addresses come from '{kind}', which stores them elsewhere")
@@ -242,7 +242,7 @@ def leases(pool: Resource) -> tuple[AddressLease, ...]:
     for distance, entry in mapping_at(pool, "spec", "allocations").items():
         number = number_of(distance, f"{what}: allocations")
         if not isinstance(entry, dict) or not 0 <= number < network.num_addresses:
-            raise ResourceError(f"{what}: allocation {distance} is no address of {network}")
+            raise ResourceError(f"{what}: allocation {distance} is not an address of {network}")
         found.append(AddressLease(str(network[number]), str(entry.get("podref", ""))))
     return tuple(found)
 

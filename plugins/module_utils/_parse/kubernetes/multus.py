@@ -159,8 +159,8 @@ def training_pod(pod: Resource) -> TrainingPod:
         entries = [entry for entry in network_status(pod) if entry.get("default") is not True]
         if len(entries) > MOST_INTERFACES:
             raise ResourceError(
-                f"{what}: the annotation {STATUS_ANNOTATION} has {len(entries)} networks; {MOST_INTERFACES} are the"
-                " most"
+                f"{what}: the annotation {STATUS_ANNOTATION} has {len(entries)} networks; the limit is"
+                f" {MOST_INTERFACES}"
             )
         return dataclasses.replace(found, functions=tuple(map(_parse_pod_function, entries)))
     except ResourceError as problem:

@@ -19,19 +19,19 @@ _UNTRUSTED = re.compile(r"certificate verify failed(?:: ([^(\n]{1,200}))?")
 _REFUSED_BY_PROXY = "Tunnel connection failed"
 #: words of the library, and what they mean; ``{}`` is the server. The first that is found counts
 _MEANINGS = (
-    ("Unable to connect to proxy", "no way to {} through the proxy"),
-    (_REFUSED_BY_PROXY, "the proxy refused the way to {}"),
+    ("Unable to connect to proxy", "{} cannot be reached through the proxy"),
+    (_REFUSED_BY_PROXY, "the proxy refused the connection to {}"),
     ("Connection refused", "connection refused by {}"),
-    ("Name or service not known", "the name of {} can't be resolved"),
-    ("Temporary failure in name resolution", "the name of {} can't be resolved"),
-    ("No address associated with hostname", "the name of {} can't be resolved"),
-    ("WRONG_VERSION_NUMBER", "{} does not speak TLS"),
-    ("record layer failure", "{} does not speak TLS"),
+    ("Name or service not known", "the name of {} cannot be resolved"),
+    ("Temporary failure in name resolution", "the name of {} cannot be resolved"),
+    ("No address associated with hostname", "the name of {} cannot be resolved"),
+    ("WRONG_VERSION_NUMBER", "{} does not support TLS"),
+    ("record layer failure", "{} does not support TLS"),
     ("No route to host", "no route to {}"),
     ("Network is unreachable", "no route to {}"),
     ("reset by peer", "connection reset by {}"),
     ("Remote end closed connection", "connection closed by {}"),
-    ("timed out", "no answer of {} in time"),
+    ("timed out", "{} did not respond in time"),
 )
 
 

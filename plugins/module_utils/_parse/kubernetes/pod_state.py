@@ -73,5 +73,5 @@ def state_of_pod(pod: Resource) -> PodState:
                 "image" if reason in IMAGE_REASONS else "container",
             )
     return PodState(
-        "waiting", "its container is being created" if scheduled else "the scheduler has not looked at it yet"
+        "waiting", "its container is being created" if scheduled else "the scheduler has not processed the pod yet"
     )

@@ -31,7 +31,7 @@ def quantity(value: typing.Any, what: str) -> decimal.Decimal:
     """
     match = None if isinstance(value, bool) else _FORM.fullmatch(str(value))
     if match is None:
-        raise ResourceError(f"{what}: '{str(value)[:100]}' is no quantity such as 2, 500m or 1Gi")
+        raise ResourceError(f"{what}: '{str(value)[:100]}' is not a quantity such as 2, 500m or 1Gi")
     number, suffix, exponent = match.groups()
     if exponent:
         return decimal.Decimal(number) * decimal.Decimal(10) ** int(exponent)

@@ -67,7 +67,7 @@ def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
     value = resource
     for depth, key in enumerate(path):
         if not isinstance(value, dict):
-            raise ResourceError(f"{title_of(resource)}: {'.'.join(path[:depth]) or 'the resource'} is no mapping")
+            raise ResourceError(f"{title_of(resource)}: {'.'.join(path[:depth]) or 'the resource'} is not a mapping")
         value = value.get(key) or {}
     if not isinstance(value, dict):
         raise ResourceError(f"{title_of(resource)}: {'.'.join(path)} is not a mapping")
@@ -227,7 +227,7 @@ def number_of(value: typing.Any, what: str) -> int:
         found = int(value)
     if not isinstance(found, int) or isinstance(found, bool) or not -_MOST <= found <= _MOST:
         raise ResourceError(
-            f"{what}: '{shown(value if isinstance(value, str) else str(value)[:100])}' is no whole number"
+            f"{what}: '{shown(value if isinstance(value, str) else str(value)[:100])}' is not a whole number"
         )
     return found
 

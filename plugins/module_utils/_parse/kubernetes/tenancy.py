@@ -199,12 +199,12 @@ def describe_missing_part(found: typing.Optional[Resource], wanted: Resource, ow
     """
     kind, name = wanted["kind"], name_of(wanted)
     if found is None:
-        return f"{kind} {name} is not in it"
+        return f"{kind} {name} does not exist"
     labels = labels_of(found)
     missing = [
         f"{key}={value}" for key, value in labels_of(wanted).items() if key != owned and labels.get(key) != value
     ]
     if kind == "Namespace" and missing:
-        return f"it has no label {', '.join(missing)}"
+        return f"it lacks the label {', '.join(missing)}"
     other = [key for key in ("rules", "roleRef", "subjects") if key in wanted and found.get(key) != wanted[key]]
-    return f"{kind} {name} has other {', '.join(other)}" if other else ""
+    return f"{kind} {name} has different {', '.join(other)}" if other else ""

@@ -60,5 +60,5 @@ def drop_in(text: str) -> Arguments:
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     matches = [_DROP_IN.match(line) for line in lines]
     if len(matches) != 1 or matches[0] is None:
-        raise ParseError("the drop-in of GRUB", text, "what this collection writes there")
+        raise ParseError("the drop-in of GRUB", text, "the content that this collection writes")
     return tuple(matches[0].group(1).split())

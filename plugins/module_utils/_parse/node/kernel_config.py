@@ -31,7 +31,9 @@ def has_p2pdma_support(raw: bytes) -> bool:
     # it may be left out, but not of a text that was cut off
     if not found and not _LAST_MENU.search(text):
         raise ParseError(
-            "configuration of the kernel", text[:80], "one with CONFIG_PCI_P2PDMA, or with the end of its last menu"
+            "configuration of the kernel",
+            text[:80],
+            ("a configuration with CONFIG_PCI_P2PDMA, or with the end of its last menu"),
         )
     return bool(found and found.group(1))
 
@@ -41,11 +43,11 @@ def _unpack_gzip(raw: bytes) -> bytes:
     try:
         found = unpacker.decompress(raw, MOST_BYTES)
     except zlib.error as error:
-        raise ParseError("configuration of the kernel", str(error), "what gzip has packed") from error
+        raise ParseError("configuration of the kernel", str(error), "data in gzip format") from error
     if not unpacker.eof:
         raise ParseError(
             "configuration of the kernel",
             f"{len(raw)} bytes of gzip",
-            "all of what gzip has packed, and not more than a kernel has",
+            "complete data in gzip format, not larger than the configuration of a kernel",
         )
     return found

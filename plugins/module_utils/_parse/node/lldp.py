@@ -57,12 +57,12 @@ def _find_parts(frame: bytes) -> typing.Iterator[tuple[int, bytes]]:
     position = _HEADER
     while True:
         if position + 2 > len(frame):
-            raise _make_parse_error(frame, "an end of the frame's parts")
+            raise _make_parse_error(frame, "an end of the TLVs of the frame")
         (head,) = struct.unpack_from("!H", frame, position)
         kind, length = head >> 9, head & 0x1FF
         value = frame[position + 2 : position + 2 + length]
         if len(value) < length:
-            raise _make_parse_error(frame, f"{length} bytes in the part of type {kind}")
+            raise _make_parse_error(frame, f"{length} bytes in the TLV of type {kind}")
         if kind == _END:
             return
         yield kind, value

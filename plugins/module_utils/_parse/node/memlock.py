@@ -49,7 +49,7 @@ def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
     seen = dict(_KEYS.findall(text))
     for key in ("user", "soft", "hard", "asked"):
         if key not in seen:
-            raise MemlockError(f"no line '{key} ...' in what the pod printed: {text.strip()[:_LONGEST] or 'nothing'}")
+            raise MemlockError(f"no line '{key} ...' in the output of the pod: {text.strip()[:_LONGEST] or 'nothing'}")
     proof = MemlockProof(
         fabric=fabric,
         node=node,
@@ -77,7 +77,7 @@ def _describe_proof_failure(proof: MemlockProof, lines: typing.Sequence[str], co
     if not proof.device:
         return "the pod has no RDMA device on its interface"
     if code in ("126", "127"):
-        return f"the image has no ibv_rc_pingpong or no timeout: {said}"
+        return f"the image lacks ibv_rc_pingpong or timeout: {said}"
     return f"ibv_rc_pingpong ended with {code or 'no exit code'} before it registered memory: {said}"
 
 

@@ -128,7 +128,7 @@ def parse_json(text: str) -> Query:
 
 def _build_query(kinds: typing.Sequence[str], settings: typing.Mapping[str, FirmwareSetting], text: str) -> Query:
     if not settings:
-        raise ParseError(SOURCE, text.strip()[-200:], "a table with one setting at least")
+        raise ParseError(SOURCE, text.strip()[-200:], "a table with at least one setting")
     return Query(kinds[0] if len(kinds) == 1 else "", tuple(settings.values()))
 
 
@@ -141,4 +141,4 @@ def _add_setting(
     known = {column: value for column, value in values.items() if value != "N/A"}
     setting = FirmwareSetting(name, read_only=read_only, **known)
     if settings.setdefault(name, setting) != setting:
-        raise ParseError(SOURCE, name, "a setting that is told once")
+        raise ParseError(SOURCE, name, "one value for each setting")

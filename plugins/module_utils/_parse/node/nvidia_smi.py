@@ -51,7 +51,7 @@ def parse_gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
             name: value for name, value in gpu.items() if value and not value.startswith("[") and value != "N/A"
         }
     if not found:
-        raise ParseError(_TOOL, text, "one GPU at least")
+        raise ParseError(_TOOL, text, "at least one GPU")
     return found
 
 

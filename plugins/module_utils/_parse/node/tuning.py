@@ -46,7 +46,7 @@ def chosen(text: str) -> str:
     """Return the word in brackets: madvise for ``always [madvise] never``."""
     match = _CHOSEN.match(text)
     if not match:
-        raise ParseError("sysfs", text, "words of which one is in brackets")
+        raise ParseError("sysfs", text, "words, one of them in brackets")
     return match.group(1)
 
 
@@ -155,5 +155,5 @@ def at_least_zero(text: str) -> str:
     """Return a text after checking that it is a number that is 0 or more."""
     value = parse_number(text)
     if value < 0:
-        raise ParseError("sysfs", text, "a number of 0 at least")
+        raise ParseError("sysfs", text, "a number of at least 0")
     return str(value)

@@ -120,7 +120,7 @@ def _find_refusal(resource: Resource, what: str) -> typing.Optional[str]:
     if not conditions or not _of_this_generation(resource, conditions[-1], what):
         return None
     last = conditions[-1]
-    return "" if last.get("type") == "Success" else excerpt_of(last.get("message")) or "it gives no reason"
+    return "" if last.get("type") == "Success" else excerpt_of(last.get("message")) or "no reason is reported"
 
 
 def _of_this_generation(resource: Resource, condition: Resource, what: str) -> bool:

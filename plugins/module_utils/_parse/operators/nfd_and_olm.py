@@ -83,7 +83,7 @@ def worker_config(data: typing.Any) -> WorkerConfig:
 
 def _read_section(data: typing.Any, key: str) -> dict[str, typing.Any]:
     if data is not None and not isinstance(data, dict):
-        raise ResourceError(f"configuration of nfd-worker: {kind_of(data)} where {key} should be in a mapping")
+        raise ResourceError(f"configuration of nfd-worker: {kind_of(data)}; expected a mapping with {key}")
     value = (data or {}).get(key)
     if value is not None and not isinstance(value, dict):
         raise ResourceError(f"configuration of nfd-worker: {key} is not a mapping")

@@ -45,7 +45,7 @@ def invalid(resource: Resource) -> str:
     valid = _find_condition(mapping_at(resource, "status"), "Valid", f"Tuned {name_of(resource)}")
     if valid.get("status") != "False":
         return ""
-    return excerpt_of(valid.get("message") or valid.get("reason")) or "it gives no reason"
+    return excerpt_of(valid.get("message") or valid.get("reason")) or "no reason is reported"
 
 
 def selected_nodes(resource: Resource) -> dict[str, str]:

@@ -94,7 +94,7 @@ def _each_once(items: typing.Sequence[_Item], what: str) -> tuple[_Item, ...]:
     """
     number = find_second(list_keys(type(items[0])), items) if items else None
     if number is not None:
-        raise ResourceError(f"{what}: entry {number} has the PCI address of an earlier one")
+        raise ResourceError(f"{what}: entry {number} has the PCI address of an earlier entry")
     return tuple(items)
 
 
@@ -290,7 +290,9 @@ def kept_release(
     why = missing if ours else f"namespace {namespace} existed before this collection, or belongs to another owner"
     remedy = f"If it is yours and no other workload needs it: helm uninstall --wait -n {namespace} {release}"
     return RetainedObject(
-        f"Helm release {namespace}/{release}", f"whether a run of the collection made it is not proven: {why}", remedy
+        f"Helm release {namespace}/{release}",
+        (f"whether a run of this collection installed the release could not be verified: {why}"),
+        remedy,
     )
 
 

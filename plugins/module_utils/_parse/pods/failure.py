@@ -251,7 +251,7 @@ def _classify_gids(text: str, evidence: str) -> Failure:
     zero = [end for end, gid in ends if not gid.strip("0:")]
     if not zero:
         return Failure("gid", evidence[:300])
-    return Failure("no_gid", f"{evidence}; GID of zeros: {' and '.join(dict.fromkeys(zero))}"[:300])
+    return Failure("no_gid", f"{evidence}; all-zero GID: {' and '.join(dict.fromkeys(zero))}"[:300])
 
 
 def _extract_line(text: str, start: int) -> str:

@@ -157,7 +157,7 @@ class Exchange:
         return (
             f"the command's end mark on {' and '.join(names)}"
             if names
-            else "the shell's word that all of stdin arrived"
+            else "the confirmation of the shell that all of stdin arrived"
         )
 
 

@@ -55,7 +55,9 @@ class PodHost:
         """
         netdevs = self.netdevs.get(function, ())
         if not netdevs:
-            raise ProbeError(f"{function} has no network interface on the host: a pod has it, or another driver")
+            raise ProbeError(
+                f"{function} has no network interface on the host: a pod uses it, or another driver is bound to it"
+            )
         return self.probe.device(netdevs[0], function)
 
     def free(self, taken: typing.Container[str]) -> tuple[str, ...]:

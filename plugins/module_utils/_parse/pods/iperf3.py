@@ -53,13 +53,13 @@ def parse(text: str) -> Iperf3Report:
     data = _find_json_object(text)
     if data is None:
         last = text.rstrip().rpartition("\n")[2].strip()
-        raise Iperf3Error(f"no JSON of iperf3; the last line was '{last[:200]}'" if last else "no output")
+        raise Iperf3Error(f"no JSON output of iperf3; the last line was '{last[:200]}'" if last else "no output")
     if data.get("error"):
         raise Iperf3Error(str(data["error"])[:300])
     end, start = data.get("end"), data.get("start")
     sums = [end[name] for name in _SUMS if isinstance(end.get(name), dict)] if isinstance(end, dict) else []
     if not sums or not isinstance(start, dict):
-        raise Iperf3Error("no sum of what was received in the JSON of iperf3; expected end.sum_received")
+        raise Iperf3Error("the JSON output of iperf3 has no sum of received data; expected end.sum_received")
     for item in sums:
         _require_consistent_rate(item)
     connected = start.get("connected")
@@ -95,9 +95,7 @@ def _require_consistent_rate(item: dict[str, typing.Any]) -> None:
     if not all(map(math.isfinite, (rate, sent, seconds))):
         return
     if abs(rate * seconds - 8 * sent) > _ODD * 8 * abs(sent):
-        raise Iperf3Error(
-            f"bits_per_second is {rate:g}, and {sent:.0f} bytes in {seconds:g} s are not, which is no measurement"
-        )
+        raise Iperf3Error(f"bits_per_second is {rate:g}, which contradicts {sent:.0f} bytes in {seconds:g} s")
 
 
 def _find_json_object(text: str) -> typing.Optional[dict[str, typing.Any]]:

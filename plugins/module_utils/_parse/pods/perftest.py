@@ -144,7 +144,9 @@ def parse(text: str) -> PerftestReport:
     twice = [size for size, count in collections.Counter(row.message_bytes for row in rows).items() if count > 1]
     if twice:
         figures = ", ".join(f"{row.average_gbps:.2f} Gb/s" for row in rows if row.message_bytes == twice[0])
-        raise PerftestError(f"rows of {twice[0]} bytes say {figures[:200]}; expected one row for each size, of one run")
+        raise PerftestError(
+            f"the rows of {twice[0]} bytes report {figures[:200]}; expected one row for each size, from one run"
+        )
     if not ROWS.fits(rows):
         raise PerftestError(f"a table of {len(rows)} rows; expected {ROWS.expected}")
     if not rows:
@@ -192,7 +194,9 @@ def parse_latency(text: str) -> LatencyRow:
     size, iterations, _least, _most, typical, _average, _deviation, p99, _p999 = rows[0]
     row = LatencyRow(int(float(size)), int(float(iterations)), float(typical), float(p99))
     if row.iterations < 1 or not 0 < row.typical_us <= row.p99_us or not LATENCY.fits(row.p99_us):
-        raise PerftestError(f"a median of {typical} us and p99 of {p99} us of {iterations} messages is no measurement")
+        raise PerftestError(
+            f"a median of {typical} us and a p99 of {p99} us over {iterations} messages is not a valid measurement"
+        )
     return row
 
 
@@ -211,7 +215,9 @@ def _parse_row(match: typing.Match[str], unit: str, line: str) -> PerftestRow:
         )
     iterations = int(match.group("iterations"))
     if iterations < 1:
-        raise PerftestError(f"an average of no message is no measurement, in the row '{line.strip()[:200]}'")
+        raise PerftestError(
+            f"an average over no messages is not a valid measurement, in the row '{line.strip()[:200]}'"
+        )
     known = peak > 0 and GBPS.fits(peak * factors[unit])
     return PerftestRow(
         int(match.group("bytes")), iterations, average * factors[unit], peak * factors[unit] if known else None, rate

@@ -147,8 +147,8 @@ class Probe:
         addresses = (resource_address,) if resource_address else self.addresses
         seen = folded([f"{device} on {netdev or 'no netdev'}" for device, netdev in sorted(self.links.items())])
         raise ProbeError(
-            f"no RDMA device on {interface} ({folded(addresses) or 'no PCIDEVICE_* in the environment'}); RDMA"
-            f" devices in sight: {seen or 'none'}"
+            f"no RDMA device on {interface} ({folded(addresses) or 'no PCIDEVICE_* in the environment'}); visible"
+            f" RDMA devices: {seen or 'none'}"
         )
 
 

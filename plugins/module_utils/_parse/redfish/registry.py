@@ -92,9 +92,9 @@ class Entry:
                         }
                     )
                 )
-                return f"dependency: it can't be written while {others}"
+                return f"dependency: the attribute cannot be written while {others}"
         if self.immutable or (self.read_only and not ruled):
-            return "the registry of the BIOS says that it is read-only"
+            return "the attribute registry of the BIOS reports it as read-only"
         return ""
 
 
@@ -131,7 +131,7 @@ def location(data: Data) -> str:
     places = sorted(get_rows(found), key=lambda place: not text_at(place, "Language").lower().startswith("en"))
     paths = [place["Uri"] for place in places if is_path(place.get("Uri"))]
     if not paths:
-        raise ParseError("the location of a registry", str(found), "a list with the path of its body on this BMC")
+        raise ParseError("the location of a registry", str(found), "a list with the path of its content on this BMC")
     return str(paths[0])
 
 
@@ -168,15 +168,18 @@ def parse(data: Data, path: str) -> Registry:
     most_rules = max(map(len, ruled), default=0)
     most_conditions = max((len(rule.conditions) for its in ruled for rule in its), default=0)
     if len(wanted) > _MOST_WANTED or most_rules > _MOST_RULES or most_conditions > _MOST_CONDITIONS:
-        told = f"{len(wanted)} attributes; one has {most_rules} rules, and a rule has {most_conditions} conditions"
+        told = (
+            f"{len(wanted)} attributes, with up to {most_rules} rules each and up to {most_conditions} conditions for"
+            " a rule"
+        )
         bound = (
-            f"{_MOST_WANTED} attributes of the kind that is asked for, with {_MOST_RULES} rules of {_MOST_CONDITIONS}"
-            " conditions each, at most"
+            f"at most {_MOST_WANTED} attributes of the queried kind, with at most {_MOST_RULES} rules each and at"
+            f" most {_MOST_CONDITIONS} conditions for a rule"
         )
         raise ParseError(f"registry {path}", told, bound)
     values = sum(len(get_rows(row.get("Value"))) * _count_keys(row) for row in wanted.values())
     if values > _MOST_VALUES:
-        raise ParseError(f"registry {path}", f"{values} values of attributes", f"{_MOST_VALUES} at most")
+        raise ParseError(f"registry {path}", f"{values} attribute values", f"at most {_MOST_VALUES}")
     return Registry(
         path,
         tuple(

@@ -146,7 +146,7 @@ def parse_bios(data: Data) -> Bios:
     if not isinstance(attributes, dict):
         raise ParseError("Bios", str(attributes), "the attributes of a BIOS")
     if len(attributes) > _MOST_ATTRIBUTES:
-        raise ParseError("Bios", f"{len(attributes)} attributes", f"{_MOST_ATTRIBUTES} at most")
+        raise ParseError("Bios", f"{len(attributes)} attributes", f"at most {_MOST_ATTRIBUTES}")
     settings = get_inner(data, "@Redfish.Settings")
     times = settings.get("SupportedApplyTimes")
     return Bios(
@@ -264,7 +264,7 @@ def explain_failed_job(jobs: typing.Iterable[Data]) -> str:
     job = over[-1]
     words = text_at(job, "Message")
     return (
-        f"the job {text_at(job, 'Id') or last(link(job))} ended as"
+        f"the job {text_at(job, 'Id') or last(link(job))} ended with state"
         f" {text_at(job, 'JobState')}{f' ({words})' if words else ''}"
     )
 

@@ -51,9 +51,9 @@ def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.O
     :param jobs: jobs that block the BIOS
     """
     if lockdown:
-        return "lockdown: the BMC is locked down and refuses all changes"
+        return "lockdown: the BMC is locked down and rejects all changes"
     if jobs:
-        return f"job scheduled: {jobs[0].id} ({jobs[0].state}) holds the BIOS until it is over"
+        return f"job scheduled: {jobs[0].id} ({jobs[0].state}) blocks the BIOS until the job ends"
     return "" if bios.settings else "the BMC has no settings object for its BIOS"
 
 

@@ -273,7 +273,7 @@ def _render_schedule(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
         yield _build_awx_object(
             "schedule",
             f"{wanted.name}: day 2",
-            "Looks and proves again; no node may be disrupted",
+            "Reads and verifies all again; no node is disrupted",
             organization=wanted.organization,
             unified_job_template=f"{wanted.name}: prove",
             rrule=wanted.schedule,

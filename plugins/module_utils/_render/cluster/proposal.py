@@ -25,7 +25,7 @@ def render(proposal: Proposal) -> str:
     """Render the file: comments on notes and omissions, then the two variables."""
     lines = ["---"]
     lines += _format_comment(
-        "Proposed by linerate.rdma.propose. The comment of each line says from what it was concluded.", 0
+        "Proposed by linerate.rdma.propose. The comment of each line names its source.", 0
     )
     lines += _format_comment("Stage validate refuses this file until each FILL_IN is replaced.", 0)
     for note in proposal.notes:

@@ -161,7 +161,7 @@ def lines(pulls: Pulls) -> tuple[str, ...]:
 
 def _describe_image(image: ImagePull) -> str:
     return (
-        f"{image.name}-SYSTEM (each tag that begins so: the operator adds the system of the node)"
+        f"{image.name}-SYSTEM (every tag with this prefix: the operator appends the operating system of the node)"
         if image.by_system
         else image.name
     )

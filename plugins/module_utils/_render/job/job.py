@@ -36,7 +36,7 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -
     named = next((item for item in fabrics if item.name == job.fabric), None)
     if named is None and job.fabric is not None:
         raise RenderError(
-            f"rdma_job.fabric: no fabric is named '{job.fabric}'; rdma_fabrics has"
+            f"rdma_job.fabric: no fabric has the name '{job.fabric}'; rdma_fabrics contains"
             f" {', '.join(item.name for item in fabrics)}"
         )
     # a fabric of the profile pod_network is no other network than none
@@ -65,19 +65,19 @@ def _refuse_invalid_job(job: Job, fabric: typing.Optional[Fabric]) -> None:
             not _NAME.fullmatch(job.name),
             "name",
             f"'{job.name}'",
-            "up to 50 lower-case letters, digits and hyphens, first a letter",
+            "at most 50 lower-case letters, digits and hyphens, beginning with a letter",
         ),
-        (job.nodes < 1, "nodes", str(job.nodes), "1 at least"),
-        (job.gpus_per_node < 1, "gpus_per_node", str(job.gpus_per_node), "1 at least"),
-        (not job.command, "command", "nothing", "what a pod starts, such as [torchrun, train.py]"),
+        (job.nodes < 1, "nodes", str(job.nodes), "at least 1"),
+        (job.gpus_per_node < 1, "gpus_per_node", str(job.gpus_per_node), "at least 1"),
+        (not job.command, "command", "nothing", "the command of a pod, such as [torchrun, train.py]"),
         (
             fabric is not None and not 1 <= count_interfaces(job, fabric) <= most,
             "interfaces",
             str(job.interfaces),
-            f"1 to {most}, the interfaces of a node",
+            f"1 to {most}, the number of interfaces of a node",
         ),
-        (fabric is None and job.interfaces is not None, "interfaces", str(job.interfaces), "nothing without a fabric"),
-        (fabric is None and job.nic_map is not None, "nic_map", str(job.nic_map), "nothing without a fabric"),
+        (fabric is None and job.interfaces is not None, "interfaces", str(job.interfaces), "no value without a fabric"),
+        (fabric is None and job.nic_map is not None, "nic_map", str(job.nic_map), "no value without a fabric"),
     ):
         if wrong:
             raise RenderError(f"rdma_job.{key}: {seen}; expected {allowed}")

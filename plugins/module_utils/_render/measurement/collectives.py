@@ -66,16 +66,16 @@ _LIFETIME_SECONDS = 14400
 
 def _refuse_invalid_run(run: CollectiveRun, wanted: Collectives) -> None:
     for wrong, what in (
-        (not run.nodes or len(set(run.nodes)) != len(run.nodes), "its nodes are none, or one of them is there twice"),
+        (not run.nodes or len(set(run.nodes)) != len(run.nodes), "it has no nodes, or contains a node twice"),
         (
             run.gpu is not None and not 0 <= run.gpu < wanted.gpus_per_node,
-            f"GPU {run.gpu} is none of the {wanted.gpus_per_node} of a node",
+            f"GPU {run.gpu} is not one of the {wanted.gpus_per_node} GPUs of a node",
         ),
         (
             run.by_rail and (run.gpu is not None or len(run.nodes) < 2),
-            "rail by rail takes all GPUs of two nodes at least",
+            "a run rail by rail requires all GPUs of at least two nodes",
         ),
-        (run.gpu is not None and len(run.nodes) < 2, "one GPU of one node sends nothing"),
+        (run.gpu is not None and len(run.nodes) < 2, "one GPU of one node has no peer to send to"),
     ):
         if wrong:
             raise RenderError(f"collective {run.name}: {what}")

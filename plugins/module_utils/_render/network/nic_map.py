@@ -32,7 +32,7 @@ def lines(
     """
     ipam = fabric.ipam
     if ipam is None:
-        raise RenderError(f"rdma_fabrics '{fabric.name}': it has no ipam, and so no addresses for a NIC map")
+        raise RenderError(f"rdma_fabrics '{fabric.name}' has no ipam, so no addresses are available for a NIC map")
     try:
         pool = parse_range(ipam.range, ipam.range_start, ipam.range_end, ipam.exclude)
     except RangeError as error:
@@ -52,7 +52,7 @@ def lines(
             address = kept.get((node, netdev)) or next(free, None)
             if address is None:
                 needed = sum(len(names) for names in netdevs.values())
-                why = f"the NIC map needs {needed} addresses of {pool.network} that no pod gets"
+                why = f"the NIC map requires {needed} addresses of {pool.network} that no pod gets"
                 raise RenderError(
                     f"rdma_fabrics '{fabric.name}': {why}",
                     f"Set them in ipam.exclude, such as a network of at least {needed} addresses",

@@ -44,8 +44,8 @@ def templates(
         ]
         if not types or not all(map(_TYPE.match, types)):
             raise RenderError(
-                f"rdma_fabrics '{fabric.name}': its PCI device ids are {types or 'not known'}; give those of its HCAs"
-                " as nic_types, such as 1021"
+                f"rdma_fabrics '{fabric.name}': its PCI device IDs are {types or 'unknown'}; set the IDs of its HCAs"
+                " in nic_types, such as 1021"
             )
         made += [(fabric, kind, _render_template(fabric, cluster, kind, namespace)) for kind in dict.fromkeys(types)]
     for (one, kind, _object), (other, same_kind, _other) in itertools.combinations(made, 2):

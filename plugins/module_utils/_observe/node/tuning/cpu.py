@@ -42,7 +42,7 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
     online = sysfs.value(f"{_CPUS}/online", parse.parse_cpu_list)
     if online is None:
         rows.unread(
-            f"which CPUs are online is not known: {'; '.join(sysfs.errors[-1:]) or 'no file says it'}",
+            f"the online CPUs are unknown: {'; '.join(sysfs.errors[-1:]) or 'no file reports them'}",
             "governor",
             "cpu_driver",
             "idle_latency",
