@@ -162,7 +162,7 @@ def test_a_bmc_that_says_all_is_on() -> None:
             "Set sriov on",
         ),
         (
-            dataclasses.replace(bios(sriov=OFF), last_apply="the job JID_7 ended as Failed"),
+            dataclasses.replace(bios(sriov=OFF), last_apply="the job JID_7 ended with state Failed"),
             "fail",
             "Disabled",
             "the job JID_7 ended",

@@ -208,9 +208,12 @@ def test_nothing_is_known_of_nodes_whose_policy_was_refused() -> None:
 
 def test_a_fabric_that_could_not_be_written() -> None:
     facts = dataclasses.replace(
-        FACTS, applied=(NAMESPACE, NETWORK), sync=None, unmade={"storage": "no physical function is selected"}
+        FACTS,
+        applied=(NAMESPACE, NETWORK),
+        sync=None,
+        unmade={"storage": "physical function is selected does not exist"},
     )
-    assert found(facts, "network.policy_accepted").why == "no physical function is selected"
+    assert found(facts, "network.policy_accepted").why == "physical function is selected does not exist"
     assert found(facts, "network.allocatable").status == "unknown"
 
 
@@ -359,7 +362,10 @@ def test_what_an_earlier_intent_left_is_named(item: AppliedObject, why: str, rem
 
 @pytest.mark.parametrize(
     "excuse",
-    [{"lint": LintFacts(held={"compute": "overlap"})}, {"unmade": {"compute": "no physical function is selected"}}],
+    [
+        {"lint": LintFacts(held={"compute": "overlap"})},
+        {"unmade": {"compute": "physical function is selected does not exist"}},
+    ],
 )
 def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: dict[str, typing.Any]) -> None:
     assert (

@@ -47,7 +47,7 @@ def test_each_outcome(state: typing.Any, expected: str) -> None:
 def test_half_of_it_is_unknown() -> None:
     assert status(PLAN, ()) == [("worker-1", "unknown")]
     assert status(PLAN, None) == status(None, ()) == [("cluster", "unknown")]
-    assert status(RollPlan(), (), "it did not come to its end") == [("cluster", "unknown")]
+    assert status(RollPlan(), (), "it did not complete") == [("cluster", "unknown")]
 
 
 def test_refused() -> None:

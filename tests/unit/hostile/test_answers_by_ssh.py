@@ -101,7 +101,7 @@ def test_a_node_that_ends_each_task_just_in_time_is_not_asked_for_ever(monkeypat
             with heard(action, "node-1", MIB):
                 action._connection.exec_command("true")
         except AnsibleConnectionFailure as error:
-            assert "since its tasks took 2670 s, and 1800 s are the most of a run" in str(error)
+            assert "since its tasks took 2670 s, and the limit for a run is 1800 s" in str(error)
     assert len(asked) == 3
     with heard(action, "node-2", MIB):
         action._connection.exec_command("true")

@@ -44,20 +44,20 @@ def env(name: str, value: str) -> Data:
     [
         (
             pod({}, [{"name": f"v{number}"} for number in range(1001)]),
-            "the pod: volumes has 1001 entries; 1000 are the most",
+            "the pod: volumes has 1001 entries; the limit is 1000",
         ),
         (
             pod({"env": [{"name": f"V{number}", "value": "1"} for number in range(1001)]}),
-            "spec.containers[0]: env has 1001 entries; 1000 are the most",
+            "spec.containers[0]: env has 1001 entries; the limit is 1000",
         ),
         (
             pod({"volumeMounts": [{"name": "v", "mountPath": f"/{number}"} for number in range(1001)]}),
-            "spec.containers[0]: volumeMounts has 1001 entries; 1000 are the most",
+            "spec.containers[0]: volumeMounts has 1001 entries; the limit is 1000",
         ),
-        (pod(env("NCCL_IB_HCA", "q," * 256)), "spec.containers[0].env: NCCL_IB_HCA lists 257 names; 256 are the most"),
+        (pod(env("NCCL_IB_HCA", "q," * 256)), "spec.containers[0].env: NCCL_IB_HCA lists 257 names; the limit is 256"),
         (
             pod({"command": ["NCCL_SOCKET_IFNAME=" + "q," * 256]}),
-            "spec.containers[0].command: NCCL_SOCKET_IFNAME lists 257 names; 256 are the most",
+            "spec.containers[0].command: NCCL_SOCKET_IFNAME lists 257 names; the limit is 256",
         ),
     ],
     ids=["volumes", "env", "volumeMounts", "hcas", "interfaces"],
@@ -79,7 +79,7 @@ def test_a_path_to_many_templates_is_not_repeated_for_each_of_them() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert finding.check == "job.read" and len(finding.why) < 300
-    assert finding.why.endswith("kkk...: a path of 100005 characters; 1000 are the most in a job.")
+    assert finding.why.endswith("kkk...: a path of 100005 characters; the limit in a job is 1000.")
     # without the limit 1 GB
     assert peak < 10_000_000
 
@@ -193,16 +193,16 @@ def runtime_patch(*names: str) -> Data:
 @pytest.mark.parametrize(
     ("spec", "jobs", "seen"),
     [
-        ({"runtimePatches": [{}] * 1001}, ("node",), "TrainJob j: runtimePatches has 1001 entries; 1000 are the most"),
+        ({"runtimePatches": [{}] * 1001}, ("node",), "TrainJob j: runtimePatches has 1001 entries; the limit is 1000"),
         (
             {"runtimePatches": [runtime_patch(*["a"] * 1001)]},
             ("node",),
-            "TrainJob j: replicatedJobs has 1001 entries; 1000 are the most",
+            "TrainJob j: replicatedJobs has 1001 entries; the limit is 1000",
         ),
         (
             {"podTemplateOverrides": [{}] * 1001},
             ("node",),
-            "TrainJob j: podTemplateOverrides has 1001 entries; 1000 are the most",
+            "TrainJob j: podTemplateOverrides has 1001 entries; the limit is 1000",
         ),
         (
             {
@@ -216,14 +216,14 @@ def runtime_patch(*names: str) -> Data:
         (
             {"podTemplateOverrides": [{"targetJobs": [{}] * 1001}]},
             ("node",),
-            "TrainJob j: targetJobs has 1001 entries; 1000 are the most",
+            "TrainJob j: targetJobs has 1001 entries; the limit is 1000",
         ),
         (
             {"runtimePatches": [runtime_patch("a", "b", "c")] * 400},
             ("node",),
-            "TrainJob j: it patches 1200 pod templates; 1000 are the most",
+            "TrainJob j: 1200 pod templates are patched; the limit is 1000",
         ),
-        ({}, ("node",) * 1001, "TrainingRuntime r: replicatedJobs has 1001 entries; 1000 are the most"),
+        ({}, ("node",) * 1001, "TrainingRuntime r: replicatedJobs has 1001 entries; the limit is 1000"),
     ],
 )
 def test_a_train_job_with_more_patches_than_any_is_refused_by_name(

@@ -72,7 +72,7 @@ class Through(Configuration):
         ),
         ("HTTP/1.1 ²00 OK\r\n\r\n", "failed CONNECT via proxy status: none"),
         ("a\n\n", "failed CONNECT via proxy status: none"),
-        ("HTTP/1.1 200 OK\r\n", "the proxy ended the connection"),
+        ("HTTP/1.1 200 OK\r\n", "the proxy closed the connection"),
     ],
     ids=["line", "lines", "refusal", "status", "no HTTP", "end"],
 )

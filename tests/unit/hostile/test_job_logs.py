@@ -187,10 +187,10 @@ def test_a_log_of_too_many_processes_is_refused_with_their_number(monkeypatch: p
     monkeypatch.setattr(nccl_memory, "_LEAST", 10_000)
     with pytest.raises(ParseError) as refused:
         parse(FORGED["processes"](number) for number in range(1000))
-    assert (
-        str(refused.value)
-        == "NCCL's log: '185 characters up to line 5 with 4 threads of 4 processes, and 0 ranks' is not what NCCL"
-        " writes about so many: some program of the job forges lines. Give the log of one job, as NCCL wrote it"
+    assert str(refused.value) == (
+        "NCCL's log: '185 characters up to line 5 with 4 threads of 4 processes, and 0 ranks' is"
+        " not at most what NCCL logs for this many processes. A program of the job forges lines"
+        " of NCCL. Provide the log of one job as NCCL wrote it"
     )
 
 

@@ -63,7 +63,9 @@ def test_a_run_keeps_no_fact_that_it_would_refuse(tmp_path: pathlib.Path) -> Non
     run.write("firmware", "node-1", {"said": ["x" * 60_000] * 300})
     fact = run.read("firmware", "node-1")
     assert fact is not None and fact.error is not None
-    assert "4194303 are the most for the fact firmware of one node. 18000901 bytes of it are said" in fact.error
+    assert (
+        "4194303 are the most for the fact firmware of one node. Its largest part is said with 18000901 bytes"
+    ) in fact.error
     run.write("operators", value={"said": ["x" * 60_000] * 300})
     assert len(run.value("operators")["said"]) == 300
 

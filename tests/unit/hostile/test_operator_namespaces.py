@@ -182,7 +182,10 @@ def test_a_token_of_an_own_account_outlives_the_rights_of_who_asked_for_it() -> 
     enough."""
     world = World()
     world.held["RoleBinding"] = [binding("admin", {"kind": "ServiceAccount", "name": "default", "namespace": SPACE})]
-    seen = "others have rights in it, and so those of the operator: RoleBinding b: ServiceAccount default"
+    seen = (
+        "other accounts have rights in it and can therefore use the rights of the operator:"
+        " RoleBinding b: ServiceAccount default"
+    )
     assert why(world) == refuse_package(world.cluster(), SPACE, ("nfd",), False) == seen
     # what an admin installed has ServiceAccounts with rights
     world.of_cluster["ClusterRoleBinding"] = [PROOF]
@@ -280,7 +283,7 @@ def test_of_role_bindings_as_large_as_etcd_takes_them_little_is_held(monkeypatch
     finally:
         tracemalloc.stop()
     assert told.startswith(
-        "others have rights in it, and so those of the operator: RoleBinding b0: User uuu"
+        ("other accounts have rights in it and can therefore use the rights of the operator: RoleBinding b0: User uuu")
     ) and told.endswith(" and 595 more")
     assert len(told) < 2000 and [item["metadata"]["name"] for item in read] == ["admin"], "a role is read once"
 
@@ -289,7 +292,9 @@ def test_who_has_rights_in_it_keeps_the_operator_out_even_of_a_proven_release() 
     world = World()
     world.of_cluster["ClusterRoleBinding"] = [PROOF]
     world.held["RoleBinding"] = [binding("admin", MALLORY)]
-    assert why(world) == "others have rights in it, and so those of the operator: RoleBinding b: User mallory"
+    assert why(world) == (
+        "other accounts have rights in it and can therefore use the rights of the operator: RoleBinding b: User mallory"
+    )
     assert refuse_package(world.cluster(), SPACE, ("nfd",), True) == why(world)
 
 
@@ -328,7 +333,7 @@ def test_whoever_only_reads_keeps_nobody_out(rules: list[Resource], reads: bool)
 def test_what_can_t_be_listed_is_no_proof() -> None:
     world = World()
     world.refuses = "pods"
-    assert why(world) == "not listed of it: pods (cannot list pods)"
+    assert why(world) == "could not be listed in it: pods (cannot list pods)"
     world.refuses = "RoleBinding"
     with pytest.raises(ApiError):
         why(world)

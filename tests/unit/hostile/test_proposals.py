@@ -216,7 +216,11 @@ def test_a_ring_of_neighbours_is_one_network() -> None:
     fleet = Fleet(rails=1)
     fleet.seen = {(node, 0): [address(((node + step) % COUNT, 0)) for step in (1, COUNT - 1)] for node in range(COUNT)}
     (group,), left_out = fleet.groups()
-    assert members(group) == rail(0) and "one network by the neighbor tables of the nodes" in group.why and not left_out
+    assert (
+        members(group) == rail(0)
+        and "one network according to the neighbor tables of the nodes" in group.why
+        and not left_out
+    )
 
 
 def test_a_node_whose_neighbours_alone_show_its_network_is_on_it() -> None:

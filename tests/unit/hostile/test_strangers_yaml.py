@@ -105,7 +105,7 @@ def test_keys_that_share_one_hash_cost_no_more_than_others(key: typing.Callable[
 @pytest.mark.usefixtures("_each_loader")
 def test_a_key_is_the_text_that_is_written_there() -> None:
     text = "{8080: &a 1, on: 2, 1.5: 3, ~: 4, 2001-01-01: 5, !!str eA==: 6, *a : 7, <<: {9: 8}, {10: 11}: 0}"
-    with pytest.raises(RdmaError, match="a list or a mapping as a key"):
+    with pytest.raises(RdmaError, match="a mapping key is a list or a mapping"):
         read_documents(text)
     text = text.replace(", {10: 11}: 0", ", =: x, y: *a")
     expected = {"8080": 1, "on": 2, "1.5": 3, "~": 4, "2001-01-01": 5, "eA==": 6, "1": 7, "9": 8, "=": "x", "y": 1}
@@ -162,7 +162,7 @@ def test_no_text_ends_a_run(text: str) -> None:
 
 @pytest.mark.usefixtures("_each_loader")
 def test_a_tag_is_refused_by_its_line_and_one_that_changes_nothing_is_taken() -> None:
-    with pytest.raises(RdmaError, match=r"tag 'tag:yaml.org,2002:bool' in line 2, expected none"):
+    with pytest.raises(RdmaError, match="tag 'tag:yaml.org,2002:bool' in line 2; expected no tag"):
         read_documents("a: 1\nb: !!bool x\n")
     (found,) = read_documents("{a: !!str 5, b: !!seq [1], c: !!map {d: 2}, e: ! x, f: 2001-01-01}")
     assert found == {"a": "5", "b": [1], "c": {"d": 2}, "e": "x", "f": "2001-01-01"}

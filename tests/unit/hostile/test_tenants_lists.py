@@ -229,7 +229,7 @@ def test_a_list_is_held_up_to_so_many_bytes_also_where_they_are_few_values(monke
         b'{"metadata":{"name":"d%d"},"text":"%s"}' % (n, b"x" * 30_000) for n in range(4)
     )
     with pytest.raises(
-        ApiError, match="all objects have more than 100000 bytes; those from Deployment d0 on were not read"
+        ApiError, match=("all objects have more than 100000 bytes; the objects from Deployment d0 on were not read")
     ):
         Cluster(Whole(body)).list("Deployment")
     assert len(Cluster(Whole(body)).list("Deployment", only=lambda item: item["metadata"]["name"] != "d2").items) == 3

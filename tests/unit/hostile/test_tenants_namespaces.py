@@ -133,7 +133,7 @@ def test_without_root_it_is_unknown_what_is_in_namespaces() -> None:
         (error,) = json.load(answer)
     os.waitpid(pid, 0)
     assert (
-        error.startswith("1 network namespaces, such as /proc/self/ns/net: ")
+        error.startswith("1 network namespaces, such as /proc/self/ns/net, could not be read: ")
         and "unshare: Operation not permitted" in error
         and "sudo" in error
     )

@@ -237,13 +237,13 @@ def test_an_inventory_that_breaks_says_where_and_not_what(monkeypatch: pytest.Mo
 def test_a_filter_keeps_what_it_says_on_purpose() -> None:
     @guard_filter
     def refusing(_value: typing.Any) -> None:
-        raise RdmaError("no fabric is named 'x'", "Name one")
+        raise RdmaError("no fabric has the name 'x'", "Name one")
 
     @guard_filter
     def passing(_value: typing.Any) -> None:
         raise AnsibleError("of Ansible")
 
-    with pytest.raises(AnsibleFilterError, match=r"linerate\.rdma\.refusing: no fabric is named 'x'\. Name one"):
+    with pytest.raises(AnsibleFilterError, match="linerate\\.rdma\\.refusing: no fabric has the name 'x'\\. Name one"):
         refusing(1)
     with pytest.raises(AnsibleError, match="of Ansible") as error:
         passing(1)

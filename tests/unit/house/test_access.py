@@ -178,7 +178,7 @@ def test_controller_without_the_library_says_the_source(
     monkeypatch.setitem(
         sys.modules, "ansible_collections.linerate.rdma.plugins.module_utils._ansible.credentials", None
     )
-    assert access(rdma_kubeconfig=path) == "a kubeconfig that can't be shown"
+    assert access(rdma_kubeconfig=path) == "a kubeconfig that could not be displayed"
 
 
 def test_inventory_refuses_a_context_that_the_playbooks_do_not_use(
@@ -191,9 +191,9 @@ def test_inventory_refuses_a_context_that_the_playbooks_do_not_use(
     options["context"] = "gpu"
     plugin._refuse_another_context()
     options["context"] = "other site"
-    with pytest.raises(RdmaError, match="context is 'other site', and the playbooks use the context 'gpu'") as error:
+    with pytest.raises(RdmaError, match="context is 'other site', but the playbooks use the context 'gpu'") as error:
         plugin._refuse_another_context()
-    assert error.value.remedy == "Choose it for both: export K8S_AUTH_CONTEXT='other site'"
+    assert error.value.remedy == "Select it for both: export K8S_AUTH_CONTEXT='other site'"
     monkeypatch.setenv("K8S_AUTH_CONTEXT", "other site")
     plugin._refuse_another_context()
     monkeypatch.delenv("K8S_AUTH_CONTEXT")
@@ -222,7 +222,7 @@ def test_output_that_is_data_has_no_line(name: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("ansible.constants.DEFAULT_STDOUT_CALLBACK", name, raising=False)
     _access.show("kubeconfig x")
     _access.show("")
-    none = "cluster: none is named by rdma_kubeconfig, K8S_AUTH_*, KUBECONFIG or ~/.kube/config"
+    none = "cluster: no access is configured by rdma_kubeconfig, K8S_AUTH_*, KUBECONFIG or ~/.kube/config"
     assert shown == ([] if "json" in name else ["cluster: kubeconfig x", none])
 
 

@@ -214,7 +214,10 @@ def test_a_run_goes_on_at_a_stage(tmp_path: pathlib.Path, collections: pathlib.P
     [
         (
             ("--tags", "fabrik"),
-            "--tags names fabrik, which is no stage (did you mean 'fabric'?); the stages are validate, discover",
+            (
+                "--tags contains fabrik, which is not a stage (did you mean 'fabric'?); the stages are"
+                " validate, discover"
+            ),
         ),
         (("--skip-tags", "all"), "leave no stage to run; the stages are validate, discover"),
         (("--start-at-task", "no such task"), "--start-at-task 'no such task' was given"),

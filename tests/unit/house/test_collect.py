@@ -44,8 +44,8 @@ def test_values_and_errors_by_host() -> None:
         ({"failed": True}, "failed: no message"),
         ({"skipped": True, "false_condition": "x is defined"}, "was skipped: x is defined"),
         ({"skipped": True}, "was skipped: no reason given"),
-        ({"changed": False, "hca": HCAS}, "the module's answer has no 'hcas'; it has: changed, hca"),
-        ("text", "discover_hcas holds a string, not the result of a module"),
+        ({"changed": False, "hca": HCAS}, "the response of the module has no 'hcas'; it has: changed, hca"),
+        ("text", "discover_hcas contains a string, not the result of a module"),
     ],
 )
 def test_no_bad_result_becomes_a_value(result: typing.Any, error: str) -> None:

@@ -261,7 +261,9 @@ def test_whole_run_is_green_twice_shows_its_waiver_and_changes_nothing(player: P
     # a machine that is slow shows that the report is being written
     assert [heading for heading in headings if not heading.startswith("Write the report")] == [*STAGES, "stages"]
     assert re.findall(
-        r"^== fabric \(usually \d+ s, by 1 run before\)\nfabric: 1 waived - passed$", second.output, re.MULTILINE
+        "^== fabric \\(usually \\d+ s, based on 1 previous run\\)\\nfabric: 1 waived - passed$",
+        second.output,
+        re.MULTILINE,
     )
     assert "    waiver: a fabric under test\n" in second.output
     assert re.findall(r"^  (\w+) +\d+\.\d s", second.output, re.MULTILINE) == [*STAGES, "total"]

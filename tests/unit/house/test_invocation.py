@@ -37,9 +37,12 @@ def test_a_run_of_stages_is_fine(tags: list[str], skip: list[str]) -> None:
             ["fabrik"],
             [],
             None,
-            "--tags names fabrik, which is no stage (did you mean 'fabric'?); the stages are validate, discover,",
+            (
+                "--tags contains fabrik, which is not a stage (did you mean 'fabric'?); the stages are"
+                " validate, discover,"
+            ),
         ),
-        (["fabric", "x"], [], None, "--tags names x, which is no stage; "),
+        (["fabric", "x"], [], None, "--tags contains x, which is not a stage; "),
         (["untagged"], [], None, "--tags names untagged"),
         (["always"], [], None, "--tags names always"),
         ([], ["all"], None, "--tags all and --skip-tags all leave no stage to run"),
@@ -64,10 +67,17 @@ def test_what_would_end_with_0_and_prove_nothing(
             ["fabrik"],
             [],
             None,
-            "--tags names fabrik, which is no tag of linerate.rdma.fabric (did you mean 'fabric'?); it has only the tag"
-            " fabric",
+            (
+                "--tags contains fabrik, which is not a tag of linerate.rdma.fabric (did you mean"
+                " 'fabric'?); it has only the tag fabric"
+            ),
         ),
-        (["host"], [], None, "--tags names host, which is no tag of linerate.rdma.fabric; it has only the tag fabric"),
+        (
+            ["host"],
+            [],
+            None,
+            ("--tags contains host, which is not a tag of linerate.rdma.fabric; it has only the tag fabric"),
+        ),
         ([], ["fabric"], None, "--tags all and --skip-tags fabric leave no task to run; it has only the tag fabric"),
         ([], [], "Judge", "--start-at-task 'Judge' was given. A playbook that is entered in its middle proves nothing"),
     ],

@@ -26,7 +26,7 @@ def test_the_node_is_beside_each_answer() -> None:
     assert answers == [{"node": "worker-2", "answer": [{"number": 1, "rate_gbps": 200.0}]}]
     assert show(answers, unread) == [
         'worker-2: {"number": 1, "rate_gbps": 200.0}',
-        "not seen: hcas of worker-3: unreachable",
+        "not read: hcas of worker-3: unreachable",
     ]
     answers, _unread = ask(compiled("hcas.hcas[].name"), FACTS)
     assert show(answers, []) == ["worker-1: mlx5_0", "worker-2: mlx5_0"]
@@ -39,7 +39,7 @@ def test_zero_and_false_are_answers_and_nothing_is_none() -> None:
             compiled("x"), [("a", {"x": 0}, {}), ("b", {"x": False}, {}), ("c", {"x": []}, {}), ("d", {}, {})]
         )[0]
     ] == [0, False]
-    assert show([], []) == ["No answer: no node shows anything of this kind."]
+    assert show([], []) == ["No result: no node reports a matching value."]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_value_that_python_can_not_compare_does_not_end_the_query(
     assert (node, kind) == ("bad", "the answer") and words in error and len(error) < 400
     with pytest.raises(QueryError, match="can't be answered for bad") as raised:
         ask(compiled(query), facts[:1])
-    assert raised.value.remedy == "Look at the form of the facts, in the folder facts"
+    assert raised.value.remedy == "Check the structure of the facts in the folder facts"
 
 
 def test_all_that_a_run_saw_of_a_node(tmp_path: pathlib.Path) -> None:

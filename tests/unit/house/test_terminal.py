@@ -145,7 +145,7 @@ def test_what_takes_long_says_for_whom_it_waits_and_how_long_that_usually_is(cal
     screen = callback._display
     for seconds in (9.0, 11.0, 12.0, 21.0, 30.0):
         callback._report_silence(callback._since + seconds)
-    assert screen.lines[0] == "\n== reachability (usually 42 s, by 3 runs before)"
+    assert screen.lines[0] == "\n== reachability (usually 42 s, based on 3 previous runs)"
     assert [line.partition("Ping")[0].strip() for line in screen.lines[1:]] == [
         "11 s",
         "21 s",

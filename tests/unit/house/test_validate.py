@@ -121,7 +121,7 @@ def test_each_wrong_item_is_named(fabrics: typing.Any) -> None:
         (None, "rdma_fabrics: missing; expected a list of mappings"),
         ("compute", "rdma_fabrics: a string; expected a list of mappings"),
         ({"name": "compute"}, "rdma_fabrics: a mapping; expected a list of mappings"),
-        ([], "rdma_fabrics: an empty list; expected one fabric at least"),
+        ([], "rdma_fabrics: an empty list; expected at least one fabric"),
         ([["compute"]], "rdma_fabrics[0]: a list; expected a mapping"),
     ],
 )

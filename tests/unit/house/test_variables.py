@@ -271,10 +271,10 @@ def test_the_check_names_what_was_typed_and_what_was_meant() -> None:
     with pytest.raises(RdmaError) as error:
         lint(awx_organisation="Default", rdma_intent_applid=False, operators_install="ture", awx_job_id=5)
     assert str(error.value) == (
-        "awx_organisation is not a variable of this collection (did you mean 'awx_organization'?);"
-        " rdma_intent_applid is not a variable of this collection (did you mean"
-        " 'rdma_intent_applied'?); operators_install is 'ture'; expected true or false. Nothing"
-        " was begun. Correct the listed problems, then run linerate.rdma.propose again"
+        "awx_organisation is not a variable of this collection (did you mean"
+        " 'awx_organization'?); rdma_intent_applid is not a variable of this collection (did you"
+        " mean 'rdma_intent_applied'?); operators_install is 'ture'; expected true or false."
+        " Nothing was started. Correct the listed problems, then run linerate.rdma.propose again"
     )
     with pytest.raises(
         RdmaError, match=r"rdma_context is no .* \(did you mean 'K8S_AUTH_CONTEXT', a variable of the environment\?\)"

@@ -345,7 +345,7 @@ def test_the_filter_that_writes_jobs() -> None:
     ("wanted", "said"),
     [
         ({**JOB, "gpu_per_node": 8}, r"render_job: rdma_job\.gpu_per_node: unknown key.*did you mean 'gpus_per_node'"),
-        ({**JOB, "fabric": "computer"}, "no fabric is named 'computer'"),
+        ({**JOB, "fabric": "computer"}, "no fabric has the name 'computer'"),
         (None, "rdma_job: nothing; expected a mapping"),
     ],
 )
@@ -366,7 +366,7 @@ def test_a_map_without_addresses_or_fabric_is_refused() -> None:
         FILTERS["render_nic_map"](
             [FABRIC], "map", "roce", {"worker-1": hcas("ens13"), "worker-2": {"value": None, "error": "unreachable"}}
         )
-    with pytest.raises(AnsibleFilterError, match="no fabric is named 'x'"):
+    with pytest.raises(AnsibleFilterError, match="no fabric has the name 'x'"):
         FILTERS["render_nic_map"]([FABRIC], "map", "x", {})
 
 

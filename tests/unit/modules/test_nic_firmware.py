@@ -159,7 +159,7 @@ def test_an_hca_that_can_not_be_asked_is_refused(node: FirmwareNode, run: Run) -
     assert answer["failed"] and f"{SECOND}: " in answer["msg"] and "Failed to open the device" in answer["msg"]
     assert node.settings()["NUM_OF_VFS"][2] == "16"
     assert (
-        "the node has no physical function 0000:77:00.0"
+        "the node has physical function 0000:77:00.0 does not exist"
         in run(settings={"NUM_OF_VFS": 4}, devices=["0000:77:00.0"])["msg"]
     )
     assert run(settings={"NUM_OF_VFS": 4}, devices=[FIRST])["changed"]

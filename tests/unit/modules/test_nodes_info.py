@@ -117,7 +117,7 @@ def test_only_nodes_that_lack_something_are_asked_again_until_they_have_it(
     answer = site.look(nodes=["a", "b"], since="before_reset", wait_seconds=300, progress_file=str(told))
     assert answer == {"asked": 2, "unanswered": 0, "missing": 0} and pauses == [10.0, 10.0]
     assert site.server.asked == {"observer-a": 3, "observer-b": 1}
-    assert told.read_text().splitlines()[0].endswith("1 nodes lack something that they had: a")
+    assert told.read_text().splitlines()[0].endswith("1 nodes do not report everything that they reported before: a")
 
 
 def test_one_node_whose_answer_has_another_form_ends_no_look_at_the_others(site: Site) -> None:
@@ -153,7 +153,7 @@ def test_what_was_seen_before_does_not_stay_where_nobody_can_ask(site: Site, mon
     monkeypatch.setattr(module, "connect", broken)
     assert site.look(nodes=["a", "c"])["failed"]
     assert (site.hcas("a"), site.hcas("b"), site.hcas("c")) == (
-        "failed: it was asked again, and nothing came back",
+        "failed: it was queried again and did not respond",
         0,
         0,
     )

@@ -279,7 +279,7 @@ def test_a_node_is_asked_until_nothing_is_missing_or_the_wait_has_ended(
     missing = [] if looks > whole else ["mlx5_1"]
     assert plugin._collect_node_facts(folder, "worker-1", kinds, given, {})["missing"] == missing and asked[0] == looks
     assert [line.split(" s  ")[1] for line in shown] == ["mlx5_1"] * bool(missing or whole) + [
-        "it has all that it had"
+        "it reports everything that it reported before"
     ] * (0 < whole < 99)
 
 
@@ -299,7 +299,7 @@ def test_a_task_that_ends_by_its_timeout_leaves_nothing_of_an_earlier_moment(
     with pytest.raises(Timeout):
         plugin._collect_node_facts(folder, "worker-1", plugin.kinds(given), given, {})
     fact = folder.read("hcas", "worker-1")
-    assert fact is not None and (fact.value, fact.error) == (None, "failed: it was asked again, and nothing came back")
+    assert fact is not None and (fact.value, fact.error) == (None, "failed: it was queried again and did not respond")
 
 
 @pytest.mark.parametrize("wrong", [{"hcas": [{"name": 5}], "errors": []}, {"hcas": "none"}])
@@ -336,7 +336,7 @@ def test_a_look_that_is_refused_leaves_nothing_of_an_earlier_moment(
     with pytest.raises(RdmaError):
         plugin._collect_node_facts(folder, "worker-1", plugin.kinds(given), given, {})
     fact = folder.read("hcas", "worker-1")
-    assert fact is not None and (fact.value, fact.error) == (None, "failed: it was asked again, and nothing came back")
+    assert fact is not None and (fact.value, fact.error) == (None, "failed: it was queried again and did not respond")
 
 
 def test_what_a_node_lacks_is_said_in_one_line(folder: FactFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -277,8 +277,8 @@ def test_elsewhere_the_image_must_be_named(worlds: Worlds, call: Call) -> None:
     worlds()
     code, answer = call(image="")
     assert code == 1 and answer["msg"] == (
-        "rdma_observers_image is not set, and the cluster is no OpenShift, which has an image of"
-        " its own. Build the image as described in docs/observers.md, then rerun with the digest"
+        "rdma_observers_image is not set, and the cluster is not OpenShift, which provides an"
+        " image. Build the image as described in docs/observers.md, then rerun with the digest"
         " of the image: -e rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
     ), "what the user types, and no option of a module"
     worlds(openshift=True).drop("ImageStreamTag", {"metadata": {"name": "tools:latest"}}, "openshift")

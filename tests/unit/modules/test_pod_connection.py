@@ -145,8 +145,8 @@ def test_a_module_without_pipelining(cluster: Cluster) -> None:
         (
             Fault(cut=40),
             (
-                "the API server says: Success\\. But the command's end mark on stdout( and stderr)? did"
-                " not arrive; 24 bytes of stdout"
+                "the API server reports: Success\\. But the command's end mark on stdout( and stderr)?"
+                " did not arrive; 24 bytes of stdout"
             ),
         ),
         (
@@ -218,12 +218,12 @@ def test_names_and_bytes_are_what_they_are(pod: Connection, tmp_path: pathlib.Pa
 
 
 def test_files_that_can_not_be_are_named(pod: Connection, tmp_path: pathlib.Path) -> None:
-    with pytest.raises(AnsibleFileNotFound, match="source is not on the controller"):
+    with pytest.raises(AnsibleFileNotFound, match="source does not exist on the controller"):
         pod.put_file(str(tmp_path / "source"), str(tmp_path / "target"))
     (tmp_path / "source").touch()
     with pytest.raises(AnsibleError, match=r"no/target can't be written in pod default/pod: .*Set ansible_remote_tmp"):
         pod.put_file(str(tmp_path / "source"), str(tmp_path / "no" / "target"))
-    with pytest.raises(AnsibleError, match=r"no/source can't be read in pod default/pod: "):
+    with pytest.raises(AnsibleError, match="no/source could not be read in pod default/pod: "):
         pod.fetch_file(str(tmp_path / "no" / "source"), str(tmp_path / "back"))
     assert not (tmp_path / "back").exists()
 

@@ -110,7 +110,7 @@ def test_the_attachments_of_one_tenant_keep_no_others_from_being_compared() -> N
     assert len(facts.taken) < 600 and UsedNetwork("attachment", "10.9.0.0/32", "other/plain", "static") in facts.taken
     assert facts.unclear == (
         "tenant/huge: it assigns addresses from more than 64 networks",
-        "namespace tenant: it has more than 512 networks in its NetworkAttachmentDefinitions",
+        "namespace tenant has more than 512 networks in its NetworkAttachmentDefinitions",
     )
 
 

@@ -295,7 +295,7 @@ def test_run_says_what_it_began_with(folder: FactFolder, tmp_path: pathlib.Path)
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "there is no such file"),
+        (None, "the file does not exist"),
         (json.dumps(to_data(RunStart("20250101T000000Z-bbbbbb", TIME))), "it is of run 20250101T000000Z-bbbbbb"),
         ("{", "could not be read:"),
         ("{}", "missing"),
@@ -337,11 +337,17 @@ def _nested(levels: int) -> typing.Any:
     [
         (
             {"attachments": ["x" * 50] * 100, "nodes": [1]},
-            "bytes; 3999 are the most for a fact of the cluster in a run of 2 nodes. 5301 bytes of it are attachments",
+            (
+                "bytes; 3999 are the most for a fact of the cluster in a run of 2 nodes. Its largest"
+                " part is attachments with 5301 bytes"
+            ),
         ),
         (
             [[1], [2] * 500],
-            "values; 222 are the most for a fact of the cluster in a run of 2 nodes. 1001 bytes of it are entry 1",
+            (
+                "values; 222 are the most for a fact of the cluster in a run of 2 nodes. Its largest"
+                " part is entry 1 with 1001 bytes"
+            ),
         ),
         (_nested(64), "more than 64 levels of lists and mappings"),
     ],

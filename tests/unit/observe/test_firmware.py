@@ -148,7 +148,7 @@ def test_what_is_not_the_kernels_or_not_the_nodes_is_not_asked(node: FirmwareNod
     by_address = {hca.address: hca for hca in seen(node)}
     assert "vfio-pci" in by_address["0000:e0:00.0"].not_asked[0] and by_address["0000:e0:00.0"].settings == ()
     assert (
-        by_address["0000:01:00.0"].not_asked == ("no devlink", "mstconfig: no HCA of NVIDIA's")
+        by_address["0000:01:00.0"].not_asked == ("no devlink", "mstconfig: the HCA is not an NVIDIA HCA")
         and by_address["0000:01:00.0"].errors == ()
     )
     # simulated HCAs are in a sysfs that is not the kernel's

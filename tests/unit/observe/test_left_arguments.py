@@ -51,11 +51,11 @@ def test_what_can_not_be_read_is_not_nothing(host: pathlib.Path) -> None:
         read_left_arguments(str(host))
     (host / RECORD).unlink()
     (host / RECORD).write_text("x" * 100_000)
-    with pytest.raises(RdmaError, match="it has 100000 bytes; 65536 are the most"):
+    with pytest.raises(RdmaError, match="it has 100000 bytes; the limit is 65536"):
         read_left_arguments(str(host))
     (host / RECORD).unlink()
     (host / DROP_IN).write_text("GRUB_CMDLINE_LINUX=quiet\n")
-    with pytest.raises(RdmaError, match="is not what this collection writes there"):
+    with pytest.raises(RdmaError, match="is not the content that this collection writes"):
         read_left_arguments(str(host))
     answer = look.answer({"kinds": ["kernel_arguments_left"], "host": str(host / "nowhere")})
     assert answer["kernel_arguments_left"]["error"].startswith(f"the node's files are not in {host}/nowhere")

@@ -158,7 +158,7 @@ def test_a_command_that_writes_before_it_reads_does_not_block(server: ExecServer
         ),
         (Fault(drop=100_000), "the connection broke"),
         # all output is there, and the marks: the command ended with 0 for what it got
-        (Fault(starve=100_000), "the shell's word that all of stdin arrived did not arrive"),
+        (Fault(starve=100_000), "the confirmation of the shell that all of stdin arrived did not arrive"),
     ],
     ids=["cut", "drop", "starve"],
 )

@@ -423,7 +423,7 @@ def test_topology_does_not_guess_a_rate(rate: str, expected: tuple[typing.Any, .
             "# Topology file",
             '[1]\t"H-0000000000000020"[1](21) \t\t# "c" lid 8 4xNDR',
             1,
-            "the line of a port below that of its node",
+            "the line of a port after the line of its node",
         ),
         (' \t"S-0000000000000010"[1]', '\u2028"S-0000000000000010"[1]', 10, "the line of a port"),
     ],

@@ -113,7 +113,7 @@ def test_two_exit_codes_are_none(out: bytes, first: int, second: int) -> None:
     exchange = fed([BEGIN + out], [end(second)])
     if first == second:
         exchange.feed(STDOUT, end(first))
-        assert exchange.missing == "the shell's word that all of stdin arrived"
+        assert exchange.missing == "the confirmation of the shell that all of stdin arrived"
         return
     with pytest.raises(ParseError, match="one exit code"):
         exchange.feed(STDOUT, end(first))
@@ -133,7 +133,7 @@ def test_what_is_missing_is_named() -> None:
     assert fed([BEGIN]).missing == "the command's end mark on stdout and stderr"
     assert fed([BEGIN, end(0)]).missing == "the command's end mark on stderr"
     assert fed([BEGIN], [end(0)]).missing == "the command's end mark on stdout"
-    assert fed([BEGIN, end(0)], [end(0)]).missing == "the shell's word that all of stdin arrived"
+    assert fed([BEGIN, end(0)], [end(0)]).missing == "the confirmation of the shell that all of stdin arrived"
     assert fed([BEGIN, end(0), heard()], [end(0)]).missing == ""
 
 
@@ -254,7 +254,10 @@ def test_stdin_that_ends_too_early_is_never_confirmed(stdin: bytes) -> None:
     assert pod.hear() == f"{TOKEN}\n".encode(), "the command itself is content with what it found"
     assert pod.end() == 0
     assert pod.exchange.came == (len(stdin) - 1, 0)
-    assert (pod.exchange.answer, pod.exchange.missing) == (None, "the shell's word that all of stdin arrived")
+    assert (pod.exchange.answer, pod.exchange.missing) == (
+        None,
+        "the confirmation of the shell that all of stdin arrived",
+    )
 
 
 def test_an_image_that_lacks_a_tool_begins_nothing(tmp_path: typing.Any) -> None:

@@ -68,7 +68,7 @@ def test_lines_around_the_json_do_no_harm() -> None:
     ("text", "message"),
     [
         ("", "no output"),
-        ("-----\nServer listening on 5299\n", "no JSON of iperf3; the last line was 'Server listening on 5299'"),
+        ("-----\nServer listening on 5299\n", "no JSON output of iperf3; the last line was 'Server listening on 5299'"),
         ("{\n", "no JSON of iperf3"),
         ("{\n}", "no sum of what was received"),
         ('{\n"end": {"sum_received": {}}}', "no sum of what was received"),

@@ -718,7 +718,7 @@ def test_file_of_any_bytes(tmp_path: pathlib.Path) -> None:
 
 
 def test_file_that_is_not_there(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(RdmaError, match="none can't be read: No such file"):
+    with pytest.raises(RdmaError, match="none could not be read: No such file"):
         list(read_lines([str(tmp_path / "none")]))
 
 

@@ -28,7 +28,7 @@ POOL = "HTTPSConnectionPool(host='api.example', port=6443): Max retries exceeded
                 f"{POOL}NameResolutionError(\"... Failed to resolve 'api.example' ([Errno -2] Name or service not"
                 ' known)"))'
             ),
-            "the name of {} can't be resolved",
+            "the name of {} cannot be resolved",
         ),
         (
             (
@@ -39,23 +39,23 @@ POOL = "HTTPSConnectionPool(host='api.example', port=6443): Max retries exceeded
         ),
         (
             f"{POOL}SSLError(SSLError(1, '[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1000)')))",
-            "{} does not speak TLS",
+            "{} does not support TLS",
         ),
         (
             (
                 f"{POOL}ConnectTimeoutError(<HTTPSConnection(host='api.example', port=6443)>, 'Connection to"
                 " api.example timed out.'))"
             ),
-            "no answer of {} in time",
+            "{} did not respond in time",
         ),
         (f"{POOL}NewConnectionError('[Errno 113] No route to host'))", "no route to {}"),
         (
             f"{POOL}ProxyError('Unable to connect to proxy', NewConnectionError('[Errno 111] Connection refused')))",
-            "no way to {} through the proxy",
+            "{} cannot be reached through the proxy",
         ),
         (
             f"{POOL}ProxyError('Tunnel connection failed: 407 certificate verify failed: take mine')))",
-            "the proxy refused the way to {}",
+            "the proxy refused the connection to {}",
         ),
         ("('Connection aborted.', ConnectionResetError(104))", ""),
         ("", ""),

@@ -202,7 +202,7 @@ def test_warnings_of_libibverbs_explain_why_there_is_no_device(text: str, kind: 
 def test_gids_of_zeros_are_none() -> None:
     text = (PUBLIC / "perftest-zero-gid.txt").read_text()
     assert classify(1, False, text) == Failure(
-        "no_gid", "Failed to modify QP 218 to RTR; GID of zeros: local and remote"
+        "no_gid", "Failed to modify QP 218 to RTR; all-zero GID: local and remote"
     )
     zero, one = (
         "GID: 00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00",
@@ -210,7 +210,7 @@ def test_gids_of_zeros_are_none() -> None:
     )
     first, second = text.split("remote address")
     assert classify(1, False, f"{first}remote address{second.replace(zero, one)}") == Failure(
-        "no_gid", "Failed to modify QP 218 to RTR; GID of zeros: local"
+        "no_gid", "Failed to modify QP 218 to RTR; all-zero GID: local"
     )
     assert classify(1, False, text.replace(zero, one)) == Failure("gid", "Failed to modify QP 218 to RTR")
 

@@ -89,7 +89,7 @@ PASSED = {"type": "Success", "status": "True", "message": "Success"}
         # the last one counts
         ({"observedGeneration": 2, "conditions": [FAILED, PASSED]}, ""),
         ({"observedGeneration": 2, "conditions": [PASSED, FAILED]}, FAILED["message"]),
-        ({"observedGeneration": 2, "conditions": [{"type": "Failure"}]}, "it gives no reason"),
+        ({"observedGeneration": 2, "conditions": [{"type": "Failure"}]}, "no reason is reported"),
     ],
 )
 def test_what_the_operator_says_of_a_kubelet_config(

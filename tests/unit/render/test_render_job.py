@@ -157,16 +157,16 @@ def test_a_fabric_without_rdma_is_used_over_tcp() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"fabric": "computer"}, "no fabric is named 'computer'; rdma_fabrics has compute, roce"),
+        ({"fabric": "computer"}, "no fabric has the name 'computer'; rdma_fabrics has compute, roce"),
         ({"fabric": None}, "rdma_job.namespace"),
         ({"name": "Train_1"}, "rdma_job.name: 'Train_1'; expected up to 50 lower-case letters"),
         ({"nodes": 0}, "rdma_job.nodes: 0; expected 1 at least"),
         ({"gpus_per_node": 0}, "rdma_job.gpus_per_node: 0"),
         ({"command": []}, "rdma_job.command: nothing"),
-        ({"interfaces": 33}, "rdma_job.interfaces: 33; expected 1 to 32, the interfaces of a node"),
+        ({"interfaces": 33}, "rdma_job.interfaces: 33; expected 1 to 32, the number of interfaces of a node"),
         (
             {"fabric": None, "namespace": "training", "interfaces": 1},
-            "rdma_job.interfaces: 1; expected nothing without a fabric",
+            "rdma_job.interfaces: 1; expected no value without a fabric",
         ),
         ({"fabric": None, "namespace": "training", "nic_map": "map"}, "rdma_job.nic_map: map"),
     ],

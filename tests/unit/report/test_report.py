@@ -777,7 +777,7 @@ def test_waiver_that_covered_nothing_can_be_removed_only_where_its_stage_looked(
             lambda text: text.replace('"gate":"open"', '"gate":"closed"'),
             "its gate is closed, which contradicts its findings",
         ),
-        (lambda text: text[: text.index("\n") + 1], "expected 1, as its head says"),
+        (lambda text: text[: text.index("\n") + 1], "expected 1, the number in its head"),
         (lambda text: "", "no mapping in the first line"),
     ],
 )

@@ -131,7 +131,7 @@ def test_dell_registry_of_another_name_and_version(serve: Serve, trust: Trust) -
 def test_dell_follows_what_depends_on_the_values_of_this_node(serve: Serve, trust: Trust) -> None:
     server = serve()
     _c1e, c_states = setting(seen(server, trust), "c_states").attributes
-    assert c_states.read_only == "dependency: it can't be written while SysProfile is PerfOptimized"
+    assert c_states.read_only == "dependency: the attribute cannot be written while SysProfile is PerfOptimized"
     server.answers[f"{SYSTEM}/Bios"]["Attributes"]["SysProfile"] = "Custom"
     # the registry still calls it read-only, as it did on the node that it was read from
     assert [one.read_only for one in setting(seen(server, trust), "c_states").attributes] == ["", ""]

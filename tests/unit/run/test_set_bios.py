@@ -185,7 +185,7 @@ def test_values_in_the_words_of_each_bios(serve: Serve, trust: Trust) -> None:
             "dell",
             {"sriov": True, "c_states": True},
             "read_only",
-            "ProcCStates is Disabled, not on; dependency: it can't be written while SysProfile",
+            ("ProcCStates is Disabled, not on; dependency: the attribute cannot be written while SysProfile"),
         ),
         (
             "dell",

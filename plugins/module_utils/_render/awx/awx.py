@@ -16,7 +16,7 @@ from ..._model.run.archive import ENVIRONMENT, LOGIN_ENVIRONMENT
 from .awx_templates import render_survey, render_templates, way
 
 #: prose of the approval as long as no plan is in it
-_APPROVE = "Read the output of the job before this one: what would be made, and which nodes would drain or reboot."
+_APPROVE = "Read the output of the previous job: the planned changes, and the nodes that the run would drain or reboot."
 
 _TOLD = "(job.artifacts.linerate_rdma | default({}))"
 _MESSAGE = "{{ job.name }}: {{ " + _TOLD + ".summary | default(job.status) }} {{ url }}"
@@ -101,7 +101,7 @@ def _render_environment(wanted: AwxWanted) -> AwxObject:
     return _build_awx_object(
         "execution_environment",
         wanted.name,
-        "Ansible with linerate.rdma and all that it needs",
+        "Ansible with linerate.rdma and its requirements",
         image=wanted.image,
         organization=wanted.organization,
         **more,
@@ -109,21 +109,21 @@ def _render_environment(wanted: AwxWanted) -> AwxObject:
 
 
 def _bmc_type(wanted: AwxWanted) -> AwxObject:
-    about = "Who may ask the BMCs of the nodes, for those whose inventory names nobody"
+    about = "User of the BMCs that have no user of their own in the inventory"
     return _credential_type(
-        _bmc_name(wanted.name), about, _render_login_fields("Token of a session, instead of both"), BMC_ENVIRONMENT
+        _bmc_name(wanted.name), about, _render_login_fields("Session token, instead of user and password"), BMC_ENVIRONMENT
     )
 
 
 def _archive_type(wanted: AwxWanted) -> AwxObject:
-    about = "Where the archive of the report goes, so that it survives the job, and who may write there"
+    about = "URL that stores the archive of the report after the job, and the user for it"
     # it may be signed, and is as good as a password then
-    address = {"id": "address", "label": "Address that takes PUT", "type": "string", "secret": True}
+    address = {"id": "address", "label": "URL that accepts PUT", "type": "string", "secret": True}
     environment = {"address": ENVIRONMENT, **LOGIN_ENVIRONMENT}
     return _credential_type(
         _archive_name(wanted.name),
         about,
-        [address, *_render_login_fields("Bearer token, instead of both")],
+        [address, *_render_login_fields("Bearer token, instead of user and password")],
         environment,
     )
 
@@ -161,7 +161,7 @@ def _render_notifications(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
     yield _build_awx_object(
         "notification_template",
         _notification_name(wanted.name),
-        "The verdict of a run, and a plan that waits for its approval",
+        "Verdict of a run, or a plan that waits for approval",
         organization=wanted.organization,
         notification_type=wanted.notification_type,
         notification_configuration=dict(wanted.notification_configuration),
@@ -176,7 +176,7 @@ def _render_inventory(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
     yield _build_awx_object(
         "inventory_source",
         wanted.name,
-        "Asks the cluster for its nodes, by linerate.rdma.nodes",
+        "Reads the nodes from the cluster with linerate.rdma.nodes",
         organization=wanted.organization,
         inventory=wanted.name,
         source="scm",
@@ -228,7 +228,7 @@ def _render_workflow(wanted: AwxWanted) -> AwxObject:
     return _build_awx_object(
         "workflow_job_template",
         _workflow_name(wanted.name),
-        "Look, plan, let a human approve the plan, apply it, prove it",
+        "Read, plan, wait for approval of the plan, apply it, verify the result",
         organization=wanted.organization,
         # the plan of one would be in the approval of the other
         allow_simultaneous=False,
