@@ -192,9 +192,7 @@ def _describe_foreign_subjects(cluster: Cluster, namespace: str, trusts_own: boo
             more += len(others[room:])
     also = f" and {more} more" if more else ""
     return (
-        (
-            f"other accounts have rights in it and can use the rights of the operator: {', '.join(named)}{also}"
-        )
+        (f"other accounts have rights in it and can use the rights of the operator: {', '.join(named)}{also}")
         if named
         else ""
     )

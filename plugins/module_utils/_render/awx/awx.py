@@ -110,9 +110,8 @@ def _render_environment(wanted: AwxWanted) -> AwxObject:
 
 def _bmc_type(wanted: AwxWanted) -> AwxObject:
     about = "User of the BMCs that have no user of their own in the inventory"
-    return _credential_type(
-        _bmc_name(wanted.name), about, _render_login_fields("Session token, instead of user and password"), BMC_ENVIRONMENT
-    )
+    fields = _render_login_fields("Session token, instead of user and password")
+    return _credential_type(_bmc_name(wanted.name), about, fields, BMC_ENVIRONMENT)
 
 
 def _archive_type(wanted: AwxWanted) -> AwxObject:

@@ -11,9 +11,9 @@ from ..._model.intent.disruption_override import DISRUPTION, WORDS
 
 _DISRUPTION = SurveyQuestion(
     DISRUPTION,
-    "The most that may happen to a node",
-    "Must be what rdma_cluster.disruption of the intent comes to, which refers to this variable. Unanswered: what the"
-    " intent says.",
+    "Greatest permitted disruption of a node",
+    "Must equal rdma_cluster.disruption of the intent, which must refer to this variable. Without an answer, the value"
+    " of the intent applies.",
     WORDS,
 )
 _MAKES = (_DISRUPTION,)
@@ -23,45 +23,45 @@ STAGES: tuple[Template, ...] = (
     Template(
         "stage validate",
         "validate",
-        "Checks the intent, and what the controller has for the other stages. Touches no node",
+        "Checks the intent and the tools on the controller. Contacts no node",
     ),
-    Template("stage discover", "discover", "Looks at HCAs, ports, virtual functions and the platform of each node"),
-    Template("stage fabric", "fabric", "Looks at subnet managers, topology, links and their errors"),
-    Template("stage reachability", "reachability", "Pings from and to every port"),
+    Template("stage discover", "discover", "Reads HCAs, ports, virtual functions and the platform of each node"),
+    Template("stage fabric", "fabric", "Reads subnet managers, topology, links and error counters"),
+    Template("stage reachability", "reachability", "Tests every port with ping in both directions"),
     Template(
         "stage platform",
         "platform",
-        "Looks at IOMMU, SR-IOV, BIOS and firmware, and names the layer that says no",
+        "Checks IOMMU, SR-IOV, BIOS and firmware, and names the layer that blocks virtual functions",
         survey=_MAKES,
     ),
-    Template("stage tuning", "tuning", "Looks at the host under the network, and for nodes that are not as their like"),
+    Template(
+        "stage tuning", "tuning", "Checks the settings of the hosts, and names nodes that differ from comparable nodes"
+    ),
     Template(
         "stage operators",
         "operators",
-        "Looks at what serves the kinds of the profiles. Installs it where the intent asks for that",
+        "Checks the operators that the profiles require. Installs them if the intent requests it",
         survey=_MAKES,
     ),
     Template(
         "stage network",
         "network",
-        "Plans, applies and waits for the objects of each profile. May drain or reboot nodes",
+        "Plans and applies the objects of each profile, and waits for them. May drain or reboot nodes",
         survey=_MAKES,
     ),
     Template(
         "stage virtual_functions",
         "virtual_functions",
-        "Compares what node, operator and kubelet say of the virtual functions",
+        "Compares the virtual functions that the node, the operator and the kubelet report",
     ),
-    Template(
-        "stage host", "host", "Proves what jobs need beside the network: locked and registered memory", survey=_MAKES
-    ),
-    Template("stage bandwidth", "bandwidth", "Measures RDMA between pods against a floor. Fills the links"),
+    Template("stage host", "host", "Verifies that jobs can lock and register memory", survey=_MAKES),
+    Template("stage bandwidth", "bandwidth", "Measures RDMA bandwidth between pods against a floor. Loads the links"),
     Template(
         "stage collectives",
         "collectives",
-        "Runs collectives of NCCL on the GPUs of all nodes, if the intent asks for them. Fills the links",
+        "Runs NCCL collectives on the GPUs of all nodes, if the intent requests them. Loads the links",
     ),
-    Template("stage compare", "compare", "Compares the networks that a training job could get, by figures"),
+    Template("stage compare", "compare", "Compares measured figures of the networks that a training job could use"),
     Template("stage training", "training", "Reads the transport of every channel of a training job from its log"),
 )
 
@@ -81,14 +81,14 @@ OTHERS: tuple[Template, ...] = (
     Template(
         "look",
         "site",
-        "Looks at nodes and fabrics, and stops at the first closed gate. Changes nothing",
+        "Reads nodes and fabrics, and stops at the first closed gate. Changes nothing",
         check=True,
         tags=_LOOKS,
     ),
     Template(
         "plan",
         "site",
-        "Says what would be made, and which nodes would drain or reboot. Changes nothing",
+        "Shows the planned changes, and the nodes that would drain or reboot. Changes nothing",
         check=True,
         survey=_MAKES,
         tells=True,
@@ -96,33 +96,39 @@ OTHERS: tuple[Template, ...] = (
     Template(
         "apply",
         "site",
-        "Makes what the plan says, and waits for it. May drain or reboot nodes",
+        "Applies the planned changes and waits for them. May drain or reboot nodes",
         tags=_MADE,
         survey=_MAKES,
     ),
     Template(
         "prove",
         "site",
-        "Runs all stages and writes the report. No node may be disrupted",
+        "Runs all stages and writes the report. Disrupts no node",
         variables={DISRUPTION: "none"},
         tells=True,
     ),
     Template(
         "propose",
         "propose",
-        "Looks at nodes and cluster, and shows the intent that fits them. Writes nothing",
+        "Reads nodes and cluster, and shows an intent for them. Writes nothing",
         check=True,
-        survey=(SurveyQuestion("rdma_proposal_namespace", "Namespace of the jobs", "Unanswered: a line to fill in."),),
+        survey=(
+            SurveyQuestion(
+                "rdma_proposal_namespace",
+                "Namespace of the jobs",
+                "Without an answer, the intent contains a line to fill in.",
+            ),
+        ),
     ),
     Template(
         "judge",
         "judge",
-        "Judges the folder of a run again, by its facts alone. Asks neither nodes nor cluster",
+        "Judges the facts in the folder of a run again. Contacts neither nodes nor cluster",
         survey=(
             SurveyQuestion(
                 "rdma_report_dir",
                 "Folder of the run",
-                "A path that the job can see, such as one on a volume.",
+                "A path that the job can read, for example on a volume.",
                 required=True,
             ),
         ),
@@ -131,12 +137,12 @@ OTHERS: tuple[Template, ...] = (
     Template(
         "teardown",
         "teardown",
-        "Takes back what the collection made, and proves it. May drain or reboot nodes",
+        "Removes all objects of the collection, and verifies the removal. May drain or reboot nodes",
         survey=(
             SurveyQuestion(
                 "teardown_operator",
-                "Remove the operators as well",
-                "Those that a run installed.",
+                "Also remove the operators",
+                "Only the operators that a run installed.",
                 ("false", "true"),
                 "false",
             ),
@@ -149,7 +155,7 @@ OTHERS: tuple[Template, ...] = (
 DESCRIBE = Template(
     "describe the plan",
     "awx_approval",
-    "Puts the text of the plan into the approval that waits for a human",
+    "Writes the plan into the text of the approval",
     controller=True,
 )
 

@@ -24,9 +24,7 @@ _WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "i
 def render(proposal: Proposal) -> str:
     """Render the file: comments on notes and omissions, then the two variables."""
     lines = ["---"]
-    lines += _format_comment(
-        "Proposed by linerate.rdma.propose. The comment of each line names its source.", 0
-    )
+    lines += _format_comment("Proposed by linerate.rdma.propose. The comment of each line names its source.", 0)
     lines += _format_comment("Stage validate refuses this file until each FILL_IN is replaced.", 0)
     for note in proposal.notes:
         lines += _format_comment(f"Note: {note}", 0)
