@@ -200,17 +200,13 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         return tuple(node for node, lacking in lacks.items() if lacking)
 
     def words(nodes: tuple[str, ...]) -> tuple[str, ...]:
-        return (
-            ((f"{len(nodes)} nodes do not report everything that they reported before: {', '.join(nodes[:5])}"),)
-            if nodes
-            else ()
-        )
+        return (f"{len(nodes)} nodes report less than before: {', '.join(nodes[:5])}",) if nodes else ()
 
     with progress(options["progress_file"]) as say:
         missing = poll(
             look_again,
             words,
-            "they report everything that they reported before",
+            "they report as much as before",
             options["wait_seconds"],
             LOOK_AGAIN_SECONDS,
             time.monotonic,

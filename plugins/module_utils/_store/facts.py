@@ -114,7 +114,8 @@ def _choose_largest(sizes: typing.Mapping[str, int], most: int, what: str) -> di
             break
         left -= sizes[name]
         chosen[name] = (
-            f"{what} have {total} bytes, {most} are the most together, and it is one of the largest with {sizes[name]}"
+            f"{what} have {total} bytes; the limit is {most} for all of them together, and this fact is one of the"
+            f" largest with {sizes[name]} bytes"
         )
     return chosen
 

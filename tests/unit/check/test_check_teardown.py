@@ -72,7 +72,7 @@ def test_what_became_of_the_objects_has_to_be_told() -> None:
         "unknown",
         "unknown",
     )
-    assert "so the remaining objects are unknown" in found.why and found.remedy == "Rrerun the teardown."
+    assert "so the remaining objects are unknown" in found.why and found.remedy == "Run the teardown again."
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_kernel_arguments_that_an_observer_sees_it_can_not_take_back() -> None:
             "On the node, as root: rm /etc/default/grub.d/99-linerate.cfg && update-grub (Debian, Ubuntu); or grubby"
         )
         assert first.remedy.endswith(
-            "; or set up the inventory to reach the node by ssh again, then rrerun the teardown."
+            "; or set up the inventory to reach the node by ssh again, then run the teardown again."
         )
         assert "has no observer (image)" in second.why
         assert second.remedy.endswith(

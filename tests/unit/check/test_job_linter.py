@@ -732,7 +732,7 @@ def test_what_is_no_job_is_unknown(change: dict[str, typing.Any]) -> None:
 def test_a_train_job_without_its_runtime_is_unknown() -> None:
     _runtime, job = MADE["TrainJob"]
     found = finding(lint([job], (), WORLD), "job.read")
-    assert (found.status, "TrainingRuntime train, in which its pod template is, was not found" in found.why) == (
+    assert (found.status, "TrainingRuntime train, which contains its pod template, does not exist" in found.why) == (
         "unknown",
         True,
     )

@@ -110,7 +110,7 @@ def test_addresses_around_the_range_that_pods_get() -> None:
 @pytest.mark.parametrize(
     ("ipam", "text"),
     [
-        ({"exclude": ["10.249.65.8/30"]}, "needs 8 addresses of 10.249.65.0/24 that no pod gets"),
+        ({"exclude": ["10.249.65.8/30"]}, "requires 8 addresses of 10.249.65.0/24 that no pod gets"),
         ({"range": "x"}, "ipam.range"),
     ],
 )
@@ -314,7 +314,7 @@ def test_an_empty_map_is_no_pass(text: str) -> None:
 
 @pytest.mark.parametrize("data", [{}, {"a": "x", "b": "y"}, {"nic-map": None}, {"only": 1}])
 def test_a_config_map_without_a_map(data: dict[str, typing.Any]) -> None:
-    with pytest.raises(ResourceError, match=r"expected data\.nic-map, or one key"):
+    with pytest.raises(ResourceError, match=r"expected data\.nic-map, or exactly one key"):
         text_of({"kind": "ConfigMap", "metadata": {"name": "m"}, "data": data})
 
 

@@ -173,7 +173,7 @@ def test_a_node_that_held_a_task_up_until_its_time_was_over_is_not_asked_again(
     if not again:
         fact = FactFolder(str(tmp_path), "run-1").of_nodes("hcas", ["worker-1"])["worker-1"]
         assert fact["value"] is None and fact["error"].startswith(
-            ("unreachable: it is not queried any more in this run, because it did not end the task 'Look at")
+            "unreachable: it is not queried any more in this run, because it did not end the task 'Look at"
         )
         assert "within 900 s. Look at its load, its disks and its login shell" in fact["error"]
 

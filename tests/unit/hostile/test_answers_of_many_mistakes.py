@@ -70,7 +70,8 @@ def test_of_many_unknown_keys_the_first_are_told_with_the_nearest_and_the_others
         "(did you mean 'disruption'?)"
     )
     assert problems[-1].startswith(
-        f"rdma_cluster: {MANY + 2} unknown keys, of which the first 20 are told; expected no key but: node_selector, "
+        f"rdma_cluster: {MANY + 2} unknown keys, of which only the first 20 are listed; expected only these"
+        " keys: node_selector, "
     )
     with pytest.raises(IntentError) as raised:
         parse_intent([FABRIC], None, {f"x{number}": 1 for number in range(20)})

@@ -102,7 +102,7 @@ def test_two_addresses_exchanged_write_and_reset_nothing(site: Site) -> None:
     assert untouched(site, "worker-1", "worker-2") and site.resets() == {"worker-3": 1}
     assert (
         "the BMC belongs to a different machine (" in of(done, "worker-1").why
-        and "it is that of worker-2" in of(done, "worker-1").why
+        and "the machine is worker-2" in of(done, "worker-1").why
     )
     assert "Correct rdma_bmc_address" in of(done, "worker-1").why
 
@@ -126,7 +126,7 @@ def test_one_address_for_three_nodes_is_refused_before_the_first_write(site: Sit
     done = site.run()
     assert set(states(done).values()) == {"unknown"} and untouched(site, *NODES)
     assert (
-        "one BMC for worker-3, worker-1, worker-2" in of(done, "worker-3").why
+        "the inventory has the same BMC for worker-3, worker-1, worker-2" in of(done, "worker-3").why
         and "rdma_bmc_system" in of(done, "worker-3").why
     )
 
@@ -149,14 +149,18 @@ def test_what_cannot_be_compared_is_refused_unless_it_is_asserted(site: Site, uu
     assert (
         of(done, "worker-1").state == "unknown"
         and site.world.did == []
-        and "can't be compared" in of(done, "worker-1").why
+        and "could not determine whether this is the BMC of worker-1" in of(done, "worker-1").why
     )
     assert "rdma_bmc_identity: asserted for worker-1" in of(done, "worker-1").why
     site.asserted = {"worker-1"}
     done = site.run()
     assert of(done, "worker-1").state == "done" and site.resets() == {"worker-1": 1}
     (step,) = (step for step in done.plan.steps if step.node == "worker-1")
-    assert any("not proven to be its own" in note and "asserts it" in note for note in step.notes), "the plan says so"
+    assert any(
+        "could not determine whether this is the BMC of worker-1" in note
+        and "the inventory asserts that the BMC is correct" in note
+        for note in step.notes
+    ), "the plan says so"
 
 
 def test_an_asserted_bmc_that_is_seen_to_be_another_node_s_is_refused(site: Site) -> None:
@@ -164,7 +168,7 @@ def test_an_asserted_bmc_that_is_seen_to_be_another_node_s_is_refused(site: Site
     only(site, "worker-1")
     told(site, "worker-1", "2f0c4e5d8a7b4c6d9e1f2a3b4c5d6e7f")
     site.exchanged, site.asserted = {"worker-1": "worker-2", "worker-2": "nobody"}, {"worker-1"}
-    assert "it is that of worker-2" in of(site.run(), "worker-1").why and untouched(site, *NODES)
+    assert "the machine is worker-2" in of(site.run(), "worker-1").why and untouched(site, *NODES)
 
 
 def test_two_names_of_one_bmc_are_no_two_bmcs(site: Site) -> None:
@@ -175,7 +179,7 @@ def test_two_names_of_one_bmc_are_no_two_bmcs(site: Site) -> None:
         site.servers[name].bios.call(A, "")
     site.asserted = set(NODES)
     done = site.run()
-    assert "one machine" in of(done, "worker-1").why and untouched(site, "worker-1", "worker-2")
+    assert "lead to the same machine" in of(done, "worker-1").why and untouched(site, "worker-1", "worker-2")
 
 
 @pytest.mark.parametrize("order", [swapped, str.upper])
@@ -191,7 +195,7 @@ def test_two_nodes_with_one_identity_are_both_refused(site: Site) -> None:
     done = site.run()
     assert (
         untouched(site, "worker-1", "worker-2")
-        and "tell one identity" in of(done, "worker-1").why
+        and "report the same identity" in of(done, "worker-1").why
         and of(done, "worker-3").state == "done"
     )
 
@@ -207,8 +211,8 @@ def test_a_serial_number_that_another_node_tells_beside_its_uuid_proves_nothing(
     done = site.run()
     assert (
         untouched(site, "worker-1", "worker-2")
-        and "tell one identity" in of(done, "worker-1").why
-        and "tell one identity" in of(done, "worker-2").why
+        and "report the same identity" in of(done, "worker-1").why
+        and "report the same identity" in of(done, "worker-2").why
     )
 
 
@@ -227,7 +231,7 @@ def test_a_serial_number_proves_a_machine_that_no_other_node_may_be() -> None:
 def test_a_node_outside_of_the_inventory_counts_as_well(site: Site) -> None:
     only(site, "worker-1")
     site.world.put("Node", {**site.world.seen("worker-1"), "metadata": {"name": "stranger", "labels": {}}})
-    assert "worker-1, stranger tell one identity" in of(site.run(), "worker-1").why and site.world.did == []
+    assert "worker-1, stranger report the same identity" in of(site.run(), "worker-1").why and site.world.did == []
 
 
 def test_a_kubelet_that_contradicts_the_look_at_its_node_is_refused(site: Site) -> None:
@@ -362,7 +366,7 @@ def test_a_node_that_names_itself_after_another_machine_behind_its_bmc_has_nothi
         site, "worker-1"
     )
     assert (
-        "several of its systems have a Bios" in of(done, "worker-1").why
+        "several systems of the BMC have a Bios resource" in of(done, "worker-1").why
         and "rdma_bmc_system" in of(done, "worker-1").why
     )
     # nor where no BIOS is wanted, and the BMC is asked for the reset alone
@@ -552,7 +556,7 @@ def test_the_inventory_may_assert_and_nothing_else() -> None:
         read_bmc_of_node("n", {**told_of, "identity": "asserted"}).asserted
         and not read_bmc_of_node("n", told_of).asserted
     )
-    with pytest.raises(RdmaError, match="rdma_bmc_identity is no 'asserted'"):
+    with pytest.raises(RdmaError, match="rdma_bmc_identity is not 'asserted'"):
         read_bmc_of_node("n", {**told_of, "identity": "yes"})
 
 

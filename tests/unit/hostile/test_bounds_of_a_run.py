@@ -79,9 +79,9 @@ def test_more_than_a_run_may_begin_with_is_refused_by_name(
     folder: pathlib.Path, name: str, most: int, value: typing.Any
 ) -> None:
     change(folder, **{name: value})
-    with pytest.raises(FileError, match=f"run.json: it names {most + 1} {name}; {most} are the most") as refused:
+    with pytest.raises(FileError, match=f"run.json: it names {most + 1} {name}; the limit is {most}") as refused:
         read_start(str(folder))
-    assert refused.value.remedy == "Remove the file, then rerun the stage that writes it"
+    assert refused.value.remedy == "Remove the file and run the stage again"
     change(folder, **{name: value[:-1] if isinstance(value, list) else dict(list(value.items())[:-1])})
     start = read_start(str(folder))
     assert start is not None and len(getattr(start, name)) == most
@@ -98,16 +98,18 @@ def test_nothing_of_it_is_judged(folder: pathlib.Path) -> None:
 
 def test_a_larger_file_is_refused_before_it_is_read(folder: pathlib.Path) -> None:
     change(folder, cluster={"x": "x" * (8 << 20)})
-    with pytest.raises(FileError, match="run.json could not be read: it has 83[0-9]+ bytes; the limit is 8388608"):
+    with pytest.raises(FileError, match=r"run\.json could not be read: it has 83[0-9]+ bytes; the limit is 8388608"):
         read_start(str(folder))
 
 
 def test_a_run_does_not_begin_with_more_than_can_be_read_again(tmp_path: pathlib.Path) -> None:
     run = FactFolder(str(tmp_path), "r")
-    with pytest.raises(FileError, match="run.json is not written: it names 20001 nodes; the limit is 20000") as refused:
+    with pytest.raises(
+        FileError, match=r"run\.json was not written: it names 20001 nodes; the limit is 20000"
+    ) as refused:
         run.begin(RunStart("r", TIME, nodes=tuple(f"n{number}" for number in range(20_001))))
     assert refused.value.remedy == "Select fewer of them; nodes can be read in several runs, each with its own folder"
-    with pytest.raises(FileError, match="not written: it would have 83[0-9]+ bytes; the limit is 8388608"):
+    with pytest.raises(FileError, match=r"was not written: it would have 83[0-9]+ bytes; the limit is 8388608"):
         run.begin(RunStart("r", TIME, cluster={"x": "x" * (8 << 20)}))
     assert list(tmp_path.iterdir()) == []
     run.begin(

@@ -39,7 +39,7 @@ def opened(port: int, seconds: float = 5.0) -> Channels:
 def test_an_answer_of_more_bytes_than_any_is_refused(header: str) -> None:
     api = Server(f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n{header}\r\n\r\n")
     try:
-        with pytest.raises(Refused, match=f"no connection: the answer has more than {MOST_ANSWER} bytes"):
+        with pytest.raises(Refused, match=f"no connection: the response has more than {MOST_ANSWER} bytes"):
             opened(api.port)
     finally:
         api.stop()
@@ -64,8 +64,8 @@ class Through(Configuration):
 @pytest.mark.parametrize(
     ("answer", "seen"),
     [
-        ("HTTP/1.1 200 OK\r\nX-A: " + "a" * 2 * MOST_ANSWER, f"the answer has more than {MOST_ANSWER} bytes"),
-        ("HTTP/1.1 200 OK\r\n" + "X-A: a\r\n" * MOST_ANSWER, f"the answer has more than {MOST_ANSWER} bytes"),
+        ("HTTP/1.1 200 OK\r\nX-A: " + "a" * 2 * MOST_ANSWER, f"the response has more than {MOST_ANSWER} bytes"),
+        ("HTTP/1.1 200 OK\r\n" + "X-A: a\r\n" * MOST_ANSWER, f"the response has more than {MOST_ANSWER} bytes"),
         (
             "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 99999999\r\n\r\n" + "a" * MOST_ANSWER,
             "failed CONNECT via proxy status: 407",

@@ -123,4 +123,4 @@ def test_a_figure_that_nobody_foresaw_is_a_line_of_the_page(monkeypatch: pytest.
     monkeypatch.setattr(page, "list_matrices", fails)
     stage: typing.Any = type("Stage", (), {"name": "bandwidth", "record": type("Record", (), {"judged": ()})()})()
     (said,) = page._render_figures(stage, typing.cast(typing.Any, None), typing.cast(typing.Any, None), {})
-    assert "A figure of this stage can't be drawn: the figures of stage bandwidth: " in str(said)
+    assert "A figure of this stage could not be drawn: the figures of stage bandwidth: " in str(said)

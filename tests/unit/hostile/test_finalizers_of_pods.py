@@ -63,8 +63,11 @@ class Api:
 @pytest.mark.parametrize(
     ("finalizers", "words"),
     [
-        (["evil.example/stay"], "its finalizers evil.example/stay keep it, until: "),
-        (["a/1", "a/2", "a/3", "a/4", "a/5"], "its finalizers a/1, a/2, a/3 and 2 more keep it, until: "),
+        (["evil.example/stay"], "its finalizers evil.example/stay prevent the deletion until they are removed: "),
+        (
+            ["a/1", "a/2", "a/3", "a/4", "a/5"],
+            "its finalizers a/1, a/2, a/3 and 2 more prevent the deletion until they are removed: ",
+        ),
         ([], ""),
         (None, ""),
         ("no list", ""),
@@ -73,7 +76,7 @@ class Api:
 def test_a_finalizer_is_named_with_the_command_that_takes_it_off(finalizers: typing.Any, words: str) -> None:
     api = Api(finalizers)
     (told,) = remove_pods(typing.cast("typing.Any", api), 60, lambda: api.now, api.sleep)
-    assert told.startswith("linerate-measure/p (deleted after 60 s without the word of its node bad")
+    assert told.startswith("linerate-measure/p (deleted after 60 s without confirmation by its node bad")
     assert (words + COMMAND in told) if words else "finalizers" not in told
 
 
@@ -155,7 +158,7 @@ def test_observers_take_them_off_the_pods_of_their_daemon_set_alone() -> None:
     observers.absent(False)
     assert api.taken == [("Pod", "linerate-observers", "o", "/metadata/finalizers")] and api.now < 60
     foreign = HeldPods("linerate.rdma/observers", pod("o", ownerReferences=[{**OWNER, "name": "other"}]))
-    with pytest.raises(RdmaError, match="is still there 600 s after its deletion"):
+    with pytest.raises(RdmaError, match="still exists 600 s after its deletion"):
         Observers(
             typing.cast("typing.Any", foreign),
             "linerate-observers",

@@ -134,7 +134,7 @@ def ask_refused(server: Server) -> BmcError:
 def test_an_answer_without_end_is_an_error_of_its_bmc(tmp_path: pathlib.Path, begin: bytes, again: bytes) -> None:
     refused = ask_refused(Server(tmp_path, begin, again))
     assert refused.cause == "too_large"
-    assert "the BMC responded to GET /redfish/v1 with more than" in refused.what
+    assert "the response to GET /redfish/v1 has more than" in refused.what
 
 
 def test_a_head_with_lines_in_a_line_is_an_error_of_its_bmc(tmp_path: pathlib.Path) -> None:

@@ -181,7 +181,7 @@ def test_the_number_of_events_that_were_left_out_is_said() -> None:
     made = Observers(typing.cast(Cluster, None), "o", 20, lambda: float(next(now)), lambda _s: None, said.append)
     facts = made._follow(typing.cast("typing.Any", Feed()), Wanted("o", "image", "run-1"), ["worker-1"])
     assert isinstance(facts, ObserversFacts)
-    assert any(line.endswith("Events left out, since more differences exist than 100: 150") for line in said)
+    assert any(line.endswith("; 150 Events were ignored, because there are more than 100") for line in said)
 
 
 @pytest.mark.usefixtures("small")

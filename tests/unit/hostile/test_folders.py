@@ -211,7 +211,7 @@ def test_topologies_of_another_form_are_an_error_of_their_node(tmp_path: pathlib
         run.begin(RunStart(RUN, TIME, nodes=("node-1",)))
         run.write("topologies", "node-1", value if name == "b" else [])
     answer = compare_folders(str(tmp_path / "a"), str(tmp_path / "b"))
-    assert answer["count"] == 1 and "not known: node-1: its output is not valid: value" in answer["lines"][0]
+    assert answer["count"] == 1 and "-> unknown: node-1: its output is not valid: value" in answer["lines"][0]
 
 
 @pytest.mark.parametrize("value", [5, True, "node-1"])
@@ -230,7 +230,7 @@ def test_a_run_names_no_endless_list_of_versions(folder: pathlib.Path) -> None:
     path.write_text(
         json.dumps({**data, "versions": {f"part {number}": "1" for number in range(101)}}), encoding="utf-8"
     )
-    with pytest.raises(FileError, match="names 101 versions; 100 are the most"):
+    with pytest.raises(FileError, match="names 101 versions; the limit is 100"):
         read_start(str(folder))
 
 

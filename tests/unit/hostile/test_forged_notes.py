@@ -30,7 +30,7 @@ from ansible_collections.linerate.rdma.tests.unit.roll_world import (
 
 FORGER, HONEST = "worker-1", "worker-2"
 BOOT = f"boot-{FORGER}"
-SAYS = "as its annotation linerate.rdma/roll says"
+SAYS = ", according to the annotation linerate.rdma/roll of the node"
 
 
 @pytest.fixture(scope="module")
@@ -123,4 +123,4 @@ def test_a_forged_note_does_not_go_beyond_the_budget(site: Site) -> None:
     site.world.put("Node", ready(site.world.seen("worker-3"), False))
     done = roller.roll(planned)
     assert site.resets() == {} and "evict" not in json.dumps(site.world.did), site.world.did
-    assert states(done)[FORGER] == "failed" and "no other node may go" in of(done, FORGER).why
+    assert states(done)[FORGER] == "failed" and "no further node may be reset" in of(done, FORGER).why

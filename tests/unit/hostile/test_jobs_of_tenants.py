@@ -441,7 +441,7 @@ def test_of_more_pods_than_any_job_has_the_others_are_counted() -> None:
 def test_a_template_that_asks_for_more_networks_than_any_is_refused() -> None:
     for many in (",".join(["a"] * 257), json.dumps([{"name": "a"}] * 257), ",".join(["a"] * 200_000)):
         with pytest.raises(
-            ResourceError, match="annotation k8s.v1.cni.cncf.io/networks has \\d+ networks; the limit is 256"
+            ResourceError, match=r"annotation k8s\.v1\.cni\.cncf\.io/networks has \d+ networks; the limit is 256"
         ):
             parse_networks(many, "training", "the pod")
     assert len(parse_networks(",".join(["a"] * 256), "training", "the pod")) == 256

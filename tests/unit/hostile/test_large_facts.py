@@ -52,7 +52,7 @@ def test_a_larger_fact_is_refused_by_name_and_size(
     path = run.write(kind, node, 1)
     os.truncate(path, most + 1)
     with pytest.raises(
-        FileError, match=f"{path} can't be read: it has {most + 1} bytes; {most} are the most for"
+        FileError, match=f"{path} could not be read: it has {most + 1} bytes; the limit is {most} for"
     ) as no:
         run.read(kind, node)
     assert of_what in str(no.value) and "Check the source of the folder" in no.value.remedy
@@ -64,7 +64,7 @@ def test_a_run_keeps_no_fact_that_it_would_refuse(tmp_path: pathlib.Path) -> Non
     fact = run.read("firmware", "node-1")
     assert fact is not None and fact.error is not None
     assert (
-        "4194303 are the most for the fact firmware of one node. Its largest part is said with 18000901 bytes"
+        "the limit is 4194303 for the fact firmware of one node. Its largest part is said with 18000901 bytes"
     ) in fact.error
     run.write("operators", value={"said": ["x" * 60_000] * 300})
     assert len(run.value("operators")["said"]) == 300
@@ -93,8 +93,8 @@ def test_the_largest_facts_of_a_kind_are_errors_where_all_together_are_too_large
     assert [node for node, item in found.items() if item["error"] is not None] == ["node-18", "node-19"]
     assert (
         found["node-18"]["error"]
-        .partition(" are the most")[2]
-        .startswith(" together, and it is one of the largest with 157")
+        .partition(" for all of them together")[2]
+        .startswith(", and this fact is one of the largest with 157")
     )
     assert "the facts pings of 20 nodes have 4719" in found["node-18"]["error"] and len(run.refused) == 2
     assert found["node-20"]["value"] == found["node-1"]["value"] == {"hcas": []}
@@ -133,7 +133,7 @@ def test_a_comparison_takes_little_memory_for_a_huge_fact(tmp_path: pathlib.Path
     finally:
         tracemalloc.stop()
     assert peak < 32 * MIB
-    assert any("are the most for" in line for line in answer["lines"]) and not judged["green"]
+    assert any("; the limit is " in line for line in answer["lines"]) and not judged["green"]
 
 
 def test_one_wide_character_does_not_make_four_bytes_of_each(tmp_path: pathlib.Path) -> None:
@@ -145,7 +145,7 @@ def test_one_wide_character_does_not_make_four_bytes_of_each(tmp_path: pathlib.P
     path.write_text(text.replace('"@"', words), encoding="utf-8")
     assert len(run.value("operators")) == 257
     path.write_text(text.replace('"@"', words.replace("x", "\U0001f600", 1)), encoding="utf-8")
-    with pytest.raises(FileError, match="bytes with characters beyond ASCII, which a run writes as"):
+    with pytest.raises(FileError, match="bytes with non-ASCII characters, which a run writes as"):
         run.value("operators")
 
 
@@ -218,7 +218,7 @@ def test_whatever_is_in_the_place_of_a_value_takes_little_memory(
     """As many values as an answer may have took 390 MiB."""
     run = begun(tmp_path, 1)
     run.write("firmware", "node-1", {"hcas": value["hcas"] * 5})
-    assert "are the most for the fact firmware of one node" in run.of_nodes("firmware", ("node-1",))["node-1"]["error"]
+    assert "for the fact firmware of one node" in run.of_nodes("firmware", ("node-1",))["node-1"]["error"]
     run.write("firmware", "node-1", value)
     assert run.of_nodes("firmware", ("node-1",))["node-1"]["error"] is None
     tracemalloc.start()
@@ -227,7 +227,7 @@ def test_whatever_is_in_the_place_of_a_value_takes_little_memory(
         _now, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert found["node-1"].value is not None or "what it answered is refused" in found["node-1"].error
+    assert found["node-1"].value is not None or "its output is not valid: value.hcas" in found["node-1"].error
     assert peak < 96 * MIB, peak / MIB
 
 
@@ -267,7 +267,7 @@ def test_a_folder_of_invented_kinds_is_refused(tmp_path: pathlib.Path) -> None:
     run = begun(tmp_path, 2)
     for number in range(facts._MOST_KINDS + 1):
         (tmp_path / "facts" / f"k{number}").mkdir(parents=True)
-    with pytest.raises(FileError, match="501 kinds of facts; 500 are the most"):
+    with pytest.raises(FileError, match="501 kinds of facts; the limit is 500"):
         run.all_of("node-1")
 
 
@@ -286,11 +286,11 @@ def test_a_number_of_any_sign_that_is_written_is_read_again(tmp_path: pathlib.Pa
 
 def test_no_node_has_the_name_of_the_facts_of_the_cluster(tmp_path: pathlib.Path) -> None:
     start = RunStart(RUN, TIME, nodes=("node-1", CLUSTER))
-    with pytest.raises(FileError, match="under which a run keeps the facts of the cluster") as refused:
+    with pytest.raises(FileError, match="which is reserved for the facts of the cluster") as refused:
         FactFolder(str(tmp_path), RUN).begin(start)
     assert "another name" in refused.value.remedy
     begun(tmp_path, 1)
     path = tmp_path / "run.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"node-1"', f'"{CLUSTER}"'), encoding="utf-8")
-    with pytest.raises(FileError, match="under which a run keeps"):
+    with pytest.raises(FileError, match="which is reserved for the facts of the cluster"):
         facts.read_start(str(tmp_path))

@@ -79,7 +79,7 @@ def test_a_kubelet_that_gives_no_log_is_not_the_api_server(
     monkeypatch.setattr(cluster_reader, "LOG_SECONDS", 0.05)
     server = Server(parts())
     begin = time.monotonic()
-    with pytest.raises(ApiError, match="the kubelet of the pod's node gives no log") as caught:
+    with pytest.raises(ApiError, match="the kubelet of the pod's node does not return the log") as caught:
         Cluster(server).log("test", "p", 60)
     assert time.monotonic() - begin < 30
     assert (caught.value.status, caught.value.passing) == (504, True) and words in str(caught.value)
@@ -122,7 +122,7 @@ class Api:
     def log(self, _namespace: str, name: str, _seconds: int) -> str:
         if name.endswith("-bad") and self.often:
             self.often -= 1
-            raise ApiError(504, "NoLog", "the kubelet of the pod's node gives no log", "GET")
+            raise ApiError(504, "NoLog", "the kubelet of the pod's node does not return the log", "GET")
         return LOG
 
     def delete(self, _kind: str, _namespace: str, name: str, **_options: typing.Any) -> bool:
@@ -135,7 +135,7 @@ class Api:
         self.now += seconds
 
 
-@pytest.mark.parametrize(("often", "error"), [(1000, "the kubelet of the pod's node gives no log"), (1, "")])
+@pytest.mark.parametrize(("often", "error"), [(1000, "the kubelet of the pod's node does not return the log"), (1, "")])
 def test_one_kubelet_without_a_log_costs_its_own_proof_alone(often: int, error: str) -> None:
     api = Api(often)
     task = MemlockTask(

@@ -72,7 +72,11 @@ def test_addresses_of_both_versions() -> None:
 def test_labels_and_the_name_of_the_system_are_held_to_their_types(text: str) -> None:
     found = inventory_node(node("worker-1", "10.0.0.2", labels={"example.com/rack": text, "good": "yes"}, image=text))
     assert found.labels == {"good": "yes"} and found.groups == {} and found.address == "10.0.0.2"
-    assert "example.com/rack" in found.error and "what it tells of its os" in found.error and found.error.isprintable()
+    assert (
+        "example.com/rack" in found.error
+        and "Node worker-1: value of its os" in found.error
+        and found.error.isprintable()
+    )
 
 
 def test_a_label_without_a_value_is_one() -> None:
@@ -118,11 +122,11 @@ def test_no_node_takes_the_place_of_the_controller(name: str) -> None:
     found = inventory([node("worker-1", "10.0.0.1"), node(name, "10.6.6.6")])
     assert [one.name for one in found.nodes] == ["worker-1"]
     (refused,) = found.refused
-    assert f"Node {name} has the name by which Ansible knows the controller" in refused
+    assert f"Node {name} has the name that Ansible reserves for the controller" in refused
 
 
 def test_no_node_takes_the_place_of_the_cluster() -> None:
     """The facts of the cluster have other limits, and no secret in them is looked for twice."""
     found = inventory([node("worker-1", "10.0.0.1"), node("cluster", "10.6.6.6")])
     assert [one.name for one in found.nodes] == ["worker-1"]
-    assert "Node cluster has the name under which a run keeps the facts of the cluster" in found.refused[0]
+    assert "Node cluster has the name that a run reserves for the facts of the cluster" in found.refused[0]

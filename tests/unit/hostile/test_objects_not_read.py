@@ -107,7 +107,7 @@ def test_a_node_too_large_to_be_read_is_not_ready_by_its_name_and_the_others_are
     assert found["worker-2"].not_ready == f"its object is {CAUSE}"
     assert (found["worker-2"].labels, found["worker-2"].allocatable) == ({"rdma": "yes"}, {})
     why = explain_lacking("nvidia.com/ib", "worker-2", found)
-    assert why == f"the node offers no nvidia.com/ib; it is not ready: its object is {CAUSE}"
+    assert why == f"the node does not offer nvidia.com/ib; the node is not ready: its object is {CAUSE}"
 
 
 def test_nodes_that_are_too_large_together_are_not_ready_by_their_names_and_the_others_are_read(
@@ -123,7 +123,9 @@ def test_nodes_that_are_too_large_together_are_not_ready_by_their_names_and_the_
     }
     assert len(found) == 13
     assert {name for name, item in found.items() if item.ready} >= {"worker-1", "worker-3", "worker-30"}
-    left = [item for item in found.values() if "in a list that is too large, and not read" in (item.not_ready or "")]
+    left = [
+        item for item in found.values() if "in a list that is too large, and was not read" in (item.not_ready or "")
+    ]
     assert len(left) > 4 and {item.name for item in left} <= {f"worker-{number}" for number in range(10, 19)}
     assert all(item.labels == ({} if item.name == "worker-13" else {"rdma": "yes"}) for item in left)
 

@@ -183,8 +183,7 @@ def test_a_token_of_an_own_account_outlives_the_rights_of_who_asked_for_it() -> 
     world = World()
     world.held["RoleBinding"] = [binding("admin", {"kind": "ServiceAccount", "name": "default", "namespace": SPACE})]
     seen = (
-        "other accounts have rights in it and can therefore use the rights of the operator:"
-        " RoleBinding b: ServiceAccount default"
+        "other accounts have rights in it and can use the rights of the operator: RoleBinding b: ServiceAccount default"
     )
     assert why(world) == refuse_package(world.cluster(), SPACE, ("nfd",), False) == seen
     # what an admin installed has ServiceAccounts with rights
@@ -195,13 +194,13 @@ def test_a_token_of_an_own_account_outlives_the_rights_of_who_asked_for_it() -> 
 def test_a_namespace_that_is_being_deleted_is_not_used() -> None:
     world = World()
     world.going = True
-    assert why(world) == refuse_package(world.cluster(), SPACE, ("nfd",), False) == "the namespace is being deleted"
+    assert why(world) == refuse_package(world.cluster(), SPACE, ("nfd",), False) == "it is being deleted"
 
 
 def test_a_forged_release_is_never_taken_up() -> None:
     world = World()
     world.held["Secret"] = [RECORD]
-    assert "whoever created the namespace may have forged it" in why(world)
+    assert "the creator of the namespace may have forged the release" in why(world)
     # it does not hide behind what each namespace has by itself
     world.held["Secret"] = [
         {"metadata": {**RECORD["metadata"], "annotations": {"kubernetes.io/service-account.name": "default"}}}
@@ -227,8 +226,9 @@ def test_a_binding_that_stayed_from_an_earlier_namespace_proves_no_release(since
     world.of_cluster["ClusterRoleBinding"] = [{"metadata": {**PROOF["metadata"], "creationTimestamp": since}}]
     assert (
         why(world)
-        == f"it has the Helm release {RELEASE}, and no ClusterRoleBinding that is younger than the namespace is of it: "
-        "whoever made the namespace may have forged it, or its first installation broke off"
+        == f"it has the Helm release {RELEASE}, and it has no ClusterRoleBinding that is younger than the namespace: "
+        "the creator of the namespace may have forged the release, or the first installation of the release was"
+        " interrupted"
     )
     assert not prove_release(world.cluster(), SPACE, RELEASE)
     world.of_cluster["ClusterRoleBinding"].append(PROOF)
@@ -258,7 +258,7 @@ def test_a_release_of_another_operator_proves_the_namespace_and_not_a_record() -
 def test_what_acts_in_it_keeps_the_operator_out(kind: str, item: Resource) -> None:
     world = World()
     world.held[kind] = [*world.held[kind], item]
-    assert why(world) == f"it was there before the operator, and has: {kind} {item['metadata']['name']}"
+    assert why(world) == f"it existed before the operator, and has: {kind} {item['metadata']['name']}"
 
 
 def test_of_role_bindings_as_large_as_etcd_takes_them_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +283,7 @@ def test_of_role_bindings_as_large_as_etcd_takes_them_little_is_held(monkeypatch
     finally:
         tracemalloc.stop()
     assert told.startswith(
-        ("other accounts have rights in it and can therefore use the rights of the operator: RoleBinding b0: User uuu")
+        "other accounts have rights in it and can use the rights of the operator: RoleBinding b0: User uuu"
     ) and told.endswith(" and 595 more")
     assert len(told) < 2000 and [item["metadata"]["name"] for item in read] == ["admin"], "a role is read once"
 
@@ -293,7 +293,7 @@ def test_who_has_rights_in_it_keeps_the_operator_out_even_of_a_proven_release() 
     world.of_cluster["ClusterRoleBinding"] = [PROOF]
     world.held["RoleBinding"] = [binding("admin", MALLORY)]
     assert why(world) == (
-        "other accounts have rights in it and can therefore use the rights of the operator: RoleBinding b: User mallory"
+        "other accounts have rights in it and can use the rights of the operator: RoleBinding b: User mallory"
     )
     assert refuse_package(world.cluster(), SPACE, ("nfd",), True) == why(world)
 
@@ -442,7 +442,7 @@ def test_a_namespace_that_was_absent_and_is_there_gets_no_level_though_it_has_ou
         inside = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": SPACE}}
         outcomes = apply_all(FakeApi.client(api.url), [("", namespace), ("", inside)], False, absent=[SPACE])
         assert [(item.applied.action, item.changed) for item in outcomes] == [("refused", False)] * 2
-        assert "somebody has made it since" in outcomes[0].applied.refusal
+        assert "another client has created it since then" in outcomes[0].applied.refusal
         found = api.object(f"/api/v1/namespaces/{SPACE}")
         assert found is not None and found["metadata"]["labels"] == theirs["metadata"]["labels"]
         assert api.object(f"/api/v1/namespaces/{SPACE}/configmaps/c") is None

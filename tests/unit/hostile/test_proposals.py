@@ -151,7 +151,10 @@ def test_a_node_that_claims_to_see_all_neighbours_joins_no_networks() -> None:
     fleet.seen[EVIL, 0] = [address(nic) for nic in fleet.nics]
     groups, left_out = fleet.groups()
     assert by_rail(groups) == [rail(0, [(EVIL, 0)]), rail(1)]
-    assert f"n{EVIL} {address_of(0)} (15b3:101d): it is on the networks of switch-0 and switch-1 at once" in left_out
+    assert (
+        f"n{EVIL} {address_of(0)} (15b3:101d): according to LLDP and the neighbor tables, the NIC is on the networks of"
+        " switch-0 and switch-1 at the same time"
+    ) in left_out
 
 
 def test_a_nic_that_hears_one_switch_is_on_it_whatever_it_claims_to_see() -> None:
@@ -193,7 +196,10 @@ def test_a_node_that_claims_to_see_all_joins_no_networks_that_neighbours_alone_s
     groups, left_out = fleet.groups()
     apart = [(EVIL, 0), (EVIL, 1)]
     assert [members(group) for group in groups] == [rail(0, apart), rail(1, apart)]
-    assert "it is on the networks of n0 0000:10:00.0 and n0 0000:11:00.0 at once by LLDP and neighbours" in left_out
+    assert (
+        "according to LLDP and the neighbor tables, the NIC is on the networks of n0 0000:10:00.0 and n0 0000:11:00.0"
+        " at the same time"
+    ) in left_out
 
 
 def test_what_two_nodes_say_joins_networks() -> None:
@@ -299,7 +305,8 @@ def test_a_node_with_more_hcas_than_a_machine_has_is_left_out_by_name(link_layer
         )
     (said,) = left_out_of(proposal)
     assert said.startswith(
-        f"node n{EVIL}: it tells of 3000 physical functions of the network, and a node has {MOST_HCAS} at most. Compare"
+        f"node n{EVIL}: it reports 3000 physical functions of network adapters, but a node has at most {MOST_HCAS}."
+        " Compare"
     )
     assert [item.why.endswith(f"on {EVIL} nodes") for item in proposal.fabrics.items] == [True, True]
     nodes[f"n{EVIL}"] = tuple(many[:MOST_HCAS])
@@ -320,7 +327,7 @@ def test_a_node_that_claims_infiniband_takes_no_ethernet_from_the_others(
     assert len(ethernets) == 2 and all(why.endswith(f"on {EVIL} nodes") for why in ethernets)
     assert len(proposal.fabrics.items) == (3 if master else 2)
     assert all(f"n{EVIL} " in line for line in left_out_of(proposal)), left_out_of(proposal)
-    told = f"n{EVIL} 0000:11:00.0 (15b3:101d): it is no InfiniBand, and the nodes have that as well"
+    told = f"n{EVIL} 0000:11:00.0 (15b3:101d): its link is not InfiniBand, but the nodes also have InfiniBand HCAs"
     assert sum(line.startswith(told) for line in left_out_of(proposal)) == 1
     said = "the fastest Ethernet NICs with RDMA"
     assert said in proposal.fabrics.why and ("InfiniBand fabric" in proposal.fabrics.why) == bool(master)
@@ -334,11 +341,11 @@ def test_a_node_without_infiniband_takes_it_from_no_other() -> None:
 
 
 def test_of_nodes_with_and_without_infiniband_is_said_that_a_fabric_is_one_of_all_nodes() -> None:
-    (note,) = [note for note in mixed({EVIL, 0}, MASTER).notes if "fabrics on InfiniBand" in note]
+    (note,) = [note for note in mixed({EVIL, 0}, MASTER).notes if "InfiniBand fabrics" in note]
     assert note.startswith(
-        f"fabrics on InfiniBand are proposed for 2 nodes (n0, n{EVIL}), and on Ethernet for {COUNT - 2} without it (n1,"
-        " n2, "
+        f"InfiniBand fabrics are proposed for 2 nodes (n0, n{EVIL}), and Ethernet fabrics for {COUNT - 2} nodes"
+        " without InfiniBand (n1, n2, "
     )
-    assert "make an inventory for each kind" in note
+    assert "create a separate inventory for each kind of nodes" in note
     for uniform in (mixed(()), mixed(range(COUNT), MASTER)):
-        assert not [note for note in uniform.notes if "fabrics on InfiniBand" in note]
+        assert not [note for note in uniform.notes if "InfiniBand fabrics" in note]

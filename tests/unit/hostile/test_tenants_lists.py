@@ -205,7 +205,7 @@ def test_a_server_without_pages_is_left_after_a_few_requests() -> None:
 
 def test_a_list_that_is_held_as_a_whole_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_reader, "MOST_HELD", 10_000)
-    with pytest.raises(ApiError, match="more than 10000 values; those from Deployment d"):
+    with pytest.raises(ApiError, match="more than 10000 values; the objects from Deployment d"):
         Cluster(Server([SMALL] * 5000)).list("Deployment")
 
 
@@ -316,7 +316,7 @@ def test_mirror_pods_of_any_size_and_number_stop_no_drain(monkeypatch: pytest.Mo
 def test_more_pods_than_a_node_has_stop_its_drain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drain, "MOST_PODS", 3)
     node = Node([SMALL] * 4)
-    with pytest.raises(NodeFailed, match="more than 3 pods that a drain takes") as caught:
+    with pytest.raises(NodeFailed, match="more than 3 pods that a drain evicts") as caught:
         drain_of(node).work("worker-1", [])
     assert "spec.nodeName=worker-1" in caught.value.remedy and node.evicted == []
     drain_of(Node([SMALL] * 3)).left("worker-1")

@@ -102,7 +102,7 @@ def test_headers_that_drip_are_given_up() -> None:
 
 def test_a_server_that_says_continue_without_end_is_given_up() -> None:
     error, seconds = refused(go_on)
-    assert not error.again and "more than 8 interim answers" in str(error) and error.remedy and seconds < LONG / 2
+    assert not error.again and "more than 8 interim responses" in str(error) and error.remedy and seconds < LONG / 2
 
 
 def take(connection: socket.socket) -> bytes:
@@ -224,7 +224,7 @@ def test_an_upload_goes_in_pieces_and_ends_with_its_time(monkeypatch: pytest.Mon
     )
     assert sum(pieces) == len(content) and now[0] > 1.0
     step = 1.0
-    with pytest.raises(ArchiveError, match="has not taken it within") as told:
+    with pytest.raises(ArchiveError, match="did not accept the archive within") as told:
         _archive_request._exchange(
             place,
             "PUT",
@@ -256,5 +256,5 @@ def test_a_head_without_an_end_is_refused(kind: str) -> None:
         drip(connection, end, more * 10)
 
     told, _seconds = refused(talk)
-    assert "did not respond of HTTP" in str(told) and word in str(told) and not told.again
+    assert "sent no valid HTTP response" in str(told) and word in str(told) and not told.again
     assert http.client.HTTPConnection.response_class is http.client.HTTPResponse

@@ -263,5 +263,5 @@ def test_a_dead_link_of_the_site_is_found(tmp_path: pathlib.Path) -> None:
     )
     assert docs.dead_links(tmp_path) == [
         "a.html: b.html#gone: there is no such place in the page",
-        "a.html: no.png: the file does not exist",
+        "a.html: no.png: there is no such file",
     ]

@@ -43,8 +43,8 @@ def test_a_run_of_stages_is_fine(tags: list[str], skip: list[str]) -> None:
             ),
         ),
         (["fabric", "x"], [], None, "--tags contains x, which is not a stage; "),
-        (["untagged"], [], None, "--tags names untagged"),
-        (["always"], [], None, "--tags names always"),
+        (["untagged"], [], None, "--tags contains untagged"),
+        (["always"], [], None, "--tags contains always"),
         ([], ["all"], None, "--tags all and --skip-tags all leave no stage to run"),
         (["fabric"], ["tagged"], None, "--tags fabric and --skip-tags tagged leave no stage to run"),
         (["fabric"], ["fabric"], None, "leave no stage to run"),
@@ -126,7 +126,7 @@ def test_what_only_lists_is_never_refused(
     """--list-tags sets the tag 'never' itself."""
     given = {"tags": ("all", "never"), "skip_tags": (), "start_at_task": None, "args": ("linerate.rdma.site",)}
     monkeypatch.setattr(ansible.context, "CLIARGS", given)
-    assert "linerate.rdma: nothing was run - --tags names never" in refusal(lookup, capsys, site=True)
+    assert "linerate.rdma: nothing was run - --tags contains never" in refusal(lookup, capsys, site=True)
     monkeypatch.setattr(ansible.context, "CLIARGS", {**given, option: True})
     assert refusal(lookup, capsys, site=True) == ""
     monkeypatch.setattr(ansible.context, "CLIARGS", {**given, "tags": ("all",), "step": True})
@@ -188,7 +188,7 @@ def test_a_limit_without_localhost_is_refused(
     monkeypatch.setattr(_first_cause, "_causes", [_first_cause.Cause(cause)] if cause else [])
     said = refusal(lookup, capsys)
     assert ("ame localhost as well: --limit 'localhost," in said) == refused
-    assert (f"the inventory gives no nodes: {cause}" in said) == (refused and bool(cause))
+    assert (f"the inventory contains no nodes: {cause}" in said) == (refused and bool(cause))
     assert refusal(lookup, capsys, {"ansible_play_hosts_all": ["worker-1", "localhost"]}) == "", "of the inventory"
 
 
@@ -227,10 +227,10 @@ def test_each_playbook_begins_with_a_look_at_its_invocation(path: pathlib.Path) 
     [
         (("linerate.rdma.validate", "--limit", "all"), "--limit 'all' leaves out localhost"),
         (("linerate.rdma.validate", "--limit", "rdma_nodes"), "--limit 'rdma_nodes' leaves out localhost"),
-        (("linerate.rdma.validate", "-i", "linerate.rdma.yml", "--limit", "all"), "the inventory gives no nodes: /"),
+        (("linerate.rdma.validate", "-i", "linerate.rdma.yml", "--limit", "all"), "the inventory contains no nodes: /"),
         (("linerate.rdma.judge", "-i", "worker-1,", "--limit", "worker-1"), "--limit 'worker-1' leaves out localhost"),
-        (("linerate.rdma.fabric", "--tags", "fabrik"), "--tags names fabrik, which is no tag of linerate.rdma.fabric"),
-        (("linerate.rdma.site", "--tags", "fabrik"), "--tags names fabrik, which is no stage (did you mean 'fabric'?)"),
+        (("linerate.rdma.fabric", "--tags", "fabrik"), "--tags contains fabrik, which is no tag of linerate.rdma.fabric"),
+        (("linerate.rdma.site", "--tags", "fabrik"), "--tags contains fabrik, which is no stage (did you mean 'fabric'?)"),
     ],
 )
 def test_the_last_line_says_why_nothing_was_run(options: tuple[str, ...], said: str, tmp_path: pathlib.Path) -> None:

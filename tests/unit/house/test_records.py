@@ -198,13 +198,13 @@ def test_many_findings_are_cut_further_and_a_record_that_is_too_large_all_the_sa
         f"{'x' * 4096}... (5000 characters)"
     }
     monkeypatch.setattr(records_module, "_MOST_BYTES", 2000)
-    with pytest.raises(FileError, match="10 findings are more than can be read again"):
+    with pytest.raises(FileError, match="10 findings exceed the limit for reading"):
         write_record(str(tmp_path), record)
 
 
 def test_folder_that_cannot_be_made_is_said(tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(FileError, match=r"platform\.jsonl can't be written"):
+    with pytest.raises(FileError, match=r"platform\.jsonl could not be written"):
         write_record(str(tmp_path / "file" / "stages"), make_record())
 
 

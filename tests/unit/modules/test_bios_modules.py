@@ -156,12 +156,12 @@ def test_answers_become_facts(controller: Controller, servers: tuple[BmcServer, 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"password": None}, "has no user and password, and no token"),
+        ({"password": None}, "has neither user and password nor a token"),
         (
             {"address": f"https://root:{PASSWORD}@bmc"},
             "worker-0: address: it is not the name or the IP address of a BMC",
         ),
-        ({"fingerprint": "12:34"}, "is no SHA-256"),
+        ({"fingerprint": "12:34"}, "is not a SHA-256"),
         ({"wanted": {"sr_iov": True}}, "'sr_iov' is not a supported BIOS key"),
         ({"wanted": {"sriov": None}}, "wanted.sriov: None is not a valid value"),
     ],

@@ -92,9 +92,9 @@ def test_a_repository_that_never_ends_its_answer_has_a_limit(run: Run, monkeypat
         (
             "printf -- '---\n# Source: c/crds/a.yaml\nkind: CustomResourceDefinition\nmetadata: [1]\n'",
             {},
-            "metadata is no mapping",
+            "metadata is not a mapping",
         ),
-        ("exit 1", {"helm_binary": "/nowhere/helm"}, "cannot be started"),
+        ("exit 1", {"helm_binary": "/nowhere/helm"}, "could not be started"),
     ],
 )
 def test_what_is_no_answer_is_an_error(run: Run, script: str, options: dict[str, str], seen: str) -> None:

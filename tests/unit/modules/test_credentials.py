@@ -334,13 +334,16 @@ def test_no_message_and_nothing_that_ansible_shows_has_a_secret(world: World) ->
     cases: list[tuple[dict[str, typing.Any], str]] = [
         (
             {"host": "https://127.0.0.1:1", "api_key": TOKEN},
-            "API server https://127.0.0.1:1: no answer from the API server",
+            "API server https://127.0.0.1:1: the API server did not respond",
         ),
         (
             {"host": "https://127.0.0.1:1", "api_key": f"{TOKEN}\n"},
             "api_key holds a blank or a line break (K8S_AUTH_API_KEY)",
         ),
-        ({"host": f"https://me:{PASSWORD}@127.0.0.1:1", "api_key": TOKEN}, "API server https://127.0.0.1:1: no answer"),
+        (
+            {"host": f"https://me:{PASSWORD}@127.0.0.1:1", "api_key": TOKEN},
+            "API server https://127.0.0.1:1: the API server did not respond",
+        ),
         (
             {"host": world.plain.url, "api_key": TOKEN, "proxy": f"http://me:{PASSWORD}@127.0.0.1:1"},
             "the API server did not respond:",
@@ -355,20 +358,20 @@ def test_no_message_and_nothing_that_ansible_shows_has_a_secret(world: World) ->
         ),
         (
             {"host": world.secure.url, "client_cert": world.cert, "client_key": "/no/key"},
-            "client_key (K8S_AUTH_KEY_FILE) is /no/key, and there is no such",
+            "client_key (K8S_AUTH_KEY_FILE) is /no/key, but this file does not exist",
         ),
         (
             {"host": world.secure.url, "api_key": TOKEN, "ca_cert": world.key},
-            f"API server {world.secure.url}: no answer",
+            f"API server {world.secure.url}: the API server did not respond",
         ),
-        ({"host": world.secure.url, "api_key": TOKEN}, "The server is not the one that the kubeconfig trusts"),
+        ({"host": world.secure.url, "api_key": TOKEN}, "The kubeconfig does not trust this server"),
         (
             {"host": world.plain.url},
-            f"config in {world.folder}/.kube (the default), API server {world.plain.url}: there is no such file",
+            f"config in {world.folder}/.kube (the default), API server {world.plain.url}: the file does not exist",
         ),
         (
             {"context": "mine", "api_key": TOKEN},
-            f"kubeconfig config in {world.folder}/.kube (the default): there is no such file",
+            f"kubeconfig config in {world.folder}/.kube (the default): the file does not exist",
         ),
         (
             {
@@ -479,6 +482,8 @@ def test_helm_is_told_of_the_kubeconfig_wherever_it_is(world: World) -> None:
 def test_credentials_that_lead_nowhere_fail_helms_tasks_without_a_secret(world: World) -> None:
     world.patch.setenv("K8S_AUTH_HOST", "https://127.0.0.1:1")
     world.patch.setenv("K8S_AUTH_API_KEY", TOKEN)
-    with pytest.raises(AnsibleLookupError, match=r"API server https://127\.0\.0\.1:1: no answer") as caught:
+    with pytest.raises(
+        AnsibleLookupError, match=r"API server https://127\.0\.0\.1:1: the API server did not respond"
+    ) as caught:
         rendered()
     assert TOKEN not in str(caught.value)

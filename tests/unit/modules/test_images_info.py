@@ -83,10 +83,10 @@ def test_the_list_and_its_files_without_a_cluster(
 @pytest.mark.parametrize(
     ("chart", "why"),
     [
-        ("oci://broken.example/chart", "Give this machine a way to oci://broken.example/chart"),
-        ("oci://garbage.example/chart", "printed no objects"),
+        ("oci://broken.example/chart", "Make oci://broken.example/chart reachable from this machine"),
+        ("oci://garbage.example/chart", "the output of helm template for oci://garbage.example/chart is not valid"),
         ("oci://picky.example/chart", "-e operators_kubernetes_version="),
-        ("/srv/chart", "Correct what Helm says of the chart /srv/chart"),
+        ("/srv/chart", "Correct the error that Helm reports for chart /srv/chart"),
     ],
 )
 def test_a_chart_that_is_not_to_be_had_leaves_the_others(

@@ -187,7 +187,7 @@ def test_rendered_objects_before_they_are_submitted(run: typing.Callable[..., ty
 def test_a_train_job_whose_runtime_is_in_the_cluster(run: typing.Callable[..., typing.Any]) -> None:
     assert run("job_lint", {"objects": objects(kind="TrainJob")[1:]}, Api(**kinds()))["gate"] == "open"
     gone = run("job_lint", {"objects": objects(kind="TrainJob")[1:]}, Api(**kinds(TrainingRuntime=[])))
-    assert "TrainingRuntime train, in which its pod template is, was not found" in gone["msg"]
+    assert "its TrainingRuntime train, which contains its pod template, does not exist" in gone["msg"]
 
 
 def test_kinds_that_may_not_be_read_close_the_gate(run: typing.Callable[..., typing.Any]) -> None:
@@ -228,12 +228,12 @@ def test_a_waiver_opens_the_gate(run: typing.Callable[..., typing.Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: [", "no YAML"),
+        ("a: [", "not valid YAML"),
         ("- 1", "not a Kubernetes object"),
         ("", "no job"),
         ("kind: ConfigMap", "no job"),
         ("kind: Job", "metadata.name is missing"),
-        (TYPO, "Pod p: no pod template is in it"),
+        (TYPO, "Pod p: it contains no pod template, so it is not a job"),
     ],
 )
 def test_files_that_hold_no_job(
@@ -248,7 +248,7 @@ def test_files_that_hold_no_job(
     ("arguments", "said"),
     [
         ({"path": "/nowhere/job.yaml", "offline": True}, "No such file"),
-        ({"kind": "Job", "name": "x", "offline": True}, "can't be read offline"),
+        ({"kind": "Job", "name": "x", "offline": True}, "cannot be read offline"),
         ({"kind": "Job", "name": "x"}, "Job x not found"),
         ({"path": "x", "name": "x", "kind": "Job"}, "mutually exclusive"),
         ({}, "one of the following is required"),
@@ -312,7 +312,7 @@ def test_a_map_is_rendered_and_judged(run: typing.Callable[..., typing.Any]) -> 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"fabric": "rocce"}, "'rocce' is none of roce"),
+        ({"fabric": "rocce"}, "'rocce' is not one of roce"),
         ({"fabrics": [{}]}, "rdma_fabrics[0].name: missing"),
         ({"hcas": {"worker-1": {"value": None, "error": "unreachable"}}}, "unreachable"),
         ({"hcas": {"worker-1": []}}, "hcas.worker-1"),
@@ -362,7 +362,7 @@ def test_a_map_without_addresses_or_fabric_is_refused() -> None:
             "roce",
             {"worker-1": hcas("ens13")},
         )
-    with pytest.raises(AnsibleFilterError, match="would not be complete: worker-2: unreachable"):
+    with pytest.raises(AnsibleFilterError, match="a NIC map of roce would be incomplete: worker-2: unreachable"):
         FILTERS["render_nic_map"](
             [FABRIC], "map", "roce", {"worker-1": hcas("ens13"), "worker-2": {"value": None, "error": "unreachable"}}
         )

@@ -75,11 +75,11 @@ def kubeconfig(path: pathlib.Path, server: str, **cluster: str) -> str:
     ("content", "said"),
     [
         (None, "the file does not exist"),
-        (b"", "it holds nothing"),
-        (b"just words", "it holds something else"),
-        (b"- a", "it holds something else"),
-        (b"kind: Pod", "it holds something else"),
-        (f"users: [{{user: {{token: {TOKEN}}}}}\nx: ]".encode(), "it is no YAML, line 2"),
+        (b"", "the file is empty"),
+        (b"just words", "the file contains other data"),
+        (b"- a", "the file contains other data"),
+        (b"kind: Pod", "the file contains other data"),
+        (f"users: [{{user: {{token: {TOKEN}}}}}\nx: ]".encode(), "is not valid YAML, line 2"),
         (b"\x00\xff\xfe", "the file is not UTF-8 text"),
         (b"kind: Config\nclusters: []\nusers: []\ncontexts: []\n", "current-context"),
     ],
@@ -97,7 +97,7 @@ def test_a_file_that_is_no_kubeconfig(
     missing = content is None
     assert ("Set the path of an existing kubeconfig: -e rdma_kubeconfig=FILE" in message) == missing, message
     assert ("Correct the kubeconfig or the variables K8S_AUTH_*" in message) != missing, message
-    assert "whether the API server runs" not in message
+    assert "check that the API server runs" not in message
 
 
 def test_a_folder_is_no_kubeconfig(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
@@ -110,17 +110,17 @@ def test_no_kubeconfig_at_all_names_where_it_was_looked_for(
     for name in ("K8S_AUTH_KUBECONFIG", "KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert f"kubeconfig config in {tmp_path}/.kube (the default): there is no such file" in failure(capsys)
+    assert f"kubeconfig config in {tmp_path}/.kube (the default): the file does not exist" in failure(capsys)
     for name in ("KUBECONFIG", "K8S_AUTH_KUBECONFIG"):
         monkeypatch.setenv(name, str(tmp_path / "gone"))
-        assert f"there is no such file. Name a kubeconfig that is there: export {name}=FILE" in failure(capsys)
+        assert f"the file does not exist. Set the path of an existing kubeconfig: export {name}=FILE" in failure(capsys)
 
 
 @pytest.mark.parametrize(
     ("code", "said", "remedy"),
     [
-        (401, "Unauthorized", "wrong or has expired: renew it"),
-        (403, 'User "x" cannot get path "/version"', "the rights of docs/rbac that the stage needs"),
+        (401, "Unauthorized", "is wrong or has expired. Renew it"),
+        (403, 'User "x" cannot get path "/version"', "Grant the user the rights in docs/rbac that the stage requires"),
         (503, "the server is shutting down", ""),
     ],
 )
@@ -149,4 +149,4 @@ def test_the_server_of_another_cluster(capsys: pytest.CaptureFixture[str], tmp_p
         capsys,
         kubeconfig=kubeconfig(tmp_path / "k", server.url, **{"certificate-authority": str(tmp_path / "ours/ca.crt")}),
     )
-    assert "not the one that the kubeconfig trusts" in message
+    assert "The kubeconfig does not trust this server" in message

@@ -310,7 +310,7 @@ def test_a_tag_is_warned_of(worlds: Worlds, call: Call, monkeypatch: pytest.Monk
     call()
     assert said == []
     call(image="registry.example/rdma-tools:1")
-    assert ["registry.example/rdma-tools:1 is named by a tag" in text for text in said] == [True]
+    assert ["the image registry.example/rdma-tools:1 is referenced by a tag" in text for text in said] == [True]
 
 
 @pytest.mark.parametrize(

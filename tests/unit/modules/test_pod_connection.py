@@ -151,10 +151,16 @@ def test_a_module_without_pipelining(cluster: Cluster) -> None:
         ),
         (
             Fault(refuse=403, words="forbidden"),
-            "exec in pod observers/worker-1: forbidden\\. Give the user the rights of docs/rbac that the stage needs",
+            (
+                "exec in pod observers/worker-1: forbidden\\. Grant the user the rights in docs/rbac that the stage"
+                " requires"
+            ),
         ),
-        (Fault(words='container not found ("main")'), "The container must run, and its image needs sh, head and cat"),
-        (Fault(silent=True), "did not begin within 0.5 s"),
+        (
+            Fault(words='container not found ("main")'),
+            "The container must run, and its image must contain sh, head and cat",
+        ),
+        (Fault(silent=True), "did not start within 0.5 s"),
     ],
     ids=["cut", "forbidden", "no container", "silent"],
 )
@@ -170,7 +176,7 @@ def test_a_host_that_gives_no_answer_is_unreachable_and_says_why(cluster: Cluste
 
 def test_who_can_not_connect_is_told_what_to_do(cluster: Cluster) -> None:
     for variables, said in (
-        ({"ansible_pod_kubeconfig": "/no/such/file", "ansible_pod_api": ""}, "no such file"),
+        ({"ansible_pod_kubeconfig": "/no/such/file", "ansible_pod_api": ""}, "the file does not exist"),
         (
             {"ansible_pod_ca_cert": "/no/ca.crt"},
             "ca_cert (K8S_AUTH_SSL_CA_CERT) is /no/ca.crt, but this file does not exist",
@@ -221,7 +227,9 @@ def test_files_that_can_not_be_are_named(pod: Connection, tmp_path: pathlib.Path
     with pytest.raises(AnsibleFileNotFound, match="source does not exist on the controller"):
         pod.put_file(str(tmp_path / "source"), str(tmp_path / "target"))
     (tmp_path / "source").touch()
-    with pytest.raises(AnsibleError, match=r"no/target can't be written in pod default/pod: .*Set ansible_remote_tmp"):
+    with pytest.raises(
+        AnsibleError, match=r"no/target could not be written in pod default/pod: .*Set ansible_remote_tmp"
+    ):
         pod.put_file(str(tmp_path / "source"), str(tmp_path / "no" / "target"))
     with pytest.raises(AnsibleError, match="no/source could not be read in pod default/pod: "):
         pod.fetch_file(str(tmp_path / "no" / "source"), str(tmp_path / "back"))
@@ -237,7 +245,7 @@ def test_the_name_of_a_file_that_the_container_gave_drives_no_terminal(
     with pytest.raises(AnsibleError) as raised:
         getattr(pod, way)(*(names if way == "put_file" else reversed(names)))
     said = str(raised.value)
-    assert "/no\\x1b[2J\\u202e\\nlinerate.rdma: GREEN/there can't be " in said
+    assert "/no\\x1b[2J\\u202e\\nlinerate.rdma: GREEN/there could not be " in said
     assert not {"\x1b", "\u202e", "\n"} & set(said)
 
 

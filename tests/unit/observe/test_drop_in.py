@@ -65,7 +65,7 @@ def test_links_that_lead_round_and_files_that_are_elsewhere_are_told(host: pathl
     (host / "etc" / "systemd").symlink_to("/etc/systemd")
     with pytest.raises(RdmaError, match="too many symbolic links"):
         drop_in.state(str(host))
-    with pytest.raises(RdmaError, match=r"the node's files are not in .*/nowhere"):
+    with pytest.raises(RdmaError, match=r"the files of the node are not in .*/nowhere"):
         drop_in.state(str(host / "nowhere"))
 
 

@@ -204,8 +204,8 @@ def test_empty_answer_is_a_value(folder: FactFolder, value: typing.Any) -> None:
         ("\udcff\udcfe", "could not be read:"),
         (fact(extra=1), "unknown key"),
         (fact(run=7), "expected a string"),
-        (fact(node="worker-2"), "says that it is hcas of worker-2"),
-        (fact(kind="pings"), "says that it is pings of worker-1"),
+        (fact(node="worker-2"), "contains the fact hcas of worker-2"),
+        (fact(kind="pings"), "contains the fact pings of worker-1"),
         (fact(schema=FACT_SCHEMA + 1, extra=1), "of a newer version of linerate.rdma"),
         (fact(schema="1"), "schema is '1'; expected 1"),
     ],
@@ -244,7 +244,7 @@ def test_name_of_a_node_stays_in_the_folder(folder: FactFolder, tmp_path: pathli
         and pathlib.Path(path).resolve().parent == (tmp_path / "facts" / "hcas").resolve()
     )
     if node == "\ud800":
-        with pytest.raises(FileError, match="says that it is hcas of"):
+        with pytest.raises(FileError, match="contains the fact hcas of"):
             folder.read("hcas", node)
         return
     found = folder.read("hcas", node)
@@ -260,7 +260,7 @@ def test_name_that_is_too_long_is_refused(folder: FactFolder, node: str) -> None
 
 @pytest.mark.parametrize("kind", ["", "../x", "HCAs", "a/b", "9", "a" * 65, "a\n", "a.b"])
 def test_what_is_no_kind_is_refused(folder: FactFolder, kind: str) -> None:
-    with pytest.raises(FileError, match="is no kind of fact"):
+    with pytest.raises(FileError, match="is not a valid kind of fact"):
         folder.write(kind, "worker-1", 1)
 
 

@@ -108,7 +108,7 @@ def test_daemon_sets_that_tenants_name_so_cost_few_questions() -> None:
         ("", WorkerConfig(), ""),
         (ApiError(404, "NotFound", "not there", "GET"), WorkerConfig(), ""),
         (ApiError(403, "Forbidden", "configmaps is forbidden", "GET"), None, "configmaps is forbidden"),
-        ("{", None, "no YAML"),
+        ("{", None, "not valid YAML"),
         ("sources: 1", None, "configuration of nfd-worker"),
     ],
 )

@@ -39,7 +39,7 @@ def test_without_tools_sysfs_says_what_runs(node: FirmwareNode) -> None:
         ReportedSetting("MT_0000000838", "sysfs"),
     ) and hcas[0].device == "1021"
     assert (hcas[0].stored, hcas[0].settings, hcas[0].settings_from, hcas[0].errors) == (None, (), "", ())
-    assert hcas[0].not_asked == ("no devlink", "no mstconfig")
+    assert hcas[0].not_asked == ("devlink is not installed", "mstconfig is not installed")
 
 
 def test_a_function_with_two_rdma_devices_is_asked_once(node: FirmwareNode) -> None:
@@ -107,7 +107,7 @@ def test_a_tool_that_fails_is_an_error_and_leaves_the_others(node: FirmwareNode)
         first.settings == ()
         and first.settings_from == ""
         and "Failed to open the device" in first.errors[0]
-        and "ended with 3" in first.errors[0]
+        and "ended with exit code 3" in first.errors[0]
     )
     assert second.settings and second.errors == ()
     node.tool("mstconfig", "echo Usage: none")
@@ -148,7 +148,7 @@ def test_what_is_not_the_kernels_or_not_the_nodes_is_not_asked(node: FirmwareNod
     by_address = {hca.address: hca for hca in seen(node)}
     assert "vfio-pci" in by_address["0000:e0:00.0"].not_asked[0] and by_address["0000:e0:00.0"].settings == ()
     assert (
-        by_address["0000:01:00.0"].not_asked == ("no devlink", "mstconfig: the HCA is not an NVIDIA HCA")
+        by_address["0000:01:00.0"].not_asked == ("devlink is not installed", "mstconfig: the HCA is not an NVIDIA HCA")
         and by_address["0000:01:00.0"].errors == ()
     )
     # simulated HCAs are in a sysfs that is not the kernel's

@@ -58,4 +58,4 @@ def test_what_can_not_be_read_is_not_nothing(host: pathlib.Path) -> None:
     with pytest.raises(RdmaError, match="is not the content that this collection writes"):
         read_left_arguments(str(host))
     answer = look.answer({"kinds": ["kernel_arguments_left"], "host": str(host / "nowhere")})
-    assert answer["kernel_arguments_left"]["error"].startswith(f"the node's files are not in {host}/nowhere")
+    assert answer["kernel_arguments_left"]["error"].startswith(f"the files of the node are not in {host}/nowhere")

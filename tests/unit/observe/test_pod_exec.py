@@ -187,7 +187,7 @@ def test_silence_ends_with_the_limits(server: ExecServer) -> None:
         run(cluster(server.url), pod("silent"), ["true"], limits=SHORT)
     assert "does not reach the kubelet" in silent.value.remedy
     with pytest.raises(
-        NoAnswer, match="no end within 0\\.3 s: 3 bytes of stdout and 0 bytes of stderr arrived"
+        NoAnswer, match="the command did not end within 0\\.3 s: 3 bytes of stdout and 0 bytes of stderr arrived"
     ) as slow:
         run(cluster(server.url), pod(), ["sh", "-c", "echo up; exec sleep 600"], limits=Limits(connect=30, run=0.3))
     assert (slow.value.stdout_bytes, "longer limit" in slow.value.remedy) == (3, True)
@@ -301,7 +301,7 @@ def test_another_thread_may_close_what_one_waits_for(server: ExecServer) -> None
     # at the moment between a look at it and its use
     opened._socket.shutdown()
     opened.update(0)
-    assert (opened.open, opened.lost) == (False, "closed here")
+    assert (opened.open, opened.lost) == (False, "closed by this process")
 
 
 def test_the_streams_of_something_else_are_told_from_those_of_our_shell(
@@ -421,7 +421,7 @@ class Slow:
     [
         (Limits(connect=30, run=60), ""),
         (Limits(connect=20, run=600), "the shell in the pod did not start within 20 s"),
-        (Limits(connect=600, run=50), "no end within 50 s"),
+        (Limits(connect=600, run=50), "the command did not end within 50 s"),
     ],
 )
 def test_each_limit_has_its_own_clock(limits: Limits, said: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,7 +107,7 @@ def test_an_identity_token_gets_one_for_the_repository(serve: Serve, look: Look)
 
 @pytest.mark.parametrize("way", ["basic", "bearer"])
 @pytest.mark.parametrize(
-    ("basic", "who"), [("", "no user, since"), ("d3Jvbmc6d3Jvbmc=", "the user in the file of users")]
+    ("basic", "who"), [("", "no user, because"), ("d3Jvbmc6d3Jvbmc=", "the user in the file of users")]
 )
 def test_who_has_no_right_is_refused_and_that_is_no_answer_on_the_image(
     serve: Serve, look: Look, way: str, basic: str, who: str

@@ -422,7 +422,7 @@ def test_the_wait_ends_with_its_time_and_says_what_is_missing() -> None:
     ("status", "phase", "detail", "suspect"),
     [
         (READY, "ready", "Ready", ""),
-        ({}, "waiting", "the scheduler has not looked", ""),
+        ({}, "waiting", "the scheduler has not processed the pod", ""),
         ({"conditions": [{"type": "PodScheduled", "status": "True"}]}, "waiting", "is being created", ""),
         (
             {"conditions": [{"type": "PodScheduled", "status": "False", "message": "Insufficient openshift.io/igb"}]},

@@ -107,7 +107,7 @@ def test_output_that_is_not_utf8_is_kept(tools: Tools) -> None:
     tools.add("odd", r"printf 'caf\351\n'; printf 'w\377\n' >&2; exit 3")
     finished = command.run([str(tools.folder / "odd")], 10)
     assert (finished.rc, finished.stdout) == (3, "caf\\xe9\n")
-    assert "ended with 3" in finished.failure and "w\\xff" in finished.failure
+    assert "ended with exit code 3" in finished.failure and "w\\xff" in finished.failure
 
 
 def test_a_missing_tool_names_its_package(tools: Tools) -> None:
@@ -188,7 +188,7 @@ def test_no_manager_is_an_answer(tools: Tools) -> None:
     tools.add("smpquery", "exit 1")
     (seen,) = subnet.read_subnets([subnet.PortQuery(PortName("mlx5_0", 1))])
     assert seen.error is not None
-    assert seen.master is None and "ended with 255" in seen.error and "iberror: failed: query" in seen.error
+    assert seen.master is None and "ended with exit code 255" in seen.error and "iberror: failed: query" in seen.error
     assert seen.silent and tools.calls("smpquery") == [], "the port has no LID of a manager"
 
 
@@ -203,7 +203,7 @@ def test_a_tool_that_can_not_ask_is_not_silence(tools: Tools) -> None:
     assert seen.master is None and not seen.silent
     assert (
         seen.error
-        == "sminfo -C mlx5_0 -P 1 ended with 255: sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'; ibwarn: no"
+        == "sminfo -C mlx5_0 -P 1 ended with exit code 255: sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'; ibwarn: no"
         " umad"
     )
 
@@ -423,7 +423,7 @@ def test_counters_that_can_not_be_read_say_why(fabric: Tools, script: str) -> No
     [
         ("exit 0", "at least one node"),
         ("echo garbage; exit 0", "line of a node"),
-        ("echo x >&2; exit 1", "ended with 1"),
+        ("echo x >&2; exit 1", "ended with exit code 1"),
         ("sleep 60", "did not end"),
     ],
 )
@@ -465,7 +465,7 @@ def test_a_server_that_ends_at_once_says_why(servers: Tools) -> None:
     good, bad = ibping.start([PortName("mlx5_0", 1), PortName("mlx5_1", 1)], 60)
     assert good.error is None
     assert bad.error is not None
-    assert "ended with 255" in bad.error and "Failed to open" in bad.error
+    assert "ended with exit code 255" in bad.error and "Failed to open" in bad.error
 
 
 def test_servers_of_an_interrupted_run_are_replaced(servers: Tools) -> None:
@@ -511,7 +511,7 @@ def test_clients(tools: Tools) -> None:
     assert (good.transmitted, good.received, good.error) == (500, 500, None)
     assert (lost.transmitted, lost.received, lost.error) == (2, 0, None), "exit code 0 with all lost is a loss"
     assert failed.error is not None
-    assert failed.rdma_device == "mlx5_1" and "ended with 255" in failed.error
+    assert failed.rdma_device == "mlx5_1" and "ended with exit code 255" in failed.error
     assert "-C mlx5_0 -P 1 -e -f -c 5 -t 100 -L 6" in tools.calls("ibping")
 
 

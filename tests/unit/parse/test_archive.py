@@ -76,7 +76,7 @@ def test_nothing_is_no_place(said: typing.Any) -> None:
         ("/srv/\0", "one line"),
         (["/srv"], "list"),
         (True, "bool"),
-        ("  ", "without a place"),
+        ("  ", "names no folder or URL"),
     ],
 )
 def test_what_is_no_place_is_refused_in_words_without_a_secret(said: typing.Any, word: str) -> None:

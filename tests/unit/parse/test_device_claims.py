@@ -76,7 +76,7 @@ def test_a_claim_has_the_classes_of_each_request_in_the_order_of_its_ways() -> N
         (request(exactly={"deviceClassName": "A B"}), "deviceClassName"),
         (
             {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "a"}}] * 33}},
-            "33 entries; 32 are the most",
+            "33 entries; the limit is 32",
         ),
     ],
 )
@@ -113,7 +113,7 @@ def test_a_slice_has_some_devices_of_a_node() -> None:
     for wrong, said in (
         ({"driver": "A b"}, "driver"),
         ({"pool": {}}, "pool: name"),
-        ({"devices": [{}] * 129}, "128 are the most"),
+        ({"devices": [{}] * 129}, "the limit is 128"),
         ({"devices": 1}, "devices"),
     ):
         with pytest.raises(ResourceError, match=said):

@@ -84,8 +84,8 @@ def test_ipam_plugins(config: dict[str, typing.Any], expected: list[str]) -> Non
         ({"ipam": {"type": "dhcp"}}, "stores them elsewhere"),
         ({"ipam": {"type": "whereabouts", "range": "ten"}}, "ten"),
         ({"ipam": {"type": "host-local", "ranges": ["x"]}}, "is not a list of lists"),
-        ({"ipam": {"type": "nv-ipam", "poolName": "none"}}, "there is no ippool none"),
-        ({"ipam": {"type": "nv-ipam", "poolName": "pool1", "poolType": "cidrpool"}}, "there is no cidrpool pool1"),
+        ({"ipam": {"type": "nv-ipam", "poolName": "none"}}, "ippool none does not exist"),
+        ({"ipam": {"type": "nv-ipam", "poolName": "pool1", "poolType": "cidrpool"}}, "cidrpool pool1 does not exist"),
     ],
 )
 def test_an_attachment_that_says_nothing_of_its_addresses_is_an_error(

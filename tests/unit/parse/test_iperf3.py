@@ -69,9 +69,9 @@ def test_lines_around_the_json_do_no_harm() -> None:
     [
         ("", "no output"),
         ("-----\nServer listening on 5299\n", "no JSON output of iperf3; the last line was 'Server listening on 5299'"),
-        ("{\n", "no JSON of iperf3"),
-        ("{\n}", "no sum of what was received"),
-        ('{\n"end": {"sum_received": {}}}', "no sum of what was received"),
+        ("{\n", "no JSON output of iperf3"),
+        ("{\n}", "has no sum of received data"),
+        ('{\n"end": {"sum_received": {}}}', "has no sum of received data"),
         ('{\n"start": {}, "end": {"sum_received": {}}}', "bits_per_second is None, which is not a valid measurement"),
         (
             '{\n"start": {}, "end": {"sum_received": {"bits_per_second": 0}}}',
@@ -90,14 +90,14 @@ def test_lines_around_the_json_do_no_harm() -> None:
             ),
             "bits_per_second is 12000 Gb/s in total, which is not a valid measurement",
         ),
-        ('{\n"start": {}, "end": {"sum_sent": {"bits_per_second": 1e9}}}', "no sum of what was received"),
+        ('{\n"start": {}, "end": {"sum_sent": {"bits_per_second": 1e9}}}', "has no sum of received data"),
         (
             '{\n"start": {}, "end": {"sum_received": {"seconds": 10.0, "bytes": 1250000000, "bits_per_second": 9e12}}}',
-            "bits_per_second is 9e+12, and 1250000000 bytes in 10 s are not",
+            "bits_per_second is 9e+12, which contradicts 1250000000 bytes in 10 s",
         ),
         (
             '{\n"start": {}, "end": {"sum_received": {"seconds": 10.0, "bytes": 0, "bits_per_second": 9e9}}}',
-            "which is no measurement",
+            "which contradicts 0 bytes in 10 s",
         ),
     ],
 )

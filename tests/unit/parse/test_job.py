@@ -243,7 +243,7 @@ def test_quantities(text: typing.Union[int, str], value: typing.Union[int, str])
     "text", ["", "two", "1GB", "1 Gi", True, None, [], "1e999", "0x10", "1.2.3", "Gi", "--1", "9" * 31]
 )
 def test_what_is_no_quantity(text: typing.Optional[typing.Union[list[typing.Any], bool, str]]) -> None:
-    with pytest.raises(ResourceError, match="is no quantity"):
+    with pytest.raises(ResourceError, match="is not a quantity"):
         quantity(text, "x")
 
 

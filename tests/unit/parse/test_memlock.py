@@ -59,7 +59,7 @@ def test_a_registration_that_failed() -> None:
         ("IB device mlx5_4 not found\ncode 1\n", "not found"),
         (
             "stdbuf: failed to run command 'ibv_rc_pingpong': No such file or directory\ncode 127\n",
-            "the image has no ibv_rc_pingpong",
+            "the image lacks ibv_rc_pingpong",
         ),
         ("code 124\n", "it printed nothing"),
         ("", "no exit code"),

@@ -153,7 +153,7 @@ def test_no_measurement(value: str) -> None:
 
 
 def test_a_figure_of_no_message_is_none() -> None:
-    with pytest.raises(PerftestError, match="an average of no message"):
+    with pytest.raises(PerftestError, match="an average over no messages"):
         parse(
             " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      0      0.10 "
             "   0.09   0.000066\n"
@@ -188,7 +188,7 @@ def test_two_rows_of_one_size_are_no_measurement(between: str) -> None:
         + between
         + row.format("11.00")
     )
-    with pytest.raises(PerftestError, match=r"rows of 1048576 bytes say 390\.00 Gb/s, 11\.00 Gb/s; expected one row"):
+    with pytest.raises(PerftestError, match=r"rows of 1048576 bytes report 390\.00 Gb/s, 11\.00 Gb/s; expected one row"):
         parse(text)
 
 

@@ -103,7 +103,7 @@ def test_ambiguity_is_refused() -> None:
 def test_no_device_says_what_is_in_sight() -> None:
     with pytest.raises(
         ProbeError,
-        match=r"no RDMA device on net2 \(0000:01:10.4\); RDMA devices in sight: siw2 on net1, siw3 on no netdev",
+        match=r"no RDMA device on net2 \(0000:01:10.4\); visible RDMA devices: siw2 on net1, siw3 on no netdev",
     ):
         parse(SIW).device("net2")
     with pytest.raises(ProbeError, match="no PCIDEVICE"):

@@ -117,7 +117,7 @@ def test_no_template_matches_a_card_that_is_not_of_the_fabric(
     first, *rest = cards()
     _refused(
         planned(NicDevices((*stranger(first), *rest)), tools=False, ats_enabled=False),
-        "not of the fabric or of this run",
+        ", which do not belong to the fabric or to this run",
     )
 
 
@@ -178,7 +178,7 @@ def test_of_two_nodes_with_one_serial_number_neither_gets_a_template() -> None:
     claim = dataclasses.replace(mine, name="forged", node=other)
     found = planned(NicDevices((*known, claim)), tools=False, ats_enabled=False)
     assert _noted(found) == {one, other}
-    assert any("forged has that of" in note for note in found.notes[one])
+    assert any(f"have the same serial number (forged and {mine.name})" in note for note in found.notes[one])
     assert mine.serial not in _serials(found)
 
 
@@ -200,7 +200,7 @@ def test_somebody_else_s_template_is_left_alone() -> None:
     theirs = NicTemplate("tuned-by-hand", cards=(cards()[0].name,))
     _refused(
         planned(NicDevices(tuple(cards())), [theirs], tools=False, ats_enabled=False),
-        "NicConfigurationTemplate tuned-by-hand decides on them",
+        "NicConfigurationTemplate tuned-by-hand also selects these HCAs",
     )
 
 
@@ -248,7 +248,7 @@ def state(**changes: typing.Any) -> NicState:
         (
             state(reason="IncorrectSpec", message="device does not support link type change"),
             "failed",
-            "link type change): the card does not take",
+            "link type change): the card does not support the settings of the template",
         ),
         (state(reason="NonVolatileConfigUpdateFailed"), "failed", "mlxconfig failed"),
         (
@@ -273,8 +273,8 @@ def state(**changes: typing.Any) -> NicState:
             ),
         ),
         (state(reason="PartiallyApplied", message="skipped: ATS_ENABLED"), "failed", "skipped: ATS_ENABLED"),
-        (state(reason=""), "waits", "does not say why"),
-        (None, "waits", "gone"),
+        (state(reason=""), "waits", "the operator reports no reason"),
+        (None, "waits", "the NicDevice does not exist"),
     ],
 )
 def test_how_far_the_operator_is(seen: typing.Optional[NicState], stage: str, text: str) -> None:
@@ -309,15 +309,16 @@ def test_what_became_of_templates() -> None:
         of("unchanged").refusals == of("unchanged").notes == ()
         and "It is unknown whether NicConfigurationTemplate" in of("").refusals[0]
     )
-    assert "does not take NicConfigurationTemplate t: no." in of("refused", "no").refusals[0]
+    assert "The API server rejected NicConfigurationTemplate t: no." in of("refused", "no").refusals[0]
     held = of("created", allowed=False)
     assert "was not applied" in held.refusals[0] and "set rdma_cluster.disruption to reboot" in held.refusals[0]
     assert of("unchanged", allowed=False).refusals == ()
     assert (
-        "drains and reboots it by itself" in of("created", dry=True).notes[0] and of("created", dry=True).refusals == ()
+        "drains and reboots the node through its maintenance operator" in of("created", dry=True).notes[0]
+        and of("created", dry=True).refusals == ()
     )
-    assert "has set its HCAs" in of("changed").notes[0]
+    assert "has configured its HCAs, and drained and rebooted the node if required" in of("changed").notes[0]
     assert (
-        "not through with NicDevice card: PendingReboot."
+        "has not configured NicDevice card: PendingReboot."
         in of("unchanged", left={"card": "PendingReboot", "other": "x"}).refusals[0]
     )

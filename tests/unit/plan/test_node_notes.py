@@ -63,9 +63,9 @@ def test_policies_of_the_kubelet_take_a_restart_that_nobody_does() -> None:
     asked = HostNeeds(kubelet=Kubelet(topology_manager_policy="single-numa-node", cpu_manager_policy="static"))
     (note,) = restarts(asked, topology_manager="none", cpu_manager="static")
     assert (
-        "has none as policy of its topology manager, and single-numa-node is wanted" in note
+        "the policy of the topology manager of the kubelet is none, but the intent requires single-numa-node" in note
         and "no reboot required" in note
-        and "nobody does" in note
+        and "This collection does not change the kubelet of a node without a MachineConfigPool" in note
     )
     assert restarts(asked, topology_manager="single-numa-node", cpu_manager="static") == () == restarts(HostNeeds())
     assert len(restarts(asked)) == 2
@@ -102,6 +102,6 @@ def test_a_drain_of_the_sriov_operator_is_told_where_vfs_change() -> None:
     assert (
         "stage network: the SR-IOV network operator drains the node" in note
         and " 0 -> " in note
-        and "no drain of this plan" in note
+        and "This plan does not include that drain" in note
     )
     assert of_functions(NODE, [], ObservedPlatform(error="unreachable"), FLEET.intent) == ()

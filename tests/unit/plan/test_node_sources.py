@@ -117,7 +117,7 @@ def test_a_tool_that_failed_is_no_proof() -> None:
 def test_a_node_that_was_not_looked_at_is_not_known(platform: ObservedPlatform) -> None:
     fleet = healthy(PAIR)
     found = look_at_firmware(NODE, [], platform, compared(fleet.intent, [], {}, NicDevices()))
-    assert found is not None and "not known" in found.blind
+    assert found is not None and "the firmware of the HCAs is unknown" in found.blind
 
 
 def test_without_a_tool_nothing_is_said() -> None:
@@ -161,7 +161,7 @@ def test_the_same_difference_before_and_after_it_was_set() -> None:
 @pytest.mark.parametrize(
     "told",
     [
-        made("an observer changes nothing on its node"),
+        made("an observer does not change its node"),
         ObservedFirmwareSet(error="failed: mstconfig ended with 3"),
         ObservedFirmwareSet(),
     ],
@@ -170,13 +170,13 @@ def test_what_can_not_be_set_keeps_its_node_out_with_the_reason(told: ObservedFi
     found = seen(NOT_SET, told=told)
     assert found is not None and found.unset == () and len(found.differences) == 1
     (refusal,) = found.refusals
-    assert any(word in refusal for word in ("an observer changes nothing", "ended with 3", "empty answer"))
+    assert any(word in refusal for word in ("an observer does not change its node", "ended with 3", "no data"))
 
 
 def test_firmware_that_does_not_say_what_is_in_force_needs_a_reset_once() -> None:
     silent = FirmwareSetting("ATS_ENABLED", "False(0)", None)
     found = seen(silent, told=made(ATS_ENABLED="0"))
-    assert found is not None and "now not known" in str(found.differences[0])
+    assert found is not None and "now unknown" in str(found.differences[0])
     assert getattr(seen(silent), "differences", None) == ()
 
 
@@ -190,12 +190,13 @@ def test_what_was_set_and_can_not_be_seen_is_unknown() -> None:
     found = look_at_firmware(
         NODE, [], facts.platforms[NODE], compared(healthy(PAIR).intent, [], {}, NicDevices()), made(ATS_ENABLED="0")
     )
-    assert found is not None and "not known" in found.error
+    assert found is not None and "the firmware of the HCAs is unknown" in found.error
 
 
 def test_a_bluefield_in_dpu_mode_is_told_and_left() -> None:
     found = seen(None, device="a2dc", settings=(NOT_SET, FirmwareSetting(DPU_MODE, "ENABLED(0)", "ENABLED(0)")))
     assert found is not None and found.differences == found.unset == () and not found.refusals
     assert found.notes == (
-        f"{ADDRESS} is a BlueField in DPU mode: its Arm cores set ATS_ENABLED, and the host leaves it alone",
+        f"{ADDRESS} is a BlueField in DPU mode: its Arm cores manage ATS_ENABLED, so the host does not change these"
+        " settings",
     )

@@ -205,9 +205,9 @@ def test_a_node_whose_ports_tell_a_fabric_each_is_left_out_beyond_those_that_a_s
     (true,) = [row for row in fabrics if row["select"]["hcas_per_node"] > 1]
     assert subnets[0].master is not None and subnets[0].master.guid in true["select"]["subnet_manager"]
     assert (
-        f"its ports tell one of {2 * MOST_FABRICS + 1} fabrics, and {MOST_FABRICS} are proposed. Add a fabric by hand."
-        in out(proposal)
-    )
+        f"it belongs to one of {2 * MOST_FABRICS + 1} fabrics, but at most {MOST_FABRICS} fabrics are proposed."
+        " Add a fabric to the intent manually."
+    ) in out(proposal)
 
 
 def test_ports_that_see_the_two_managers_of_one_fabric_are_on_one_fabric() -> None:
@@ -254,10 +254,10 @@ def test_hcas_that_share_their_leaves_have_no_rails() -> None:
 @pytest.mark.parametrize(
     ("vendor", "device", "words"),
     [
-        ("8086", "1592", "it is of Intel, and whether its virtual functions have RDMA"),
-        ("14e4", "1760", "driver (bnxt_re). No node shows one that has"),
+        ("8086", "1592", "its vendor is Intel. Whether its virtual functions support RDMA"),
+        ("14e4", "1760", "driver (bnxt_re), and no node reports a virtual function with RDMA"),
         ("1dd8", "1003", "driver (ionic_rdma)"),
-        ("1af4", "1000", "its vendor is not known here"),
+        ("1af4", "1000", "this collection does not know its PCI vendor"),
         ("15b3", "a2dc", "it is a BlueField"),
     ],
 )
@@ -310,7 +310,10 @@ def test_ethernet_beside_infiniband_is_left_out() -> None:
         return dataclasses.replace(hca, ports=(Port(1, "ACTIVE", "LinkUp", "Ethernet", 25.0),))
 
     proposal = propose(everywhere(seen_of(PAIR), "mlx5_3", ethernet))
-    assert "mlx5_3 (15b3:1021) of all 2 nodes: it is no InfiniBand" in out(proposal)
+    assert (
+        "mlx5_3 (15b3:1021) of all 2 nodes: its link is not InfiniBand, but the nodes also have InfiniBand HCAs"
+        in out(proposal)
+    )
     assert [item["profile"] for item in make_data(proposal.fabrics)] == ["sriov_infiniband"]
 
 
@@ -356,8 +359,8 @@ def test_one_node_that_claims_a_faster_link_empties_the_fabric_of_no_other() -> 
     (fabric,) = proposal.fabrics.items
     assert "Ethernet links of 400 Gb/s with RDMA" in fabric.why and len(usual.fabrics.items) == 1
     told = (
-        "its link runs at 401 Gb/s, but the links of most nodes run at 400, which is the highest"
-        " rate on 2 of 3 nodes. Check the link, or add a fabric to the intent manually. Gb/s"
+        "its link runs at 401 Gb/s, but the links of most nodes run at 400 Gb/s, which is the highest"
+        " rate on 2 of 3 nodes. Check the link, or add a fabric to the intent manually."
     )
     assert f"node-3 mlx5_0 (15b3:101d): {told}" in out(proposal)
     assert not [item.what for item in proposal.left_out if "node-1" in item.what or "node-2" in item.what]
@@ -384,7 +387,7 @@ def test_a_nic_for_storage_that_each_node_has_beside_faster_ones_is_none_of_the_
     assert "Ethernet links of 400 Gb/s with RDMA" in proposal.fabrics.items[0].why
     assert (
         "mlx5_1 (15b3:101d) of all 3 nodes: its link runs at 100 Gb/s, but the links of most"
-        " nodes run at 400: mostly it is for storage Gb/s"
+        " nodes run at 400 Gb/s: such a NIC usually serves storage or the node itself"
     ) in out(proposal)
     assert ("node-1 mlx5_0 (15b3:101d): its link runs at 800 Gb/s, but the links of most nodes run at 400 Gb/s") in out(
         proposal
@@ -396,7 +399,7 @@ def test_a_node_that_differs_and_one_without_an_answer_are_named() -> None:
     seen = dataclasses.replace(seen, hcas={**seen.hcas, "node-05": ObservedHcas(None, "unreachable: no route")})
     proposal = propose(seen)
     assert "node node-03: it has 7 HCAs on fabric-1" in out(proposal)
-    assert "node node-05: it did not respond: unreachable: no route" in out(proposal)
+    assert "node node-05: its data could not be read: unreachable: no route" in out(proposal)
     assert make_data(proposal.fabrics)[0]["select"]["hcas_per_node"] == 8
 
 
@@ -407,7 +410,7 @@ def test_a_port_without_a_subnet_manager_is_named() -> None:
         for item in seen.subnets["node-1"].value or ()
     )
     proposal = propose(dataclasses.replace(seen, subnets={**seen.subnets, "node-1": ObservedSubnets(blind)}))
-    assert "node-1 mlx5_2 (15b3:1021): no subnet manager answers through its ports, which are ACTIVE and LinkUp" in out(
+    assert "node-1 mlx5_2 (15b3:1021): no subnet manager responds on its ports, which are ACTIVE and LinkUp" in out(
         proposal
     )
 
@@ -483,14 +486,18 @@ def test_what_could_not_be_read_is_no_sign_that_nothing_is_there() -> None:
 
 
 def test_a_policy_of_somebody_else_is_named() -> None:
-    assert any("SriovNetworkNodePolicy linerate-compute makes 2 VFs" in note for note in propose(seen_of(PAIR)).notes)
+    assert any("SriovNetworkNodePolicy linerate-compute creates 2 VFs" in note for note in propose(seen_of(PAIR)).notes)
 
 
 def test_on_ethernet_the_nodes_own_nic_is_to_be_looked_for() -> None:
-    assert any("the own addresses of any node is not seen" in note for note in propose(seen_of(ROCE)).notes)
-    assert not any("the own addresses" in note for note in propose(seen_of(PAIR)).notes)
+    assert any(
+        "it is unknown which NIC has the IP addresses of any node" in note for note in propose(seen_of(ROCE)).notes
+    )
+    assert not any("it is unknown which NIC has the IP addresses" in note for note in propose(seen_of(PAIR)).notes)
     known = dataclasses.replace(seen_of(ROCE), neighbours={"node-1": ObservedNeighbours(NodeNeighbours((), ("eno1",)))})
-    assert any("the own addresses of node-2, node-3 is not seen" in note for note in propose(known).notes)
+    assert any(
+        "it is unknown which NIC has the IP addresses of node-2, node-3" in note for note in propose(known).notes
+    )
 
 
 def cabled(**places: typing.Optional[str]) -> ProposalInputs:
@@ -533,12 +540,12 @@ def whys(proposal: Proposal) -> list[str]:
 
 def test_ethernet_nics_on_one_switch_are_one_fabric() -> None:
     (why,) = whys(propose(cabled(**everywhere_on("leaf1", "leaf1"))))
-    assert "one network according to LLDP of leaf1" in why and "seen nobody" not in why
+    assert "one network according to LLDP of leaf1" in why and "show no neighbor" not in why
 
 
 def test_neighbours_show_one_network_as_well_and_who_has_seen_nobody_is_counted() -> None:
     (why,) = whys(propose(cabled(node_2_mlx5_0="node-1 mlx5_0", node_3_mlx5_1="node-1 mlx5_0")))
-    assert "one network according to the neighbor tables of the nodes; 3 of 6 have seen nobody" in why
+    assert "one network according to the neighbor tables of the nodes; 3 of 6 NICs show no neighbor" in why
 
 
 def test_a_switch_for_each_rail_is_a_fabric_each() -> None:
@@ -555,8 +562,9 @@ def test_a_switch_for_each_rail_is_a_fabric_each() -> None:
 def test_who_has_seen_nobody_where_there_are_several_networks_is_left_out() -> None:
     places = {**everywhere_on("leaf1", "leaf2"), "node_3_mlx5_1": None}
     proposal = propose(cabled(**places))
-    assert "node-3 mlx5_1 (15b3:101d): neither LLDP nor a neighbour shows to which of the networks it is cabled" in out(
-        proposal
+    assert (
+        "node-3 mlx5_1 (15b3:101d): neither LLDP nor the neighbor tables show the network to which this NIC is"
+        " connected" in out(proposal)
     )
     assert len(proposal.fabrics.items) == 2
 
@@ -565,15 +573,15 @@ def test_racks_without_a_node_in_common_are_one_fabric_to_look_at() -> None:
     places = {f"node_{node}_mlx5_{number}": f"rack{node}" for node in (1, 2, 3) for number in (0, 1)}
     (why,) = whys(propose(cabled(**places)))
     assert (
-        "3 networks without a node in common, according to according to LLDP of rack1, rack2,"
-        " rack3: racks of one fabric where they are routed"
+        "3 networks without a node in common, according to LLDP of rack1, rack2, rack3: they are"
+        " racks of one fabric if the site routes between these networks, so verify this"
     ) in why
 
 
 def test_cables_that_no_slot_tells_apart_are_said() -> None:
     crossed = {**everywhere_on("leaf1", "leaf2"), "node_3_mlx5_0": "leaf2", "node_3_mlx5_1": "leaf1"}
     (why,) = whys(propose(cabled(**crossed)))
-    assert "they are on 2 networks (leaf1, leaf2), and not by their slots" in why
+    assert "the NICs are on 2 networks (leaf1, leaf2) that do not match their PCI slots" in why
 
 
 def test_a_hardware_address_that_two_nics_have_tells_nothing() -> None:
@@ -592,7 +600,9 @@ def test_why_nobody_was_heard_is_said() -> None:
         ObservedNeighbours(NodeNeighbours((), ("eno1",), ("LLDP on net0: Operation not permitted",))),
     )
     (why,) = whys(propose(dataclasses.replace(seen_of(ROCE), neighbours=mute)))
-    assert "is not seen (LLDP on net0: Operation not permitted), so look" in why
+    assert (
+        "the network to which the NICs are connected is unknown (LLDP on net0: Operation not permitted); verify" in why
+    )
 
 
 def test_the_nic_of_a_nodes_default_route_is_left_out() -> None:
@@ -603,17 +613,20 @@ def test_the_nic_of_a_nodes_default_route_is_left_out() -> None:
         if item.value
     }
     proposal = propose(dataclasses.replace(seen, neighbours=own))
-    assert "mlx5_0 (15b3:101d) of all 3 nodes: the node's default route leads through net_mlx5_0" in out(proposal)
+    assert "mlx5_0 (15b3:101d) of all 3 nodes: the default route of the node uses net_mlx5_0" in out(proposal)
     assert make_data(proposal.fabrics)[0]["select"]["pci"] == ["0000:11:00.0"]
 
 
 @pytest.mark.parametrize(
     ("models", "words"),
     [
-        (["NVIDIA-H100-80GB-HBM3"] * 2, "need them with GPUs such as NVIDIA-H100-80GB-HBM3"),
-        (["NVIDIA-GB200", "NVIDIA-L40S"], "need them with GPUs such as NVIDIA-GB200, which"),
-        (["NVIDIA-L40S"] * 2, "with GPUs such as NVIDIA-L40S a network without RDMA may do"),
-        (["NVIDIA-A10", "Tesla-T4"], "with GPUs such as NVIDIA-A10, Tesla-T4 a network without RDMA may do"),
+        (["NVIDIA-H100-80GB-HBM3"] * 2, "with GPUs such as NVIDIA-H100-80GB-HBM3 require them"),
+        (["NVIDIA-GB200", "NVIDIA-L40S"], "with GPUs such as NVIDIA-GB200 require them, because"),
+        (["NVIDIA-L40S"] * 2, "with GPUs such as NVIDIA-L40S, a network without RDMA may be sufficient"),
+        (
+            ["NVIDIA-A10", "Tesla-T4"],
+            "with GPUs such as NVIDIA-A10, Tesla-T4, a network without RDMA may be sufficient",
+        ),
     ],
 )
 def test_the_profile_says_what_the_gpus_ask_of_a_network(models: list[str], words: str) -> None:

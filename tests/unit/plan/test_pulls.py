@@ -251,7 +251,7 @@ def test_a_catalog_of_the_clusters_own_is_told() -> None:
 @pytest.mark.parametrize("olm", [False, True])
 def test_what_is_installed_by_hand_is_a_note(olm: bool) -> None:
     found = listed(olm=olm, job=JobNeeds("PyTorchJob"))
-    assert any("training-operator is installed by hand: kubectl apply" in note for note in found.notes)
+    assert any("training-operator must be installed manually: Run kubectl apply" in note for note in found.notes)
     assert found.unlisted == ()
 
 

@@ -163,12 +163,12 @@ def test_wishes_of_the_fabric_for_pods_are_kept() -> None:
 @pytest.mark.parametrize(
     ("run", "said"),
     [
-        (CollectiveRun("x", "all_reduce", ()), "its nodes are none"),
-        (CollectiveRun("x", "all_reduce", ("a", "a")), "there twice"),
-        (CollectiveRun("x", "all_reduce", ("a", "b"), gpu=8), "GPU 8 is none of the 8"),
-        (CollectiveRun("x", "all_reduce", ("a",), by_rail=True), "two nodes at least"),
-        (CollectiveRun("x", "all_reduce", ("a", "b"), by_rail=True, gpu=1), "takes all GPUs"),
-        (CollectiveRun("x", "all_reduce", ("a",), gpu=1), "sends nothing"),
+        (CollectiveRun("x", "all_reduce", ()), "it has no nodes, or contains a node twice"),
+        (CollectiveRun("x", "all_reduce", ("a", "a")), "it has no nodes, or contains a node twice"),
+        (CollectiveRun("x", "all_reduce", ("a", "b"), gpu=8), "GPU 8 is not one of the 8 GPUs of a node"),
+        (CollectiveRun("x", "all_reduce", ("a",), by_rail=True), "at least two nodes"),
+        (CollectiveRun("x", "all_reduce", ("a", "b"), by_rail=True, gpu=1), "requires all GPUs"),
+        (CollectiveRun("x", "all_reduce", ("a",), gpu=1), "one GPU of one node has no peer to send to"),
     ],
 )
 def test_runs_that_cannot_be_meant(run: CollectiveRun, said: str) -> None:

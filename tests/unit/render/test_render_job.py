@@ -157,10 +157,10 @@ def test_a_fabric_without_rdma_is_used_over_tcp() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"fabric": "computer"}, "no fabric has the name 'computer'; rdma_fabrics has compute, roce"),
+        ({"fabric": "computer"}, "no fabric has the name 'computer'; rdma_fabrics contains compute, roce"),
         ({"fabric": None}, "rdma_job.namespace"),
-        ({"name": "Train_1"}, "rdma_job.name: 'Train_1'; expected up to 50 lower-case letters"),
-        ({"nodes": 0}, "rdma_job.nodes: 0; expected 1 at least"),
+        ({"name": "Train_1"}, "rdma_job.name: 'Train_1'; expected at most 50 lower-case letters"),
+        ({"nodes": 0}, "rdma_job.nodes: 0; expected at least 1"),
         ({"gpus_per_node": 0}, "rdma_job.gpus_per_node: 0"),
         ({"command": []}, "rdma_job.command: nothing"),
         ({"interfaces": 33}, "rdma_job.interfaces: 33; expected 1 to 32, the number of interfaces of a node"),

@@ -142,7 +142,7 @@ def test_infiniband_is_always_rdma() -> None:
 
 
 def test_nothing_to_select_by_is_refused() -> None:
-    with pytest.raises(RenderError, match="rdma_fabrics 'storage': physical function is selected does not exist"):
+    with pytest.raises(RenderError, match="rdma_fabrics 'storage': no physical function is selected"):
         sriov.render_policies(fabric(STORAGE, select={"hcas_per_node": 1}), CLUSTER, {"worker-1": ()})
 
 

@@ -93,7 +93,7 @@ def test_without_wishes_the_fabric_decides() -> None:
 
 @pytest.mark.parametrize("nic_types", [None, {"compute": []}, {"compute": ["ConnectX7"]}])
 def test_a_model_that_is_not_known_is_refused(nic_types: typing.Any) -> None:
-    with pytest.raises(AnsibleFilterError, match="give those of its HCAs as nic_types"):
+    with pytest.raises(AnsibleFilterError, match="set the IDs of its HCAs in nic_types"):
         rendered(FABRIC, nic_types=nic_types)
 
 

@@ -77,7 +77,7 @@ def test_a_green_run_is_its_verdict_and_what_it_is_about() -> None:
         "- Nodes: 12",
         "- Fabrics: compute, storage",
         "- By: admin on bastion",
-        f"- Run: {RUN}, begun 2026-01-02T03:04:05+00:00",
+        f"- Run: {RUN}, started 2026-01-02T03:04:05+00:00",
         "- Versions: linerate.rdma 1.0.0",
         f"- Findings: {len(STAGES)} pass",
         f"- Stages: {len(STAGES)} passed",
@@ -91,7 +91,7 @@ def test_the_head_names_who_began_the_run(tmp_path: pathlib.Path) -> None:
         "Nodes": "1",
         "Fabrics": "compute",
         "By": "admin on bastion",
-        "Run": f"{RUN}, begun unknown",
+        "Run": f"{RUN}, started unknown",
     }
 
 

@@ -56,7 +56,7 @@ def test_the_page_has_each_group_with_its_floor_and_its_sizes() -> None:
     text = render_html(build(made().records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made().source))
     assert "Verified collectives" in text and "a, b, c, d" in text
     sizes = "1 GiB 94.1 GB/s, 2 GiB 94.1 GB/s, 4 GiB 94.1 GB/s, 8 GiB 94.1 GB/s"
-    assert f'aria-label="{sizes}; floor 88.2 GB/s, the links allow 98.0 GB/s"' in text
+    assert f'aria-label="{sizes}; floor 88.2 GB/s, upper bound of the links 98.0 GB/s"' in text
 
 
 def test_a_slow_group_comes_first_and_says_so() -> None:

@@ -113,7 +113,7 @@ def test_firmware_link_and_vf_by_node() -> None:
     assert find_differences(before, after) == [
         RunDifference("worker-1", "mlx5_0 firmware", "28.39.1002", "28.41.1000"),
         RunDifference("worker-1", "mlx5_0 port 1 rate_gbps", "400.0", "200.0"),
-        RunDifference("worker-2", "mlx5_1", "there", "absent"),
+        RunDifference("worker-2", "mlx5_1", "present", "absent"),
         RunDifference("worker-2", "subnet manager of mlx5_0 port 1 master guid", "0x1", "0x2"),
     ]
     assert show(find_differences(before, after))[0] == "worker-1: mlx5_0 firmware: 28.39.1002 -> 28.41.1000"
@@ -218,7 +218,7 @@ def test_a_switch_that_is_called_otherwise_has_the_same_cables() -> None:
 def test_cables_that_one_run_did_not_see_are_not_the_same() -> None:
     whole, blind, none = cabled(clos(1, 2)), cabled(None, "ibnetdiscover: timed out"), run()
     typing.cast(typing.Any, none.facts)["topologies"] = {}
-    error = "not known: worker-1 mlx5_0: ibnetdiscover: timed out"
+    error = "unknown: worker-1 mlx5_0: ibnetdiscover: timed out"
     assert find_differences(whole, none) == [RunDifference("fabric", "topology", "seen", "not looked at")]
     assert find_differences(none, whole) == [RunDifference("fabric", "topology", "not looked at", "seen")]
     assert find_differences(whole, blind) == [RunDifference("fabric", "topology", "seen", error)]
@@ -304,5 +304,5 @@ def test_what_one_node_shows_takes_bounded_lines_and_hides_no_other_node() -> No
     assert [item.node for item in found] == ["worker-1"] * (MOST_OF_NODE + 1) + ["worker-2"]
     assert max(len(item.what) for item in found) < 500
     assert found[MOST_OF_NODE] == RunDifference(
-        "worker-1", "differences", f"{MOST_OF_NODE} are listed", "more differences exist"
+        "worker-1", "differences", f"{MOST_OF_NODE} differences are listed", "more differences exist"
     )

@@ -214,7 +214,7 @@ def test_plan_of_the_network_is_a_table() -> None:
     said = " ".join(Page(page(made)).text)
     assert "40   node-1, node-2" in said and "and 28 more" in said and "PodDisruptionBudget a/b" in said
     assert "40 nodes, 2 at once (maxUnavailable 2), 20 waves" in said
-    assert "the operator's default pool : 1 nodes, 0 at once (maxUnavailable 5%), never ends" in said
+    assert "the operator's default pool : 1 node, 0 at once (maxUnavailable 5%), never completes" in said
     assert said.index("reboot") < said.index("drain")
     undrained = made.change("network", {"plan": to_data(DisruptionPlan(nodes, pools, drains=False))})
     assert "changed without a drain" in page(undrained) and "changed without a drain" not in said
@@ -344,7 +344,7 @@ def test_matrix_without_a_fault_is_folded_away_and_one_with_a_fault_is_not() -> 
 def test_page_of_a_large_cluster_is_small() -> None:
     text = page(records(World(nodes=72, rails=2, on_leaf=8, rounds=6, slow=13, cut=(0, 3))))
     assert len(text) < 400_000
-    assert "folded into 9 groups of nodes" in text and "The 12 nodes to check first, of 72" in text
+    assert "combined into 9 groups of nodes" in text and "The 12 nodes to check first, of 72" in text
     assert len(Page(text).open) == 0
 
 

@@ -78,13 +78,15 @@ def test_what_changed_is_said_and_the_oldest_goes(tmp_path: pathlib.Path) -> Non
     a_run(tmp_path, 1)
     a_run(tmp_path, 2)
     assert since(tmp_path)["count"] == 0
-    assert "Nothing has changed" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "No changes in the intent, nodes, HCAs, cables, stages or findings." in (tmp_path / "report.html").read_text(
+        encoding="utf-8"
+    )
 
     a_run(tmp_path, 3, "28.41.1000", FAIL)
     told = since(tmp_path)
     assert told["run"] == run_of(2) and told["error"] == ""
     assert "worker-1: mlx5_0 firmware: 28.39.1002 -> 28.41.1000" in told["lines"]
-    assert "stage fabric: fabric.one_master on compute: not there -> fail" in told["lines"]
+    assert "stage fabric: fabric.one_master on compute: absent -> fail" in told["lines"]
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert (
         "28.39.1002 -&gt; 28.41.1000" in page

@@ -166,7 +166,7 @@ def test_growth_is_never_below_nothing_nor_above_what_is_counted(before: dict[st
 def test_a_picture_has_a_bar_for_each_step_and_says_it_in_words() -> None:
     drawn = render_picture(LinkErrors("link", (0, 4, None, 1_000_000)))
     heights = [float(height) for height in re.findall(r'<rect [^>]*height="([\d.]+)"', drawn)]
-    assert heights[0] < heights[1] < heights[3] <= 26.0 and 'aria-label="0, 4, not known, 1000000 errors"' in drawn
+    assert heights[0] < heights[1] < heights[3] <= 26.0 and 'aria-label="0, 4, unknown, 1000000 errors"' in drawn
     assert re.findall(r'<rect [^>]*class="(\w+)"', drawn) == ["some", "gap", "some"]
 
 
@@ -175,7 +175,7 @@ def test_it_is_open_only_where_a_link_counted_errors_since_the_run_before() -> N
     assert render_figure(over(1, 2, 2)).startswith("<details") and "none since the previous run" in render_figure(
         over(1, 2, 2)
     )
-    assert f"none of {len(TOPOLOGY.links)} links counted any" in render_figure(over(2, 2))
+    assert f"none of {len(TOPOLOGY.links)} links counted errors" in render_figure(over(2, 2))
 
 
 def test_many_links_are_counted_and_the_worst_shown() -> None:
@@ -237,7 +237,7 @@ def test_the_page_shows_what_the_kept_runs_counted_and_names_a_torn_one(tmp_path
     torn.unlink()
     torn.write_text("{", encoding="utf-8")
     page = a_run(tmp_path, 4, 9)
-    assert 'aria-label="5, 1 errors"' in page and f"Kept runs that can't be read: {name(2)}" in html.unescape(page)
+    assert 'aria-label="5, 1 errors"' in page and f"Kept runs that could not be read: {name(2)}" in html.unescape(page)
     keep(str(tmp_path), name(4), 1)
     assert "Errors of links" in a_run(tmp_path, 5, 9)
 

@@ -234,7 +234,7 @@ def test_a_node_without_facts_says_what_is_missing_and_the_next_step() -> None:
     assert drawn.steps == (
         f"Make {ILL} reachable by ssh as root, with Python 3.9 or later, or remove the node from the group rdma_nodes.",
     )
-    assert found(made).notes == (f"In no group, since nothing is known of how they are tuned: {ILL}.",)
+    assert found(made).notes == (f"These nodes are in no group because their tuning is unknown: {ILL}.",)
     unlooked = make_sheet(SheetInputs("node-9", ObservedHcas(), ObservedTuning(), {}, ()))
     assert unlooked.steps == (
         ("Run stages discover and tuning on node-9: run site.yml again with --tags discover,tuning."),
@@ -381,7 +381,10 @@ def test_programs_get_the_groups_and_why_there_are_none(root: pathlib.Path) -> N
     for stage in ("tuning", "platform"):
         made = made.change(stage, facts={})
     data = json.loads(render_json(build(made.records, {}, RUN, NOW, facts=made.source)))
-    assert data["groups"] == [] and [note.split(" has")[0] for note in data["groups_unknown"]] == [
+    assert data["groups"] == [] and [
+        note.split(" wrote no facts in this run, so the groups that the stage compares are unknown.")[0]
+        for note in data["groups_unknown"]
+    ] == [
         "Stage tuning",
         "Stage platform",
     ]
@@ -397,16 +400,19 @@ def test_without_the_facts_of_a_stage_nobody_is_called_alike() -> None:
     made = run(WORLD)
     seen = found(made.change("tuning", facts={}).change("platform", facts={}))
     assert seen.groups == () and all(one.rank == 1 for one in seen.sheets)
-    assert [note.split(" has")[0] for note in seen.notes] == ["Stage tuning", "Stage platform"]
+    assert [
+        note.split(" wrote no facts in this run, so the groups that the stage compares are unknown.")[0]
+        for note in seen.notes
+    ] == ["Stage tuning", "Stage platform"]
     assert (
         nodes({stage: record for stage, record in made.records.items() if stage != "discover"}, made.seen, {}) is None
     )
     broken = {"nodes": {"a": {"hcas": 7}}}
-    with pytest.raises(Undrawable, match="stage discover can't be drawn"):
+    with pytest.raises(Undrawable, match="The facts of stage discover could not be shown"):
         nodes(made.records, made.change("discover", facts=broken).seen, {})
     for stage in ("discover", "fabric", "reachability", "bandwidth"):
         made = made.change(stage, facts=broken)
-    assert "The facts of stage discover can't be drawn" in page(made)
+    assert "The facts of stage discover could not be shown" in page(made)
 
 
 def test_of_a_large_fleet_those_that_show_the_same_are_drawn_once() -> None:
@@ -420,7 +426,7 @@ def test_of_a_large_fleet_those_that_show_the_same_are_drawn_once() -> None:
     drawn = list(root.iter("details"))
     # the first of 40 narrow ones, the silent one, and one that is as it should be
     summaries = [one.find("summary") for one in drawn]
-    assert ["".join(one.itertext()).partition(":")[0] for one in summaries if one is not None] == [
+    assert ["".join(one.itertext()).partition(" - ")[0] for one in summaries if one is not None] == [
         "node-11",
         "node-55",
         "node-01",
@@ -538,7 +544,7 @@ def test_no_secret_is_on_a_sheet() -> None:
 def test_facts_of_another_form_are_told_and_not_drawn() -> None:
     made = run(WORLD)
     seen = found(made.change("tuning", facts={"tunings": {"a": 7}}))
-    assert any("facts of stage tuning can't be read" in note for note in seen.notes) and all(
+    assert any("The facts of stage tuning could not be read" in note for note in seen.notes) and all(
         one.rank == 1 for one in seen.sheets
     )
 
@@ -554,8 +560,10 @@ def test_gpus_that_a_node_claims_beyond_what_a_machine_has_are_counted() -> None
     assert [item.name for item in block.items] == [f"GPU {name}" for name in many[:MOST_GPUS]] and len(
         made.gpus
     ) == MOST_GPUS
-    assert made.unknown[0] == f"GPUs: 200000 told, more than a machine has; {200_000 - MOST_GPUS} of them not shown"
-    assert not any("on PCI, and" in text for text in made.unknown), "all that are on PCI have a model"
+    assert (
+        made.unknown[0] == f"GPUs: 200000 reported, more than a node can have; {200_000 - MOST_GPUS} of them not shown"
+    )
+    assert not any("on PCI, but only" in text for text in made.unknown), "all that are on PCI have a model"
 
 
 def drawn_lines(*blocks: Block) -> tuple[list[str], list[str]]:

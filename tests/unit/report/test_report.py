@@ -248,7 +248,7 @@ def test_pairs_that_a_suspect_explains_are_no_steps_of_their_own() -> None:
     ]
     steps, after = next_steps(report(record("fabric", *pairs, suspect)))
     assert steps.count("<li>") == 1 and "Seat its cable." in steps and "fabric.pair" not in steps
-    assert "3 that follow from these" in after and "fabric.pair" in after
+    assert "3 findings that follow from these" in after and "fabric.pair" in after
     steps, after = next_steps(report(record("fabric", *pairs)))
     assert "See fabric.suspect" in steps and not after.strip("</div>"), "without a suspect they are all that there is"
 
@@ -263,7 +263,11 @@ def test_what_leads_to_another_finding_is_no_step_of_its_own() -> None:
         remedy="See the findings reachability.pair of this port.",
     )
     steps, after = next_steps(report(record("reachability", pair, port)))
-    assert "reachability.pair" in steps and "reachability.port" not in steps and "1 that follow from these" in after
+    assert (
+        "reachability.pair" in steps
+        and "reachability.port" not in steps
+        and "1 finding that follows from these" in after
+    )
     circle = dataclasses.replace(pair, remedy="See reachability.port.")
     steps, after = next_steps(report(record("reachability", circle, port)))
     assert steps.count("<li>") == 2, "of two that lead to each other none is lost"
@@ -286,7 +290,11 @@ def test_causes_of_very_many_checks_cost_no_more_than_there_are() -> None:
     ]
     with limited("the list of next steps"):
         text = listing.render_next_steps({"fabric": listing.make_groups(map(Judged, found))})
-    assert text.count("Do: ") == 1 and f"See fabric.x{count}." in text and f"{count - 1} that follow from these" in text
+    assert (
+        text.count("Do: ") == 1
+        and f"See fabric.x{count}." in text
+        and f"{count - 1} findings that follow from these" in text
+    )
 
 
 def test_a_remedy_names_each_link_once() -> None:
@@ -320,9 +328,13 @@ def test_what_was_not_tried_is_folded_under_what_is_wrong() -> None:
         "fabric.errors", "compute", "skipped", why="There is no topology.", remedy="Mend the subnet manager first."
     )
     steps, after = next_steps(report(record("fabric", FAIL, skipped)))
-    assert "fabric.errors" not in steps and "1 not tried because of these" in after and "There is no topology." in after
+    assert (
+        "fabric.errors" not in steps
+        and "1 finding that was skipped because of these" in after
+        and "There is no topology." in after
+    )
     alone, after = next_steps(report(record("fabric", skipped), record("platform", UNKNOWN)))
-    assert "Mend the subnet manager first." in alone and "not tried" not in after
+    assert "Mend the subnet manager first." in alone and "skipped because of these" not in after
 
 
 def test_findings_of_one_cause_are_one_entry_and_boxes_filter_without_a_script() -> None:
@@ -749,7 +761,7 @@ def test_large_report_is_small_and_what_it_leaves_out_is_in_the_records(tmp_path
 def test_waiver_that_covered_nothing_can_be_removed_only_where_its_stage_looked() -> None:
     removable, unknown = (
         "The waiver covered no finding in this run and can be removed.",
-        "This run can't say whether it is needed: stage platform did not run",
+        "It is unknown whether the waiver is needed: stage platform did not complete, or ran in check mode.",
     )
     validated = record("validate", waivers=[WAIVER])
     for platform, said in (
@@ -771,7 +783,7 @@ def test_waiver_that_covered_nothing_can_be_removed_only_where_its_stage_looked(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda text: text[: len(text) // 2], "can't be read"),
+        (lambda text: text[: len(text) // 2], "could not be read"),
         (lambda text: text.replace('"schema":2', '"schema":3'), "of a newer version of linerate.rdma"),
         (
             lambda text: text.replace('"gate":"open"', '"gate":"closed"'),
@@ -840,7 +852,11 @@ def test_the_plan_of_a_check_mode_is_text_for_whoever_approves_it() -> None:
     changes = tuple(f"NetworkAttachmentDefinition training/net-{index} {'x' * 90}" for index in range(300))
     pending = dataclasses.replace(record("network"), check_mode=True, changes=changes)
     text = plan_text(report(record("validate"), pending))
-    assert "not known: stage network did not come to its plan" in text and "Changes: 300" in text and "net-0 " in text
+    assert (
+        "The planned actions on the nodes are unknown: stage network did not complete its plan." in text
+        and "Changes: 300" in text
+        and "net-0 " in text
+    )
     assert len(text) < 9000 and "see the report" in text
     assert plan_text(report(record("validate"))) == ""
 
@@ -883,9 +899,7 @@ def test_the_plan_names_the_worst_first_and_what_is_in_the_way() -> None:
         next(index for index, line in enumerate(lines) if line.startswith(word))
         for word in ("reboot: 2 nodes", "nothing: 1 node ")
     )
-    assert (
-        reboots < nothing and "worker-1, worker-2" in lines[reboots] and "2 with something IN THE WAY" in lines[reboots]
-    )
+    assert reboots < nothing and "worker-1, worker-2" in lines[reboots] and ", 2 BLOCKED (" in lines[reboots]
     (why,) = [line for line in lines if line.startswith("Why reboot (worker-1, worker-2): firmware changes")]
-    assert "IN THE WAY: pod training/db" in why
+    assert "BLOCKED BY: pod training/db" in why
     assert any("2 waves" in line for line in lines)

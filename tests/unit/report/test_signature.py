@@ -101,7 +101,9 @@ def test_what_nobody_gave_is_a_line_to_fill_in() -> None:
 def test_a_run_without_figures_says_so() -> None:
     made = records(World()).change("bandwidth", intent=None)
     one = build(made.records, {}, "", "2026-01-02T03:10:00+00:00", {}, made.source)
-    assert figures(one) == () and "No pair has a figure" in words(render_signature(one, EVIDENCE))
+    assert figures(one) == () and "No pair has a measured bandwidth in this run." in words(
+        render_signature(one, EVIDENCE)
+    )
 
 
 def test_the_archive_is_the_one_that_was_signed(tmp_path: pathlib.Path) -> None:
@@ -116,7 +118,7 @@ def test_the_archive_is_the_one_that_was_signed(tmp_path: pathlib.Path) -> None:
     archive.write_bytes(archive.read_bytes() + b"\x00")
     with pytest.raises(FileError, match="is not the signed archive: its SHA-256 is"):
         unpack(str(archive), str(tmp_path / "other"), signed=digest)
-    with pytest.raises(FileError, match="can't be read"):
+    with pytest.raises(FileError, match="gone could not be read: No such file or directory"):
         unpack(str(tmp_path / "gone"), str(tmp_path / "other"), signed=digest)
     assert not (tmp_path / "other").exists()
 

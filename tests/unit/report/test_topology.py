@@ -189,7 +189,7 @@ def test_findings_about_each_of_many_switches_cost_no_more_than_there_are(name: 
     assert marked(shown) and sum(edge.links for edge in shown.edges) == 25 + count
     leaf = next(item for row in shown.rows for item in row if item.name == "leaf-0-1")
     assert leaf.marks[0] == "fabric.rate: bad; leaf-0-1 port 1000 - " + name.format(0) + " port 1"
-    assert leaf.marks[8:] == (f"{count // 2 + 1 - 8} more findings, see the list",)
+    assert leaf.marks[8:] == (f"{count // 2 + 1 - 8} more findings in the list of findings",)
     assert {edge.below for edge in bad(shown)} == {leaf.key} and sum(edge.links for edge in bad(shown)) >= count // 2
     assert len(render_figure(shown)) < 20000
 
@@ -204,7 +204,11 @@ def test_findings_about_each_of_many_switches_cost_no_more_than_there_are(name: 
 def test_a_fabric_that_no_drawing_shows_is_told_in_words(made: FabricChart, why: str) -> None:
     shown = make_drawing(made, [says("fabric.uplinks", "leaf-0-1")])
     switches = len(made.topology.nodes) - 8
-    assert (shown.rows, shown.edges, shown.why_not) == ((), (), f"Not drawn: {why}. All of it is in facts/topologies.")
+    assert (shown.rows, shown.edges, shown.why_not) == (
+        (),
+        (),
+        f"Not drawn: {why}. The whole topology is in facts/topologies.",
+    )
     text = render_figure(shown)
     assert (
         shown.why_not in text

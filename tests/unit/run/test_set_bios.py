@@ -284,7 +284,7 @@ def test_a_setting_that_does_not_take_is_wrong_after_the_reset(serve: Serve, tru
         bios = read_one(bmc(server), trust, BiosQuery(), Registries())
         (one,) = list_states(bios, find_wanted({"sriov": True}))
         assert one.state == "wrong" and "the last attempt to apply values reported: The BIOS did not take" in one.why
-        assert ("the job JID_" in one.why and "ended as Failed" in one.why) == (vendor == "dell")
+        assert ("the job JID_" in one.why and "ended with state Failed" in one.why) == (vendor == "dell")
         assert len(put(server, trust).writes) == len(SWITCHES[vendor])
         # the next time it does
         server.bios.stubborn = frozenset()
@@ -349,14 +349,14 @@ def extended(text: str) -> bytes:
             400,
             "Unable to set the value of SR-IOV.",
             "not_taken",
-            "400 (IDRAC.2.8.SYS428); it says: Unable to set the value of SR-IOV.",
+            "400 (IDRAC.2.8.SYS428); the BMC reports: Unable to set the value of SR-IOV.",
         ),
         (400, f"denied: {PASSWORD}", "not_taken", "400 (IDRAC.2.8.SYS428)"),
         (400, f"denied: {BASIC}", "not_taken", "400 (IDRAC.2.8.SYS428)"),
-        (403, "Insufficient privilege.", "rights", "it says: Insufficient privilege."),
+        (403, "Insufficient privilege.", "rights", "the BMC reports: Insufficient privilege."),
         (401, "", "password", "user or password is wrong"),
         (404, "", "not_found", "404"),
-        (500, "Internal.", "not_taken", "it says: Internal."),
+        (500, "Internal.", "not_taken", "the BMC reports: Internal."),
     ],
 )
 def test_a_refusal_is_told_in_the_words_of_the_bmc(

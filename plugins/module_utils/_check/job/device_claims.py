@@ -217,7 +217,7 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
             " ResourceSlices and claims."
         )
         remedy = (
-            "Run kubectl api-resources --api-group=resource.k8s.io: Kubernetes serves v1 from release 1.34 on. Give"
+            "Run kubectl api-resources --api-group=resource.k8s.io: Kubernetes serves v1 from release 1.34 on. Grant"
             " the user the rights that docs/job.md lists."
         )
         yield Finding(_CHECK, subject, UNKNOWN, "not read", _EXPECTED, why, remedy)

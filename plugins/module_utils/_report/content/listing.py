@@ -228,11 +228,13 @@ def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Htm
         )
         for step in left
     ]
+    if not_tried:
+        cause = "that was skipped because of" if count == 1 else "that were skipped because of"
+    else:
+        cause = "that follows from" if count == 1 else "that follow from"
     return element(
         "details",
-        element(
-            "summary", f"{count} findings {'that were skipped because of' if not_tried else 'that follow from'} these"
-        ),
+        element("summary", f"{count} finding{'' if count == 1 else 's'} {cause} these"),
         element("ul", *lines),
         class_="more",
     )

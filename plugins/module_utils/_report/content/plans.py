@@ -41,7 +41,7 @@ def describe_turns(pool: PoolPlan) -> str:
     waves = "never completes" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"
     blockers = f"; blockers: {'; '.join(pool.blockers)}" if pool.blockers else ""
-    return f"{len(pool.nodes)} nodes, {at_once} ({pool.limit}), {waves}{blockers}"
+    return f"{len(pool.nodes)} node{'' if len(pool.nodes) == 1 else 's'}, {at_once} ({pool.limit}), {waves}{blockers}"
 
 
 def label(pool: PoolPlan) -> str:
