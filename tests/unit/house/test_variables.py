@@ -274,7 +274,7 @@ def test_the_check_names_what_was_typed_and_what_was_meant() -> None:
         "awx_organisation is not a variable of this collection (did you mean"
         " 'awx_organization'?); rdma_intent_applid is not a variable of this collection (did you"
         " mean 'rdma_intent_applied'?); operators_install is 'ture'; expected true or false."
-        " Nothing was started. Correct the listed problems, then run linerate.rdma.propose again"
+        " Nothing was started. Correct these variables, then rerun"
     )
     with pytest.raises(
         RdmaError, match=r"rdma_context is no .* \(did you mean 'K8S_AUTH_CONTEXT', a variable of the environment\?\)"

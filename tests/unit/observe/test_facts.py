@@ -296,7 +296,7 @@ def test_run_says_what_it_began_with(folder: FactFolder, tmp_path: pathlib.Path)
     ("text", "said"),
     [
         (None, "the file does not exist"),
-        (json.dumps(to_data(RunStart("20250101T000000Z-bbbbbb", TIME))), "it is of run 20250101T000000Z-bbbbbb"),
+        (json.dumps(to_data(RunStart("20250101T000000Z-bbbbbb", TIME))), "it belongs to run 20250101T000000Z-bbbbbb"),
         ("{", "could not be read:"),
         ("{}", "missing"),
         (
@@ -362,7 +362,7 @@ def test_what_could_not_be_read_again_is_an_error_that_names_its_largest_part(
     assert (
         read is not None
         and read.error is not None
-        and read.error.startswith("it can't be kept: it has ")
+        and read.error.startswith("it could not be stored: it has ")
         and said in read.error
     )
     folder.write("networks", value={"nodes": [1]})

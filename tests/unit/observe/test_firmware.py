@@ -134,7 +134,7 @@ def test_a_tool_that_hangs_is_ended(node: FirmwareNode, monkeypatch: pytest.Monk
     node.tool("mstconfig", '[ "$1" = -v ] || exec tail -f /dev/null')
     monkeypatch.setattr(firmware, "_ONE_SECONDS", 0.3)
     # nothing at all is asked once all of the time is gone
-    assert all("all HCAs together took more" in hca.errors[0] for hca in seen(node))
+    assert all("querying all HCAs took more" in hca.errors[0] for hca in seen(node))
     monkeypatch.setattr(firmware, "_ONE_SECONDS", 1.2)
     assert all("did not end within" in hca.errors[0] for hca in seen(node))
 
@@ -153,7 +153,7 @@ def test_what_is_not_the_kernels_or_not_the_nodes_is_not_asked(node: FirmwareNod
     )
     # simulated HCAs are in a sysfs that is not the kernel's
     simulated = firmware.read_firmware(sysfs.read_node([str(node.tree.root)]), str(tmp_path / "nowhere")).hcas
-    assert all("no such PCI function" in hca.not_asked[0] or "vfio" in hca.not_asked[0] for hca in simulated)
+    assert all("does not list this PCI function" in hca.not_asked[0] or "vfio" in hca.not_asked[0] for hca in simulated)
 
 
 def test_virtual_functions_are_left_out(

@@ -84,7 +84,7 @@ def test_without_vfs_nothing_is_run(tmp_path: pathlib.Path, programs: pathlib.Pa
         ("", "settings of VFs: ip -json link show: '' is not JSON"),
         (
             "echo Cannot send dump request >&2; exit 2",
-            "settings of VFs: ip -json link show ended with 2: Cannot send dump request",
+            "settings of VFs: ip -json link show ended with exit code 2: Cannot send dump request",
         ),
         (None, "settings of VFs: ip is not installed. Install the package iproute2"),
     ],

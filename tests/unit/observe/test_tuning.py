@@ -369,7 +369,7 @@ def test_what_a_plain_user_can_not_read_is_no_value(server: Server) -> None:
         server.tree.write(f"bus/pci/devices/{address}/config", config()[:64])
     node = server.read()
     assert node.rows["max_read_request"] == () and node.rows["acs"][0].where == (DOWN_HCA,)
-    assert all("root reads all" in node.unread[row] for row in _OF_CONFIG)
+    assert all("only root can read all of it" in node.unread[row] for row in _OF_CONFIG)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ _NVIDIA, _DISPLAYS = 0x10DE, (0x0300, 0x0302)
 #: of ConnectX-8, a function of its own by which it reaches GPUs (Linux 6.12 drivers/infiniband/hw/mlx5/data_direct.c)
 _MELLANOX, _DATA_DIRECT = 0x15B3, 0x2100
 _CPUS, _NUMA_NODES = "devices/system/cpu", "devices/system/node"
-_AS_ROOT = "only the first 64 bytes of the configuration space could be read; reading all of it requires root"
+_AS_ROOT = "only 64 bytes of the configuration space could be read; only root can read all of it"
 
 
 class Function(typing.NamedTuple):
