@@ -147,7 +147,7 @@ def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str,
     if status == "unknown":
         # the file is removed last, so that a second teardown finds it
         assert (
-            "rrerun the teardown: it restarts containerd before it removes the file. Or run on the node, as root: rm"
+            "run the teardown again: it restarts containerd before it removes the file. Or run on the node, as root: rm"
             " -f /etc" in finding.remedy
         )
         assert finding.remedy.endswith(" && systemctl daemon-reload && systemctl restart containerd")
@@ -187,7 +187,7 @@ def test_kernel_arguments_of_the_next_boot(
     assert (finding.subject, finding.status, finding.measured) == ("worker-1", status, measured) and why in finding.why
     if status != "pass":
         assert (
-            "rerun the teardown" in finding.remedy
+            "un the teardown again" in finding.remedy
             and "rm /etc/default/grub.d/99-linerate.cfg && update-grub" in finding.remedy
         )
         assert (

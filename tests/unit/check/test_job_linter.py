@@ -1443,7 +1443,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             THERE,
             "fail",
             "not among resourceClaims",
-            "the API server rejected each pod",
+            "the API server refuses each pod",
             "Add the claim to spec.resourceClaims",
         ),
         (

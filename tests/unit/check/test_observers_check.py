@@ -216,7 +216,7 @@ FAILED = "Found failed daemon pod linerate-observers/linerate-observer-old on no
             "failed to setup network",
             "kubectl describe pod",
         ),
-        ({"phase": "Pending"}, [], "starting", "the scheduler has not looked at it", "kubectl describe pod"),
+        ({"phase": "Pending"}, [], "starting", "the scheduler has not processed the pod yet", "kubectl describe pod"),
     ],
 )
 def test_what_the_scheduler_and_the_kubelet_say(

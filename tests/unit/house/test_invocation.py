@@ -79,7 +79,7 @@ def test_what_would_end_with_0_and_prove_nothing(
             ("--tags contains host, which is not a tag of linerate.rdma.fabric; it has only the tag fabric"),
         ),
         ([], ["fabric"], None, "--tags all and --skip-tags fabric leave no task to run; it has only the tag fabric"),
-        ([], [], "Judge", "--start-at-task 'Judge' was given. A playbook that is entered in its middle proves nothing"),
+        ([], [], "Judge", "--start-at-task 'Judge' was given. A playbook that starts in the middle verifies nothing"),
     ],
 )
 def test_a_single_playbook_has_one_tag(tags: list[str], skip: list[str], task: typing.Optional[str], said: str) -> None:
@@ -225,12 +225,18 @@ def test_each_playbook_begins_with_a_look_at_its_invocation(path: pathlib.Path) 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("linerate.rdma.validate", "--limit", "all"), "--limit 'all' leaves out localhost"),
-        (("linerate.rdma.validate", "--limit", "rdma_nodes"), "--limit 'rdma_nodes' leaves out localhost"),
+        (("linerate.rdma.validate", "--limit", "all"), "--limit 'all' excludes localhost"),
+        (("linerate.rdma.validate", "--limit", "rdma_nodes"), "--limit 'rdma_nodes' excludes localhost"),
         (("linerate.rdma.validate", "-i", "linerate.rdma.yml", "--limit", "all"), "the inventory contains no nodes: /"),
-        (("linerate.rdma.judge", "-i", "worker-1,", "--limit", "worker-1"), "--limit 'worker-1' leaves out localhost"),
-        (("linerate.rdma.fabric", "--tags", "fabrik"), "--tags contains fabrik, which is no tag of linerate.rdma.fabric"),
-        (("linerate.rdma.site", "--tags", "fabrik"), "--tags contains fabrik, which is no stage (did you mean 'fabric'?)"),
+        (("linerate.rdma.judge", "-i", "worker-1,", "--limit", "worker-1"), "--limit 'worker-1' excludes localhost"),
+        (
+            ("linerate.rdma.fabric", "--tags", "fabrik"),
+            "--tags contains fabrik, which is not a tag of linerate.rdma.fabric",
+        ),
+        (
+            ("linerate.rdma.site", "--tags", "fabrik"),
+            "--tags contains fabrik, which is not a stage (did you mean 'fabric'?)",
+        ),
     ],
 )
 def test_the_last_line_says_why_nothing_was_run(options: tuple[str, ...], said: str, tmp_path: pathlib.Path) -> None:

@@ -150,7 +150,10 @@ def test_what_takes_long_says_for_whom_it_waits_and_how_long_that_usually_is(cal
         "11 s",
         "21 s",
     ], "no more often than needed"
-    assert "Ping each port, waiting for worker-0, worker-2, worker-3 and 2 more; reachability has taken " in screen.lines[1]
+    assert (
+        "Ping each port, waiting for worker-0, worker-2, worker-3 and 2 more; reachability has taken "
+        in screen.lines[1]
+    )
     callback.v2_playbook_on_task_start(task("Judge"), False)
     callback._report_silence(callback._since + 5.0)
     assert len(screen.lines) == 3, "another task has begun"

@@ -277,7 +277,8 @@ def test_the_check_names_what_was_typed_and_what_was_meant() -> None:
         " Nothing was started. Correct these variables, then rerun"
     )
     with pytest.raises(
-        RdmaError, match=r"rdma_context is no .* \(did you mean 'K8S_AUTH_CONTEXT', a variable of the environment\?\)"
+        RdmaError,
+        match=r"rdma_context is not .* \(did you mean 'K8S_AUTH_CONTEXT', which is an environment variable\?\)",
     ):
         lint(rdma_context="gpu")
     assert lint(rdma_report_dir="x", rdma_mine=1, awx_job_id=5, operators_install="yes") == {

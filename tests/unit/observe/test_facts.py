@@ -338,14 +338,14 @@ def _nested(levels: int) -> typing.Any:
         (
             {"attachments": ["x" * 50] * 100, "nodes": [1]},
             (
-                "bytes; 3999 are the most for a fact of the cluster in a run of 2 nodes. Its largest"
+                "bytes; the limit is 3999 for a fact of the cluster in a run of 2 nodes. Its largest"
                 " part is attachments with 5301 bytes"
             ),
         ),
         (
             [[1], [2] * 500],
             (
-                "values; 222 are the most for a fact of the cluster in a run of 2 nodes. Its largest"
+                "values; the limit is 222 for a fact of the cluster in a run of 2 nodes. Its largest"
                 " part is entry 1 with 1001 bytes"
             ),
         ),

@@ -155,7 +155,12 @@ def test_each_node_answers_for_itself() -> None:
         (),
         "ibwarn: [1] mad_rpc: _do_madrpc failed; dport (Lid 77); perfquery: iberror: failed: classportinfo query",
     )
-    assert read[3] == ((), "LID 2 responded instead") and not read[4][0] and "PortXmitWait" in read[4][1] and read[5] == ((), "")
+    assert (
+        read[3] == ((), "LID 2 responded instead")
+        and not read[4][0]
+        and "PortXmitWait" in read[4][1]
+        and read[5] == ((), "")
+    )
     assert list_answers("sh: perfquery: not found\n") == {}
 
 

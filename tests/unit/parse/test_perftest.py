@@ -188,7 +188,9 @@ def test_two_rows_of_one_size_are_no_measurement(between: str) -> None:
         + between
         + row.format("11.00")
     )
-    with pytest.raises(PerftestError, match=r"rows of 1048576 bytes report 390\.00 Gb/s, 11\.00 Gb/s; expected one row"):
+    with pytest.raises(
+        PerftestError, match=r"rows of 1048576 bytes report 390\.00 Gb/s, 11\.00 Gb/s; expected one row"
+    ):
         parse(text)
 
 
