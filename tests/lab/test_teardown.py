@@ -152,7 +152,7 @@ def test_a_namespace_that_a_tenant_made_first_gets_no_operator(lab: Lab, tmp_pat
         finding = seen.finding("operators", "operators.needed", OPERATOR)
         assert (
             finding["status"] == "fail"
-            and "may have forged it" in finding["why"]
+            and "may have forged the release" in finding["why"]
             and "operators_trusted_namespaces" in finding["remedy"]
         ), finding
         records = lab.objects("v1/Secret", f"owner=helm,name={OPERATOR}")

@@ -131,7 +131,7 @@ def test_a_fact_that_no_run_would_write_is_not_read_to_be_packed(
 ) -> None:
     written(folder, {name: "{}"})
     os.truncate(folder / name, 33 << 20)
-    with pytest.raises(FileError, match="it has 34603008 bytes; the limit is (8388608|33554432)"):
+    with pytest.raises(FileError, match=r"it has 34603008 bytes; the limit is (8388608|33554432)"):
         pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
 
 
@@ -182,7 +182,7 @@ def test_absurd_sizes_are_refused(tmp_path: pathlib.Path, monkeypatch: pytest.Mo
         tmp_path / "a.tar.gz", (info("run-1/run.json", 2), b"{}"), (info("run-1/report.json", 9), b"123456789")
     )
     monkeypatch.setattr(evidence, "MOST_BYTES_OF_A_FILE", 8)
-    with pytest.raises(FileError, match="'run-1/report.json' has 9 bytes; the limit is 8"):
+    with pytest.raises(FileError, match=r"'run-1/report\.json' has 9 bytes; the limit is 8"):
         unpack(archive, str(tmp_path / "back"))
     monkeypatch.setattr(evidence, "MOST_BYTES_OF_A_FILE", 1000)
     for limit, value in (("MOST_BYTES", 10), ("MOST_FILES", 1), ("_MOST_AT_ONCE", 100)):

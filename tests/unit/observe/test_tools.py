@@ -203,8 +203,8 @@ def test_a_tool_that_can_not_ask_is_not_silence(tools: Tools) -> None:
     assert seen.master is None and not seen.silent
     assert (
         seen.error
-        == "sminfo -C mlx5_0 -P 1 ended with exit code 255: sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'; ibwarn: no"
-        " umad"
+        == "sminfo -C mlx5_0 -P 1 ended with exit code 255: sminfo: iberror: failed: Failed to open 'mlx5_0' port"
+        " '1'; ibwarn: no umad"
     )
 
 

@@ -231,7 +231,7 @@ def test_the_page_shows_what_the_kept_runs_counted_and_names_a_torn_one(tmp_path
     assert (
         "node-1 mlx5_0 - leaf-0-1 port 1" in page
         and 'aria-label="0, 5 errors"' in page
-        and "Kept runs that can" not in page
+        and "Kept runs that could not be read" not in page
     )
     torn = pathlib.Path(FactFolder(find_folder(str(tmp_path), name(2)), name(2)).path("topologies", WORLD.names[0]))
     torn.unlink()

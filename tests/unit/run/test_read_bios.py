@@ -461,7 +461,7 @@ def test_a_connection_that_breaks_and_a_bmc_that_is_busy_are_asked_again(serve: 
             assert session.get(path)["@odata.id"] == path
         server.faults[SYSTEM] = Fault(status=503, headers=(("Retry-After", "70"),))
         with pytest.raises(
-            BmcError, match="postponed GET /redfish/v1/Systems/System.Embedded.1 until the limit of 60 s was reached"
+            BmcError, match=r"postponed GET /redfish/v1/Systems/System\.Embedded\.1 until the limit of 60 s was reached"
         ):
             session.get(SYSTEM)
         server.faults[SYSTEM] = Fault(drop=True)
