@@ -134,7 +134,7 @@ def work(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
     missing = sorted({*chosen} - {hca.address for hca in seen.hcas})
     if missing:
         raise RdmaError(
-            f"physical function {', '.join(missing)} does not exist", "Set addresses that lspci -D lists on this node"
+            f"the node has no physical function {', '.join(missing)}", "Use addresses that lspci -D shows on this node"
         )
     pending = ([setting.name for setting in hca.settings if setting.pending] for hca in seen.hcas)
     return {

@@ -118,7 +118,7 @@ def test_an_answer_for_each_node_and_an_error_for_one(
     ], "what is wanted is shown, asked for or not"
     assert bad["bios"] is None and bad["cause"] == "rights" and bad["states"] == []
     assert bad["error"].startswith(
-        f"the BMC of worker-1 (localhost:{servers[1].port}): GET /redfish/v1/Systems was answered with 403"
+        f"the BMC of worker-1 (localhost:{servers[1].port}): the BMC responded to GET /redfish/v1/Systems with 403"
         " (Base.1.12.Fault)"
     )
 

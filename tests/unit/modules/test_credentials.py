@@ -338,7 +338,7 @@ def test_no_message_and_nothing_that_ansible_shows_has_a_secret(world: World) ->
         ),
         (
             {"host": "https://127.0.0.1:1", "api_key": f"{TOKEN}\n"},
-            "api_key holds a blank or a line break (K8S_AUTH_API_KEY)",
+            "api_key (K8S_AUTH_API_KEY) contains a blank or a line break",
         ),
         (
             {"host": f"https://me:{PASSWORD}@127.0.0.1:1", "api_key": TOKEN},

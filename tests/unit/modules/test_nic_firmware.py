@@ -194,7 +194,7 @@ def test_nic_firmware_info(node: FirmwareNode, run: Run) -> None:
     assert hca["running"] == {"value": "28.42.1000", "source": "sysfs"} and hca["not_asked"] == [
         "devlink is not installed"
     ]
-    assert "no physical function" in run(nic_firmware_info, devices=["x"])["msg"]
+    assert "the node has no physical function x" in run(nic_firmware_info, devices=["x"])["msg"]
 
 
 def test_no_write_begins_that_may_outlast_the_hold_on_the_cluster(node: FirmwareNode) -> None:
