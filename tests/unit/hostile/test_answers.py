@@ -75,7 +75,9 @@ def test_what_a_node_says_behind_its_answer_drives_no_terminal(tmp_path: pathlib
 @pytest.mark.processes
 def test_an_answer_that_is_too_large_is_the_error_of_its_node(tmp_path: pathlib.Path) -> None:
     output = play(tmp_path, "print('{\"msg\": \"' + 'x' * (17 * 2**20) + '\"}')", ignore_unreachable=True)
-    assert "worker-1 answered with 17825" in output and "expected 131072 at most" in output and "xxxxx" not in output
+    assert (
+        "worker-1 sent a response of 17825" in output and "expected 131072 at most" in output and "xxxxx" not in output
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ def test_an_observer_whose_node_says_too_much_leaves_an_error_in_the_place_of_it
         observer.run(task_vars={"inventory_hostname": "worker-1"})
     fact = FactFolder(str(tmp_path), "run-1").of_nodes("hcas", ["worker-1"])["worker-1"]
     assert fact["value"] is None and fact["error"].startswith(
-        f"unreachable: worker-1 answered with {MOST_ANSWER + 1} bytes"
+        f"unreachable: worker-1 sent a response of {MOST_ANSWER + 1} bytes"
     )
     # the pod's connection stops there itself, and neither knows of it afterwards
     assert observer.allowed == MOST_ANSWER and observer._connection.most_output == 1
@@ -173,9 +175,9 @@ def test_a_node_that_held_a_task_up_until_its_time_was_over_is_not_asked_again(
     if not again:
         fact = FactFolder(str(tmp_path), "run-1").of_nodes("hcas", ["worker-1"])["worker-1"]
         assert fact["value"] is None and fact["error"].startswith(
-            "unreachable: it is not queried any more in this run, because it did not end the task 'Look at"
+            "unreachable: it is not queried any more in this run, because it did not complete the task 'Look at"
         )
-        assert "within 900 s. Look at its load, its disks and its login shell" in fact["error"]
+        assert "within 900 s. Check its load, its disks and its login shell" in fact["error"]
 
 
 def test_a_fabric_may_be_larger_than_what_any_other_node_answers() -> None:
@@ -276,7 +278,7 @@ def test_no_text_of_a_node_has_a_tag(escape: bool) -> None:
 def test_an_object_of_ansible_core_in_an_odd_place_is_an_error_of_its_node(key: str, value: typing.Any) -> None:
     for placed in (value, [value], {"a": value}):
         with pytest.raises(
-            AnsibleConnectionFailure, match=r"worker-1 answered with (a value of type|JSON that is no answer)"
+            AnsibleConnectionFailure, match=r"worker-1 sent (a value of type|JSON that is not a response of a module)"
         ):
             decoded({"rc": 0, key: placed})
 

@@ -51,7 +51,7 @@ def plugin_of(action: typing.Any) -> typing.Any:
 @pytest.mark.parametrize("stream", ["", " >&2"])
 def test_an_answer_without_end_stops_at_the_limit(stream: str) -> None:
     action = asking(f"cat /dev/zero{stream}")
-    said = f"node-1 answered with more than {MIB} bytes"
+    said = f"node-1 sent a response of more than {MIB} bytes"
     with bounded(5), pytest.raises(AnsibleConnectionFailure, match=said), heard(action, "node-1", MIB):
         action._connection.exec_command("true")
     assert plugin_of(action).subprocess is subprocess
@@ -101,7 +101,7 @@ def test_a_node_that_ends_each_task_just_in_time_is_not_asked_for_ever(monkeypat
             with heard(action, "node-1", MIB):
                 action._connection.exec_command("true")
         except AnsibleConnectionFailure as error:
-            assert "since its tasks took 2670 s, and the limit for a run is 1800 s" in str(error)
+            assert "because its tasks took 2670 s, and the limit for a run is 1800 s" in str(error)
     assert len(asked) == 3
     with heard(action, "node-2", MIB):
         action._connection.exec_command("true")

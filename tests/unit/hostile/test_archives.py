@@ -104,7 +104,7 @@ def test_a_chain_of_headers_ends(tmp_path: pathlib.Path, kind: bytes) -> None:
     archive = archive_of(
         tmp_path / "a.tar.gz", [(header("x", 13, kind) + record) * 5000, header("run-1/run.json", 2), blocks(b"{}")]
     )
-    with pytest.raises(FileError, match=r"more than 4 headers|a header in it is for all files"):
+    with pytest.raises(FileError, match=r"more than 4 headers|it contains a global header"):
         unpack(archive, str(tmp_path / "back"))
     assert names_left(tmp_path) == []
 
@@ -114,7 +114,7 @@ def test_one_large_header_is_refused(tmp_path: pathlib.Path) -> None:
         tmp_path / "a.tar.gz",
         [header("x", 8 * MIB, tarfile.XHDTYPE), bytes(8 * MIB), header("run-1/run.json", 2), blocks(b"{}")],
     )
-    with pytest.raises(FileError, match="are the most"):
+    with pytest.raises(FileError, match="the limit is"):
         unpack(archive, str(tmp_path / "back"))
 
 
@@ -138,7 +138,7 @@ def test_the_map_of_a_file_with_holes_is_not_read(tmp_path: pathlib.Path, keys: 
     archive = archive_of(tmp_path / "a.tar.gz", [member.tobuf(tarfile.PAX_FORMAT), blocks(body)])
     tracemalloc.start()
     try:
-        with pytest.raises(FileError, match="has holes"):
+        with pytest.raises(FileError, match="it contains a sparse file"):
             unpack(archive, str(tmp_path / "back"))
         assert tracemalloc.get_traced_memory()[1] < 8 * MIB
     finally:
@@ -165,7 +165,7 @@ def test_checksums_that_are_none_are_not_held(tmp_path: pathlib.Path, line: byte
     del content
     tracemalloc.start()
     try:
-        with pytest.raises(FileError, match="a line of SHA256SUMS is no checksum"):
+        with pytest.raises(FileError, match="a line of SHA256SUMS is not a checksum"):
             unpack(archive, str(tmp_path / "back"))
         # the file itself has 4 MiB, and its lines had 300
         assert tracemalloc.get_traced_memory()[1] < 3 * MIB
@@ -313,7 +313,7 @@ def test_a_header_for_all_files_is_refused(tmp_path: pathlib.Path) -> None:
     archive = archive_of(
         tmp_path / "a.tar.gz", [header("run-1/run.json", 0), for_all, header("run-1/facts/hcas/a.json", 0)]
     )
-    with pytest.raises(FileError, match="a header in it is for all files"):
+    with pytest.raises(FileError, match="it contains a global header"):
         unpack(archive, str(tmp_path / "back"))
 
 

@@ -152,7 +152,7 @@ def test_a_stream_that_was_not_asked_for_is_not_kept(pair: tuple[Channels, socke
     result = shell.wait(60.0)
     server.close()
     thread.join(10)
-    assert result.error == f"more than {4 << 20} bytes came on a stream that was not asked for, and it was left"
+    assert result.error == f"more than {4 << 20} bytes arrived on an unexpected stream, so the connection was closed"
     assert sum(map(len, channels._came.values())) < 2 << 20
 
 

@@ -71,4 +71,4 @@ def test_helm_that_takes_too_much_memory_is_an_error_of_its_chart(
     of = chart(repository="https://charts.example")
     with pytest.raises(helm.HelmError, match="out of memory") as refused:
         helm.template(made(tmp_path, GREEDY, most=1 << 29), of, {})
-    assert "Helm may take 256 MiB of memory" in refused.value.remedy and "charts.example" in refused.value.remedy
+    assert "Helm may use at most 256 MiB of memory" in refused.value.remedy and "charts.example" in refused.value.remedy

@@ -445,7 +445,7 @@ def test_a_template_that_asks_for_more_networks_than_any_is_refused() -> None:
         ):
             parse_networks(many, "training", "the pod")
     assert len(parse_networks(",".join(["a"] * 256), "training", "the pod")) == 256
-    with pytest.raises(ResourceError, match="is not of the form"):
+    with pytest.raises(ResourceError, match="does not have the form"):
         parse_networks("a,,b", "training", "the pod")
 
 

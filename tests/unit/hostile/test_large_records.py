@@ -39,7 +39,7 @@ def test_findings_of_all_stages_are_bounded_by_the_nodes(
     read, refused = read_records(filled(tmp_path, 2, 9))
     assert [len(record.judged) for record in read.values()] == [9, 9]
     assert list(read) == list(STAGES[:2]) and list(refused) == list(STAGES[2:])
-    assert "it has 9 findings; 2 are left for it of those of all stages in a run of 2 nodes" in refused[STAGES[2]]
+    assert "it has 9 findings, but only 2 remain of the limit for all stages of a run of 2 nodes" in refused[STAGES[2]]
 
 
 def test_a_negative_number_of_findings_makes_no_room(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +58,9 @@ def test_bytes_of_all_stages_are_bounded_by_the_nodes(tmp_path: pathlib.Path, mo
     monkeypatch.setattr(records, "_BYTES_OF_ALL", size)
     monkeypatch.setattr(records, "_BYTES_OF_A_NODE", size)
     read, refused = read_records(folder)
-    assert 2 <= len(read) <= 3 and len(read) + len(refused) == len(STAGES) and "bytes; " in refused[STAGES[-1]]
+    assert (
+        2 <= len(read) <= 3 and len(read) + len(refused) == len(STAGES) and " bytes, but only " in refused[STAGES[-1]]
+    )
 
 
 def test_a_record_is_cut_to_its_share_where_it_is_written(

@@ -90,7 +90,7 @@ def test_an_answer_of_many_lines_is_the_error_of_its_node(end: str) -> None:
     for said in (action(lines), action(b"", lines)):
         with (
             heard(said, "worker-1"),
-            pytest.raises(AnsibleConnectionFailure, match="worker-1 answered with 32769 lines"),
+            pytest.raises(AnsibleConnectionFailure, match="worker-1 sent 32769 lines"),
         ):
             said._connection.exec_command("python")
     enough = action(lines[: -len(f"ab{end}".encode())])

@@ -216,8 +216,8 @@ def test_what_would_give_more_is_named() -> None:
         and describe_missing_part({**role, "metadata": {"name": "r"}}, role, "run") == ""
     )
     assert (
-        describe_missing_part({**role, "rules": []}, role, "run") == "Role r has other rules"
-        and describe_missing_part(None, role, "run") == "Role r is not in it"
+        describe_missing_part({**role, "rules": []}, role, "run") == "Role r has different rules"
+        and describe_missing_part(None, role, "run") == "Role r does not exist"
     )
 
 

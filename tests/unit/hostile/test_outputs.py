@@ -296,7 +296,7 @@ def test_a_difference_that_a_node_tells_is_cut_before_it_is_compared() -> None:
         for side, whole in (("before", before), ("after", after)):
             *lines, last = item[side].splitlines()
             assert (
-                last == f"... cut: it has {len(whole)} characters"
+                last == f"... truncated: it has {len(whole)} characters"
                 and whole.startswith("\n".join(lines))
                 and len(lines) == 200
             )

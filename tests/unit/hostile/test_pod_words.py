@@ -170,7 +170,7 @@ def test_a_node_state_with_two_entries_about_one_function_has_failed(part: str) 
     assert state.sync_status == "Failed"
     assert (
         state.last_sync_error
-        == f"SriovNetworkNodeState worker-1: {part} interfaces: entry 1 has the PCI address of an earlier one"
+        == f"SriovNetworkNodeState worker-1: {part} interfaces: entry 1 has the PCI address of an earlier entry"
     )
 
 

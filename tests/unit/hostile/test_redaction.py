@@ -286,7 +286,7 @@ def test_the_answer_of_a_node_with_nothing_but_what_looks_like_secrets_costs_wha
         fact is not None
         and fact.value is None
         and fact.error
-        == f"its answer was not kept: texts that may hold secrets have more than {MOST_SUSPECT} characters in it"
+        == f"its response was not stored: texts in it that may contain secrets have more than {MOST_SUSPECT} characters"
     )
 
 

@@ -103,7 +103,7 @@ def test_a_key_is_text() -> None:
 )
 def test_a_tag_in_the_configuration_of_a_tenant_is_an_error_of_that_worker(text: str) -> None:
     (found,) = feature_discovery.observe(typing.cast(typing.Any, Api(text)))
-    assert found.config is None and found.unread.startswith("no YAML: ") and "lookup" not in found.unread
+    assert found.config is None and found.unread.startswith("not valid YAML: ") and "lookup" not in found.unread
 
 
 @pytest.mark.parametrize("data", ["text", ["a"], {"controller_manager_config.yaml": "a: !!int ''"}])

@@ -349,5 +349,5 @@ def test_a_chart_that_is_no_file_or_too_large_is_refused(tmp_path: pathlib.Path)
         helm.version_in(str(path))
     path.unlink()
     path.write_bytes(b"a" * (2 << 20))
-    with pytest.raises(RdmaError, match="are the most"):
+    with pytest.raises(RdmaError, match="the limit is"):
         helm.version_in(str(path))

@@ -125,7 +125,7 @@ def test_a_signed_address_gets_the_archive_alone_and_its_query_is_not_told(repor
         (418, False, "server"),
         (429, True, "server"),
         (503, True, "server"),
-        (507, False, "room"),
+        (507, False, "Free space on the server"),
     ],
 )
 def test_a_refusal_is_told_with_what_to_do(report: str, server: PutServer, code: int, again: bool, word: str) -> None:
@@ -141,7 +141,7 @@ def test_a_signature_that_is_over_is_told_in_the_words_of_s3(report: str, server
         f"<Error><Code>AccessDenied</Code><Message>{WORD} has expired</Message><Key>{WORD}</Key></Error>".encode()
     )
     error = refused(report, f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}")
-    assert "AccessDenied: ... has expired" in error.seen and "Sign the address anew" in error.remedy and not error.again
+    assert "AccessDenied: ... has expired" in error.seen and "Sign the URL again" in error.remedy and not error.again
 
 
 def test_an_answer_elsewhere_is_not_followed(report: str, server: PutServer, certificates: Certificates) -> None:
@@ -150,7 +150,7 @@ def test_an_answer_elsewhere_is_not_followed(report: str, server: PutServer, cer
         error = refused(report, f"{server.address}/reports/")
         assert (
             "HTTP 307" in error.seen
-            and f"on {other.address}: give" in error.remedy
+            and f"on {other.address}: set the URL of that location" in error.remedy
             and "there" not in error.remedy
             and not other.asked
         )
@@ -159,10 +159,10 @@ def test_an_answer_elsewhere_is_not_followed(report: str, server: PutServer, cer
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("https://other.example/login/{}/", ", on https://other.example: give"),
-        ("https://other.example/{}/?a={}", ", on https://other.example: give"),
-        ("https://{}.example/a/", ", on https://....example: give"),
-        ("https://me:{}@other.example/", "It is elsewhere: give"),
+        ("https://other.example/login/{}/", ", on https://other.example: set the URL of that location"),
+        ("https://other.example/{}/?a={}", ", on https://other.example: set the URL of that location"),
+        ("https://{}.example/a/", ", on https://....example: set the URL of that location"),
+        ("https://me:{}@other.example/", "The server redirects to another location: set the URL of that location"),
     ],
 )
 def test_where_an_answer_leads_is_told_without_what_was_sent(
@@ -265,7 +265,7 @@ def test_nobody_there_is_told(report: str) -> None:
 def test_a_server_that_gives_no_sign_is_given_up(report: str, server: PutServer) -> None:
     server.silent = True
     error = refused(report, f"{server.address}/last?{WORD}", patience=1.0)
-    assert "gave no sign within 1 s" in error.seen and error.again
+    assert "did not respond within 1 s" in error.seen and error.again
 
 
 def test_a_connection_that_ends_without_an_answer_is_told(report: str) -> None:
@@ -280,7 +280,7 @@ def test_a_connection_that_ends_without_an_answer_is_told(report: str) -> None:
         thread.start()
         error = refused(report, f"http://127.0.0.1:{listener.getsockname()[1]}/last?{WORD}")
         thread.join()
-    assert "ended the connection" in error.seen and "size" in error.remedy and error.again
+    assert "closed the connection" in error.seen and "size" in error.remedy and error.again
 
 
 def test_what_speaks_no_http_is_told_without_the_address(report: str) -> None:
@@ -295,7 +295,9 @@ def test_what_speaks_no_http_is_told_without_the_address(report: str) -> None:
 
         thread = threading.Thread(target=babble)
         thread.start()
-        assert "is not reached" in refused(report, f"http://127.0.0.1:{listener.getsockname()[1]}/last?{WORD}").seen
+        assert (
+            "could not be reached" in refused(report, f"http://127.0.0.1:{listener.getsockname()[1]}/last?{WORD}").seen
+        )
         thread.join()
 
 
@@ -327,9 +329,9 @@ def test_the_archive_of_an_older_run_is_not_removed_as_it_comes(report: str, tmp
 def test_a_folder_that_cannot_be_written_is_refused_before_and_after(report: str, tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").touch()
     for dry in (True, False):
-        with pytest.raises(ArchiveError, match=r"can't be written: (Not a directory|File exists)"):
+        with pytest.raises(ArchiveError, match=r"could not be written: (Not a directory|File exists)"):
             look(Folder(str(tmp_path / "file" / "deeper")), ArchiveLogin(), "", dry)
-    with pytest.raises(FileError, match="can't be written"):
+    with pytest.raises(FileError, match="could not be written"):
         sent(report, str(tmp_path / "file" / "deeper"))
 
 
@@ -355,8 +357,8 @@ def test_a_look_finds_what_would_fail_later(certificates: Certificates, tmp_path
             look(at(f"{server.address}/"), ArchiveLogin(token=WORD), "", False)
         (tmp_path / "no.pem").write_text("no certificate")
         for authority in (tmp_path / "no.pem", tmp_path / "absent.pem"):
-            with pytest.raises(ArchiveError, match="holds no certificate"):
+            with pytest.raises(ArchiveError, match="contains no certificate"):
                 look(at(f"{server.address}/"), ArchiveLogin(), str(authority), False)
     signed = Address("https://localhost:1/last", "?X-Amz-Date=20200102T030405Z&X-Amz-Expires=3600")
-    with pytest.raises(ArchiveError, match="over since 2020-01-02 04:04:05 UTC"):
+    with pytest.raises(ArchiveError, match="expired at 2020-01-02 04:04:05 UTC"):
         look(signed, ArchiveLogin(), "", False)

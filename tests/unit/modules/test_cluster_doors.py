@@ -39,7 +39,7 @@ FILTERS = FilterModule().filters()
 def test_addresses_of_no_range_are_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, result = run_module("address_info", {"ranges": [text]}, capsys)
     assert code == 1
-    assert f"'{text}' is no range" in result["msg"]
+    assert f"'{text}' is not a valid range" in result["msg"]
 
 
 def test_without_virtual_functions_no_node_is_touched(capsys: pytest.CaptureFixture[str]) -> None:
@@ -207,7 +207,8 @@ class OnePolicy(LeaseHolder):
 
 
 @pytest.mark.parametrize(
-    ("disruption", "changed", "words"), [("drain", True, ""), ("none", False, "rdma_cluster.disruption is none")]
+    ("disruption", "changed", "words"),
+    [("drain", True, ""), ("none", False, "rdma_cluster.disruption: none does not allow")],
 )
 def test_drivers_are_not_renewed_where_nothing_may_be_disturbed(
     disruption: str, changed: bool, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

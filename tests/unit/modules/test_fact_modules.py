@@ -167,7 +167,7 @@ def test_nodes_are_those_of_the_caller_else_those_of_the_run(folder: FactFolder)
     assert fact_modules.list_nodes(Module(**where(folder))) == NODES
     with pytest.raises(RdmaError, match="nodes is empty"):
         fact_modules.list_nodes(Module())
-    with pytest.raises(FileError, match="is not of run other"):
+    with pytest.raises(FileError, match="does not belong to run other"):
         fact_modules.list_nodes(Module(facts_dir=folder.report_dir, run="other"))
 
 

@@ -148,4 +148,4 @@ def test_a_value_that_the_kernel_does_not_keep_is_a_failure(node: Node) -> None:
 )
 def test_what_is_no_setting_is_refused_and_nothing_is_touched(node: Node, options: Result) -> None:
     answer = node.run(**options)
-    assert answer["failed"] and "Correct the option, then rerun, then rerun" in answer["msg"] and node.ours() == []
+    assert answer["failed"] and "Correct the option, then rerun" in answer["msg"] and node.ours() == []
