@@ -134,7 +134,7 @@ def test_a_machine_that_is_not_the_node_is_not_written_on(tmp_path: pathlib.Path
     api.serve("Node", [node("worker-1", ANOTHER), node("worker-2", OWN.upper())])
     written, said = play(tmp_path, api)
     assert written == {"worker-2"}, said
-    assert f"shows the boot ID {OWN}, and its kubelet told 3f1c7c9e" in said.replace("\n", " "), said
+    assert f"reports the boot ID {OWN}, but its kubelet reported the boot ID 3f1c7c9e" in said.replace("\n", " "), said
 
 
 BARE = {"metadata": {"name": "worker-1", "uid": "x"}}
@@ -156,7 +156,7 @@ NO_BOOT: typing.Mapping[str, typing.Any] = {
 )
 def test_a_kubelet_that_tells_no_boot_leads_to_no_write(told: dict[str, typing.Any], api: Api) -> None:
     api.serve("Node", [told])
-    with pytest.raises(RdmaError, match=r"tells no boot ID|nodeInfo is no mapping"):
+    with pytest.raises(RdmaError, match=r"does not report a boot ID|nodeInfo is not a mapping"):
         _confirmed._require_same_machine(api.client(api.url), "worker-1", True, "run-1", shows(f"{OWN}\n"))
 
 
@@ -164,9 +164,10 @@ def test_a_kubelet_that_tells_no_boot_leads_to_no_write_of_a_play(tmp_path: path
     api.serve("Node", [NO_BOOT["nodeInfo is null"], node("worker-2", "")])
     written, said = play(tmp_path, api)
     assert not written, said
-    assert "the kubelet of worker-1 tells no boot ID" in said and "the kubelet of worker-2 tells no boot ID" in said, (
-        said
-    )
+    assert (
+        "the kubelet of worker-1 does not report a boot ID" in said
+        and "the kubelet of worker-2 does not report" in said
+    ), said
 
 
 def test_two_nodes_with_one_boot_are_not_written_on(tmp_path: pathlib.Path, api: Api) -> None:
@@ -176,7 +177,7 @@ def test_two_nodes_with_one_boot_are_not_written_on(tmp_path: pathlib.Path, api:
         [node("worker-1", OWN), node("b", OWN), {"metadata": {"name": "c", "uid": "c"}, "status": {"nodeInfo": 5}}],
     )
     written, said = play(tmp_path, api, nodes=1)
-    assert not written and "the kubelets of worker-1, b tell one boot ID" in said, said
+    assert not written and "the kubelets of worker-1, b report the same boot ID" in said, said
 
 
 def test_a_node_that_left_the_cluster_after_the_inventory_was_read_is_not_written_on(
@@ -212,14 +213,14 @@ def shows(text: typing.Any) -> _confirmed.Say:
 def test_the_machine_is_compared_too_where_both_tell_it(shown: str, told: str, right: bool, api: Api) -> None:
     """The boot ID alone may be known to others."""
     api.serve("Node", [node("worker-1", OWN, systemUUID=told)])
-    with contextlib.nullcontext() if right else pytest.raises(RdmaError, match="shows the UUID 4c4c4544"):
+    with contextlib.nullcontext() if right else pytest.raises(RdmaError, match="reports the UUID 4c4c4544"):
         _confirmed._require_same_machine(api.client(api.url), "worker-1", True, "run-1", shows(f"{OWN}\n{shown}\n"))
 
 
 @pytest.mark.parametrize("text", [None, "", "\n", "no\nboot", f"\n{OWN}\n"])
 def test_a_machine_that_shows_no_boot_is_not_written_on(text: typing.Any, api: Api) -> None:
     api.serve("Node", [node("worker-1", OWN)])
-    with pytest.raises(RdmaError, match="shows no boot ID"):
+    with pytest.raises(RdmaError, match="reports no boot ID"):
         _confirmed._require_same_machine(api.client(api.url), "worker-1", True, "run-1", shows(text))
 
 
@@ -245,10 +246,10 @@ def test_the_boots_of_all_nodes_are_read_once_a_minute_and_those_of_each_run_alo
     compare("run-2")
     assert asked() == 5
     api.put("Node", node("worker-1", ANOTHER))
-    with pytest.raises(RdmaError, match="the kubelets of worker-1, b tell one"):
+    with pytest.raises(RdmaError, match="the kubelets of worker-1, b report the same boot ID"):
         _confirmed._require_same_machine(cluster, "worker-1", True, "run-1", shows(f"{ANOTHER}\n"))
     api.put("Node", node("worker-1", OWN))
     api.put("Node", node("b", OWN))
     now[0] += 60
-    with pytest.raises(RdmaError, match="the kubelets of worker-1, b tell one"):
+    with pytest.raises(RdmaError, match="the kubelets of worker-1, b report the same boot ID"):
         compare()

@@ -167,7 +167,7 @@ def test_two_folders_are_compared(folder: Folder, tmp_path: pathlib.Path) -> Non
     )
     assert len(json.loads((folder.path / "difference.json").read_text(encoding="utf-8"))["differences"]) == 1
     answer = folder.play("difference", rdma_before_dir=str(tmp_path / "nowhere"))
-    assert answer.code != 0 and "nowhere holds no run" in answer.output
+    assert answer.code != 0 and "nowhere contains no run" in answer.output
 
 
 def test_the_facts_answer_a_question(folder: Folder) -> None:
@@ -176,9 +176,9 @@ def test_the_facts_answer_a_question(folder: Folder) -> None:
         answer.output
     )
     answer = folder.play("facts", rdma_query="hcas.hcas[].ports[?rate_gbps < `0`][]")
-    assert answer.code == 0 and "No answer: no node shows anything of this kind" in answer.output
+    assert answer.code == 0 and "No result: no node reports a matching value." in answer.output
     answer = folder.play("facts", rdma_query="hcas.hcas[?")
-    assert answer.code != 0 and "rdma_query is no JMESPath expression" in answer.output
+    assert answer.code != 0 and "rdma_query is not a valid JMESPath expression" in answer.output
 
 
 def test_a_run_goes_on_at_a_stage(tmp_path: pathlib.Path, collections: pathlib.Path) -> None:
@@ -202,7 +202,7 @@ def test_a_run_goes_on_at_a_stage(tmp_path: pathlib.Path, collections: pathlib.P
         "open"
     ] * 4 + ["missing"]
     assert (
-        "the run went on at stage reachability" in second.stage("fabric")["note"]
+        "the run was resumed at stage reachability" in second.stage("fabric")["note"]
         and "fabric: kept from" in second.output
     )
     third = player.play("linerate.rdma.site", "-e", "rdma_from=netwrok")

@@ -150,7 +150,7 @@ def test_a_run_step_by_step_ends_as_any_other_and_one_without_steps_proves_nothi
 @pytest.mark.parametrize(
     ("playbook", "given", "said"),
     [
-        ("propose", (), "the group rdma_nodes is empty. Take the nodes from the cluster: echo 'plugin: linerate"),
+        ("propose", (), "the group rdma_nodes is empty. Read the nodes from the cluster: run echo 'plugin: linerate"),
         (
             "images",
             ("-e", "operators_by=helm"),

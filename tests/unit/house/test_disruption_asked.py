@@ -68,7 +68,7 @@ def begin(folder: pathlib.Path, disruption: str) -> subprocess.CompletedProcess[
 
 def test_a_run_begins_only_with_an_intent_that_refers_to_it(tmp_path: pathlib.Path) -> None:
     refused = begin(tmp_path, "reboot")
-    assert refused.returncode != 0 and "rdma_disruption asks for 'none'" in refused.stdout + refused.stderr
+    assert refused.returncode != 0 and "rdma_disruption is 'none'" in refused.stdout + refused.stderr
     assert not (tmp_path / "report" / "run.json").exists()
     begun = begin(tmp_path, "{{ rdma_disruption | default('reboot', true) }}")
     assert begun.returncode == 0, begun.stdout + begun.stderr

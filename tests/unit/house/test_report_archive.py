@@ -99,7 +99,7 @@ def test_a_green_run_whose_archive_is_not_taken_fails_with_cause_and_next_step(s
         "report", "-vvv", RDMA_REPORT_ARCHIVE=f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}"
     )
     flat = " ".join(output.split())
-    assert code != 0 and "HTTP 403 Forbidden (AccessDenied: ... has expired). Sign the address anew" in flat
+    assert code != 0 and "HTTP 403 Forbidden (AccessDenied: ... has expired). Sign the URL again" in flat
     assert re.search(r"linerate.rdma: GREEN - .* THE ARCHIVE IS NOT AT ITS PLACE", flat), output
     assert json.loads((site.report / "report.json").read_text())["verdict"] == "GREEN", (
         "the verdict is that of the network"
@@ -123,16 +123,17 @@ def test_a_busy_server_is_asked_again_and_check_mode_sends_nothing(site: Site, s
     _code, output = site.play("report", *said, "--check", callback="linerate.rdma.stages")
     assert (
         server.asked == []
-        and f"check mode: the archive of this run would go to {server.address}/reports/, and nothing was sent" in output
+        and f"check mode: the archive of this run would be sent to {server.address}/reports/; nothing was sent"
+        in output
     ), output
 
 
 def test_stage_validate_refuses_a_place_before_anything_is_run(site: Site, server: PutServer) -> None:
     over = f"{server.address}/last?X-Amz-Date=20200102T030405Z&X-Amz-Expires=1&X-Amz-Signature={WORD}"
     code, output = site.play("validate", "-e", json.dumps({"rdma_fabrics": []}), RDMA_REPORT_ARCHIVE=over)
-    assert (
-        code != 0 and "[fail] validate.archive on rdma_report_archive" in output and "is over since 2020" in output
-    ), output
+    assert code != 0 and "[fail] validate.archive on rdma_report_archive" in output and "expired at 2020" in output, (
+        output
+    )
     fact = json.loads((site.report / "facts" / "report_archive" / "cluster.json").read_text(encoding="utf-8"))["value"][
         "archive"
     ]

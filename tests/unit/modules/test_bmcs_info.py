@@ -175,9 +175,9 @@ def test_each_way_to_a_bmc_and_no_secret_anywhere(
         "closed": "the connection was refused",
         "refused": "403",
         "wrong": "user or password is wrong",
-        "undefined": "the variable rdma_bmc_password can't be read",
-        "sealed": "the variable rdma_bmc_password can't be read",
-        "no-port": "rdma_bmc_port is no port",
+        "undefined": "the variable rdma_bmc_password could not be read",
+        "sealed": "the variable rdma_bmc_password could not be read",
+        "no-port": "rdma_bmc_port is not a valid port",
         "a-url": "not the name or the IP address of a BMC",
     }.items():
         assert site.error(node).startswith("failed: ") and said in site.error(node), site.error(node)
@@ -193,12 +193,12 @@ def test_without_an_address_nothing_is_asked(site: Site) -> None:
 def test_authorities_that_are_none_fail_the_stage(site: Site) -> None:
     at = {"rdma_bmc_address": "localhost", "rdma_bmc_user": USER, "rdma_bmc_password": PASSWORD}
     assert site.play({"worker-1": at}, {"platform_bmc_ca_path": "/nowhere.pem"}) != 0
-    assert "ca_path: /nowhere.pem holds no authorities" in site.output
+    assert "ca_path: /nowhere.pem contains no certificate authorities" in site.output
 
 
 @pytest.mark.parametrize("port", ["0", "65536", "-1", "4e3", "\u0664\u0664\u0663"])
 def test_a_port_is_one(port: str) -> None:
-    with pytest.raises(RdmaError, match="rdma_bmc_port is no port"):
+    with pytest.raises(RdmaError, match="rdma_bmc_port is not a valid port"):
         read_bmc_of_node("worker-1", {"address": "bmc", "port": port, "user": USER, "password": PASSWORD})
 
 

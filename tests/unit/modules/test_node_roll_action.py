@@ -256,7 +256,7 @@ def test_a_health_check_that_a_killed_run_has_paused_goes_on(site: Site, monkeyp
     monkeypatch.setattr(site.world, "write", write)
     done = site.play()
     left = site.world.object(f"/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks/{name}")
-    assert done["changed"] and done["changes"] == ["NodeHealthCheck nhc goes on"] and left is not None
+    assert done["changed"] and done["changes"] == ["NodeHealthCheck nhc is resumed"] and left is not None
     assert left["spec"]["pauseRequests"] == ["an upgrade"], "what others have asked for stays"
 
 
@@ -329,7 +329,11 @@ def test_a_proof_that_fails_leaves_what_is_known(site: Site) -> None:
     }
     site.play()
     first, second = site.fact()["outcomes"]
-    assert first["state"] == "failed" and "did not take at the reset" in first["why"] and second["state"] == "unknown"
+    assert (
+        first["state"] == "failed"
+        and "the node did not apply these settings at the reset" in first["why"]
+        and second["state"] == "unknown"
+    )
     assert site.servers["worker-1"].resets == ["ForceRestart"] and site.world.note("worker-1")["reset"]
 
 
@@ -380,9 +384,10 @@ def test_what_the_operator_does_by_the_facts_of_the_run(tmp_path: pathlib.Path) 
     folder.write("nic_firmware_plan", value={"templates": [], "wanted": {}})
     for node, plan in plans.items():
         folder.write("nic_firmware_settings", node, plan)
-    assert "is not known" in _look_at_operator(folder, reboot, False)["a"].refusals[0], (
-        "the templates were not even tried"
-    )
+    assert (
+        "It is unknown whether NicConfigurationTemplate t was applied"
+        in _look_at_operator(folder, reboot, False)["a"].refusals[0]
+    ), "the templates were not even tried"
     folder.write(
         "nic_templates", value={"applied": [{"kind": "NicConfigurationTemplate", "name": "t", "action": "created"}]}
     )
@@ -390,7 +395,7 @@ def test_what_the_operator_does_by_the_facts_of_the_run(tmp_path: pathlib.Path) 
     found = _look_at_operator(folder, reboot, False)
     assert (
         found["b"] == NodeDifferences(notes=("left alone",))
-        and "not through with NicDevice card: PendingReboot" in found["a"].refusals[0]
+        and "has not configured NicDevice card: PendingReboot" in found["a"].refusals[0]
     )
     assert "disruption" in _look_at_operator(folder, ClusterIntent(disruption="drain"), False)["a"].refusals[0]
     folder.write("nic_firmware_plan", error="forbidden")

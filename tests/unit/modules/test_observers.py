@@ -159,7 +159,7 @@ def test_part_that_is_not_asked_for_leaves_its_fact(played: Played) -> None:
 
 def test_folder_that_cannot_be_written_fails_the_task(played: Played) -> None:
     answer = played.answers["good"]["unwritten"]
-    assert answer["failed"] is True and "can't be written" in answer["msg"] and "hosts.yml" in answer["msg"]
+    assert answer["failed"] is True and "could not be written" in answer["msg"] and "hosts.yml" in answer["msg"]
 
 
 def test_node_of_which_no_port_was_chosen_is_not_asked(played: Played) -> None:
@@ -173,7 +173,7 @@ def test_fact_of_an_ordinary_module_touches_no_node(played: Played) -> None:
     assert all(played.folder.of_nodes("limit", [node])[node]["value"] == {"limit": "8"} for node in NODES)
     assert played.answers["good"]["fact"]["path"] == played.folder.path("limit", "good")
     assert "value, error" in played.answers["good"]["neither"]["msg"]
-    assert "is no kind of fact" in played.answers["good"]["no_kind"]["msg"]
+    assert "is not a valid kind of fact" in played.answers["good"]["no_kind"]["msg"]
 
 
 def action(of: typing.Any) -> typing.Any:
