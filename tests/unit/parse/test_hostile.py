@@ -1198,6 +1198,28 @@ DATA.update(
         "kubernetes.device_claims.read_compute_domain": Data(
             parser("kubernetes.device_claims.read_compute_domain"), [COMPUTE_DOMAIN]
         ),
+        "kubernetes.compute_domains.parse_compute_domain": Data(
+            parser("kubernetes.compute_domains.parse_compute_domain"),
+            [
+                {
+                    **COMPUTE_DOMAIN,
+                    "status": {
+                        "status": "Ready",
+                        "nodes": [{"name": "a", "ipAddress": "10.0.0.1", "cliqueID": "a.1", "status": "Ready"}],
+                    },
+                }
+            ],
+        ),
+        "kubernetes.compute_domains.parse_claiming_pod": Data(
+            parser("kubernetes.compute_domains.parse_claiming_pod"),
+            [
+                named(
+                    kind="Pod",
+                    spec={"nodeName": "a", "resourceClaims": [{"name": "a", "resourceClaimTemplateName": "b"}]},
+                )
+            ],
+            (None,),
+        ),
         "kubernetes.device_claims.read_slice": Data(parser("kubernetes.device_claims.read_slice"), [DEVICE_SLICE]),
         "job.job_objects.parse_attachment": Data(parser("job.job_objects.parse_attachment"), ATTACHMENTS),
         "job.job_objects.resource_of": Data(parser("job.job_objects.resource_of"), ATTACHMENTS, ("",)),

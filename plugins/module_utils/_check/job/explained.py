@@ -34,6 +34,35 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         remedy="Create the PersistentVolumeClaim, correct its name, or use a claim with ReadWriteMany.",
     ),
+    "job.compute_domain": Explanation(
+        means=(
+            "The GPUs of the job's nodes cannot share memory over NVLink (GB200, GB300), or nothing proves that they"
+            " can."
+        ),
+        measured=(
+            "resourceClaims of the pods; spec.numNodes and status of the ComputeDomain; the nodes of the running pods;"
+            " the label `nvidia.com/gpu.clique` of the nodes."
+        ),
+        causes=(
+            "The IMEX daemon of a node does not run or is not ready, so the ComputeDomain is NotReady.",
+            "A pod runs on a node that is not in the ComputeDomain.",
+            "`numNodes` is greater than the number of pods: the ComputeDomain never becomes Ready.",
+            "`numNodes` is smaller than the number of pods: Ready does not include all nodes (warn).",
+            "A node has no clique: its GPUs are not registered with the NVLink fabric.",
+            "The pods run in several cliques, or the label of a node differs from its clique (warn).",
+            "NVLink joins the nodes of the cluster, and the job claims no channel (warn).",
+            "The ComputeDomains could not be read, or the host manages IMEX (unknown).",
+        ),
+        look=(
+            "kubectl get computedomains -n NAMESPACE -o yaml",
+            "kubectl get nodes -L nvidia.com/gpu.clique",
+            "nvidia-imex-ctl -N",
+        ),
+        remedy=(
+            "Set numNodes to the number of pods, or to 0. Check the logs of the compute-domain daemons, and the NVLink"
+            " state of the GPUs with nvidia-smi --query-gpu=fabric.state,fabric.status --format=csv."
+        ),
+    ),
     "job.device_claims": Explanation(
         means=(
             "Kubernetes cannot allocate the devices that the pods claim (Dynamic Resource Allocation), or no container"

@@ -24,6 +24,7 @@ from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.job.train_job import RUNTIMES
 from ..._parse.kubernetes.resource import Resource, ResourceError
 from . import admission
+from .compute_domains import check_compute_domains
 from .containers import check_added, check_guaranteed, check_shared_memory, check_volumes
 from .device_claims import add_cluster, add_uses, check_device_claims, read_claims
 from .nccl import check_evidence, check_hcas, check_interfaces, check_transport, check_variables
@@ -159,6 +160,7 @@ def _lint_job(
         yield from check_variables(scope)
         yield from check_volumes(scope)
         yield from check_device_claims(scope, known)
+    yield from check_compute_domains(scopes, known)
     scopes = [scope for scope in scopes if scope.computes]
     if not scopes:
         why = "No pod of the job requests a GPU, an extended resource or a secondary network."

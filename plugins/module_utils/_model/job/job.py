@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..kubernetes.compute_domains import ClaimingPod, ComputeDomain
 from ..kubernetes.device_claims import DeviceClaim, DeviceClass, DeviceSlice, PodClaim, TakenClaim, Use
 from ..kubernetes.objects import ClusterNode
 
@@ -284,6 +285,9 @@ class JobSurroundings:
     :ivar device_classes: DeviceClasses of the cluster; None as above
     :ivar device_slices: ResourceSlices of the cluster; None as above
     :ivar device_errors: invalid objects of these kinds, which are left out
+    :ivar compute_domains: ComputeDomains whose ResourceClaimTemplate the jobs reference; None as above, or if the jobs
+        reference none
+    :ivar claiming_pods: pods of the job with claims from templates, if it runs
     :ivar errors: failed reads; what they would have returned is unknown, not absent
     """
 
@@ -299,4 +303,6 @@ class JobSurroundings:
     device_classes: typing.Optional[tuple[DeviceClass, ...]] = None
     device_slices: typing.Optional[tuple[DeviceSlice, ...]] = None
     device_errors: tuple[str, ...] = ()
+    compute_domains: typing.Optional[tuple[ComputeDomain, ...]] = None
+    claiming_pods: tuple[ClaimingPod, ...] = ()
     errors: tuple[str, ...] = ()

@@ -234,6 +234,7 @@ BESIDE = {
         "added",
         "admission",
         "claims",
+        "compute_domain",
         "device_claims",
         "devices",
         "evidence",

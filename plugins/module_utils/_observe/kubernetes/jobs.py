@@ -7,18 +7,18 @@ from __future__ import annotations
 import functools
 import typing
 
-from ..._model.base.errors import RdmaError
-from ..._model.base.text import both_ends
-from ..._model.boundary.form import shown
 from ..._model.job.job import ENFORCE, JobObjects, JobSurroundings, PodDevices
-from ..._model.job.stack import Controller, Stack, has_rights
+from ..._model.job.stack import Stack
+from ..._model.kubernetes.compute_domains import ClaimingPod, ComputeDomain
 from ..._model.node.hca import NodeHcas
 from ..._parse.job import job_objects, pod_template, stack, train_job
+from ..._parse.kubernetes.compute_domains import COMPUTE_DOMAIN, parse_claiming_pod, parse_compute_domain
 from ..._parse.kubernetes.core import node as parse_node
 from ..._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
-from ..._parse.kubernetes.resource import ResourceError, full_name_of, mapping_at, title_of
+from ..._parse.kubernetes.resource import ResourceError, full_name_of, mapping_at
 from .client import Cluster
 from .errors import ApiError
+from .job_reader import JobReader
 from .kinds import Resource
 from .yaml_documents import read_yaml
 
@@ -27,10 +27,6 @@ _LABELS = ("training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name", "
 
 #: objects of a kind, beside those that the jobs name, whose names are kept for words that are alike
 _OTHERS = 1000
-
-#: objects of a kind that are not of its form and are named; the others are counted. And characters of what is said of
-#: one
-_NAMED, _SAID = 5, 300
 
 #: pods of jobs, and names of their interfaces and devices, that are kept: of 4,000 pods with eight HCAs. Whoever may
 #: make a pod may label it as one of a job's
@@ -83,7 +79,7 @@ def observe(
     # what is wrong with these is an error for jobs with claims alone
     devices = JobReader(cluster)
     claims = {kind: _Named({name for of, name in wanted.claims if of == kind}) for kind in (CLAIM, TEMPLATE)}
-    pods = _read_pods(reader, running)
+    pods, claiming = _read_pods(reader, running)
     found = {namespace: reader.one("Namespace", "", namespace, _read_labels) for namespace in sorted(set(namespaces))}
     return JobSurroundings(
         nodes=tuple(reader.all("Node", parse_node)),
@@ -108,6 +104,8 @@ def observe(
         ),
         device_classes=devices.known("DeviceClass", read_class),
         device_slices=devices.known(SLICE, read_slice),
+        compute_domains=_read_compute_domains(devices, namespaces, wanted),
+        claiming_pods=claiming,
         enforced={name: labels.get(ENFORCE, "") for name, labels in found.items() if labels is not None},
         devices={
             node: tuple(hca.rdma_device for hca in answer.hcas if hca.rdma_device) for node, answer in hcas.items()
@@ -117,28 +115,57 @@ def observe(
     )
 
 
-def _read_pods(reader: JobReader, running: typing.Sequence[tuple[str, str]]) -> tuple[PodDevices, ...]:
-    """Return the RDMA devices and interfaces of the pods of running jobs. ``_MOST_OF_PODS`` limits the sum of pods,
-    interfaces and devices. The number of pods beyond the limit is reported as an error.
+def _read_pods(
+    reader: JobReader, running: typing.Sequence[tuple[str, str]]
+) -> tuple[tuple[PodDevices, ...], tuple[ClaimingPod, ...]]:
+    """Return the RDMA devices and interfaces of the pods of running jobs, and those pods that have claims from
+    templates. ``_MOST_OF_PODS`` limits the sum of pods, interfaces, devices and claims. The number of pods beyond the
+    limit is reported as an error.
 
     :param running: namespace and name of each job
     :raises ApiError: the API server cannot be reached
     """
     pods: list[PodDevices] = []
-    held = left = 0
+    claiming: list[ClaimingPod] = []
+    held = left = kept = 0
     for namespace in sorted({namespace for namespace, _name in running}):
         names = {name for of, name in running if of == namespace}
-        for found in reader.all("Pod", functools.partial(_collect_devices, names), namespace):
+        for found in reader.all("Pod", functools.partial(_collect_of_job, names), namespace):
             if found is None:
                 continue
-            held += 1 + len(found.interfaces) + len(found.devices)
+            devices, claims = found
+            held += 1 + (len(devices.interfaces) + len(devices.devices) if devices else 0)
+            held += len(claims.templates) if claims else 0
             if held <= _MOST_OF_PODS:
-                pods.append(found)
+                kept += 1
+                pods += [devices] if devices else []
+                claiming += [claims] if claims else []
             else:
                 left += 1
     if left:
-        reader.note(f"{left} of the {left + len(pods)} pods with labels of the jobs were not read")
-    return tuple(pods)
+        reader.note(f"{left} of the {left + kept} pods that are marked as those of the jobs: no more are looked at")
+    return tuple(pods), tuple(claiming)
+
+
+def _read_compute_domains(
+    reader: JobReader, namespaces: typing.Iterable[str], wanted: JobObjects
+) -> typing.Optional[tuple[ComputeDomain, ...]]:
+    """Return the ComputeDomains that create a ResourceClaimTemplate to which the jobs refer. Return None if the jobs
+    refer to no template, or if the API server does not serve the kind or refuses the list.
+
+    :raises ApiError: the API server cannot be reached
+    """
+    templates = {name for kind, name in wanted.claims if kind == TEMPLATE}
+    if not templates:
+        return None
+
+    def parse(item: Resource) -> typing.Optional[ComputeDomain]:
+        found = parse_compute_domain(item)
+        return found if f"{found.name.partition('/')[0]}/{found.template}" in templates else None
+
+    lists = [reader.known(COMPUTE_DOMAIN, parse, namespace) for namespace in sorted(set(namespaces))]
+    found = _join_lists(lists)
+    return None if found is None else tuple(item for item in found if item is not None)
 
 
 def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
@@ -216,156 +243,19 @@ def _read_frameworks(config_map: Resource) -> tuple[str, ...]:
     )
 
 
-class JobReader:
-    """Reads and parses objects of the cluster, and collects errors. It is not an error if an object does not exist, or
-    if the API server does not know a kind.
-
-    Any client that can create an object can create a malformed one. Such an object is reported as an error with its
-    name, and the remaining objects are read.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._errors: list[str] = []
-        #: objects that are not of their form, by kind
-        self._broken: dict[str, int] = {}
-
-    @property
-    def errors(self) -> tuple[str, ...]:
-        """The errors so far. Up to ``_NAMED`` malformed objects of each kind are named, and the rest are counted."""
-        more = ((kind, number - _NAMED) for kind, number in self._broken.items() if number > _NAMED)
-        return (*self._errors, *(f"{number} more of {kind} that could not be read" for kind, number in more))
-
-    def note(self, error: str) -> None:
-        """Add an error message to ``errors``."""
-        self._errors.append(error)
-
-    def all(
-        self,
-        kind: str,
-        parser: typing.Callable[[Resource], typing.Any],
-        namespace: str = "",
-        selector: str = "",
-        only: typing.Optional[typing.Callable[[Resource], bool]] = None,
-    ) -> typing.Iterator[typing.Any]:
-        """Yield all objects of a kind, parsed. A refusal of the server is stored as an error.
-
-        :param only: function that accepts an object by its metadata. Rejected objects are not kept
-        :raises ApiError: the server cannot be reached
-        """
-        try:
-            found = (
-                self._cluster.pages(kind, namespace, selector)
-                if only is None
-                else self._cluster.list(kind, namespace, selector, only=only).items
-            )
-            yield from self._parsed(kind, parser, found)
-        except RdmaError as error:
-            self._keep(error)
-
-    def known(
-        self,
-        kind: str,
-        parser: typing.Callable[[Resource], typing.Any],
-        namespace: str = "",
-        only: typing.Optional[typing.Callable[[Resource], bool]] = None,
-    ) -> typing.Optional[tuple[typing.Any, ...]]:
-        """Return all objects of a kind, parsed. Return None if the API server does not know the kind or refuses the
-        list. This is not stored as an error, because only a few jobs need objects of such a kind.
-
-        :param only: function that accepts an object by its metadata. Rejected objects are not kept
-        :raises ApiError: the API server cannot be reached
-        """
-        try:
-            found = (
-                self._cluster.pages(kind, namespace)
-                if only is None
-                else self._cluster.list(kind, namespace, only=only).items
-            )
-            return tuple(self._parsed(kind, parser, found))
-        except RdmaError as error:
-            if isinstance(error, ApiError) and error.status == 0:
-                raise
-        return None
-
-    def _parsed(
-        self, kind: str, parser: typing.Callable[[Resource], typing.Any], found: typing.Iterable[Resource]
-    ) -> typing.Iterator[typing.Any]:
-        """Yield each object parsed. Malformed objects are left out and stored as errors.
-
-        :raises ApiError: error of the iterator ``found``
-        """
-        # a list leaves out the kind of its items
-        for item in ({"kind": kind, **item} for item in found):
-            try:
-                parsed = parser(item)
-            except RdmaError as error:
-                self._broken[kind] = self._broken.get(kind, 0) + 1
-                if self._broken[kind] <= _NAMED:
-                    self._errors.append(_describe_malformed_object(item, error))
-                continue
-            yield parsed
-
-    def one(self, kind: str, namespace: str, name: str, parser: typing.Callable[[Resource], typing.Any]) -> typing.Any:
-        """Return one object, parsed. Return None if it does not exist or could not be read.
-
-        :raises ApiError: the server cannot be reached
-        """
-        try:
-            return parser(self._cluster.get(kind, namespace, name))
-        except RdmaError as error:
-            self._keep(error)
-        return None
-
-    def controllers(self) -> tuple[Controller, ...]:
-        """Return the operators of the operator table that run as Deployments and whose ServiceAccount has cluster-wide
-        rights, see ``has_rights``.
-
-        :raises ApiError: the server cannot be reached
-        """
-        found = [
-            (operator, account)
-            for operator, account in self.all(
-                "Deployment", lambda item: (stack.parse_controller(item), stack.account_of(item))
-            )
-            if operator
-        ]
-        try:
-            bindings = list(
-                self._parsed("ClusterRoleBinding", stack.list_accounts, self._cluster.pages("ClusterRoleBinding"))
-            )
-        except RdmaError as error:
-            self._keep(error)
-            bindings = []
-        return tuple(operator for operator, account in found if has_rights(account, bindings))
-
-    def _keep(self, error: RdmaError) -> None:
-        if isinstance(error, ApiError) and error.status == 0:
-            raise error
-        if not (isinstance(error, ApiError) and error.absent):
-            self._errors.append(both_ends(error.seen))
-
-
-def _describe_malformed_object(item: Resource, error: RdmaError) -> str:
-    """Return a message with kind, namespace and name of a malformed object, and the error in it."""
-    title, metadata = title_of(item), item.get("metadata")
-    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
-    seen = error.seen[len(title) :].lstrip(": ") if error.seen.startswith(title) else error.seen
-    return both_ends(f"{title}{f' in namespace {shown(namespace)}' if namespace else ''}: {seen}", _SAID)
-
-
-def _collect_devices(names: typing.Container[str], pod: Resource) -> typing.Optional[PodDevices]:
-    """Return the RDMA devices and interfaces of a pod on secondary networks. Return None for a pod that does not run,
-    requests no secondary network, or neither belongs to a named job nor has one of the names itself.
+def _collect_of_job(
+    names: typing.Container[str], pod: Resource
+) -> typing.Optional[tuple[typing.Optional[PodDevices], typing.Optional[ClaimingPod]]]:
+    """Return the RDMA devices and interfaces of a pod on secondary networks, and its claims from templates. Return None
+    for a pod that does not run, has neither, or neither belongs to a named job nor has one of the names itself.
 
     :param names: names of jobs in the namespace of the pod
     """
     metadata = pod.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     mine = metadata.get("name") in names or any(labels.get(label) in names for label in _LABELS)
-    running = (pod.get("status") or {}).get("phase") == "Running"
-    return (
-        job_objects.parse_pod_devices(pod)
-        if mine and running and annotations.get(pod_template.NETWORKS_ANNOTATION)
-        else None
-    )
+    if not mine or (pod.get("status") or {}).get("phase") != "Running":
+        return None
+    devices = job_objects.parse_pod_devices(pod) if annotations.get(pod_template.NETWORKS_ANNOTATION) else None
+    claims = parse_claiming_pod(pod)
+    return (devices, claims) if devices or claims else None

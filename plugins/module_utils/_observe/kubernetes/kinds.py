@@ -99,6 +99,7 @@ KINDS: dict[str, tuple[str, str, bool]] = {
     "ResourceClaimTemplate": ("/apis/resource.k8s.io/v1", "resourceclaimtemplates", True),
     "DeviceClass": ("/apis/resource.k8s.io/v1", "deviceclasses", False),
     "ResourceSlice": ("/apis/resource.k8s.io/v1", "resourceslices", False),
+    "ComputeDomain": ("/apis/resource.nvidia.com/v1beta1", "computedomains", True),
     "StorageClass": ("/apis/storage.k8s.io/v1", "storageclasses", False),
     "PersistentVolume": ("/api/v1", "persistentvolumes", False),
     "PersistentVolumeClaim": ("/api/v1", "persistentvolumeclaims", True),

@@ -31,7 +31,7 @@ from ..._parse.operators.charts import olm_examples
 from ..._parse.operators.drivers import driver_host, driver_policy, driver_selector
 from ..._parse.operators.nfd_and_olm import olm_object
 from ..kubernetes.client import Cluster
-from ..kubernetes.jobs import JobReader
+from ..kubernetes.job_reader import JobReader
 from ..kubernetes.kinds import Resource
 
 

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check the NVLink between the nodes of a job (GB200, GB300): the ComputeDomain of its pods, which must be ready on
+each of their nodes, and the cliques of these nodes. Check id: ``job.compute_domain``.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.text import folded
+from ..._model.job.job import JobSurroundings, JobWorkload
+from ..._model.kubernetes.compute_domains import CLIQUE_LABEL, READY, ClaimingPod, ComputeDomain, joins_machines
+from ..._model.kubernetes.device_claims import DeviceClaims, PodClaim
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .scope import Scope, is_gpu
+
+_CHECK, _EXPECTED = "job.compute_domain", "a ComputeDomain that is Ready on the node of each pod, in one clique"
+_LOOK = "Run kubectl get computedomains -n NAMESPACE -o yaml, and read the logs of the compute-domain daemons."
+#: nodes in one text
+_SHOWN = 5
+
+
+def check_compute_domains(scopes: typing.Sequence[Scope], known: DeviceClaims) -> typing.Iterator[Finding]:
+    """Check each ComputeDomain whose channels the pods of a job claim. Yield one finding on a job without such a claim.
+
+    :param scopes: pod templates of one job
+    :param known: claims and classes from the file and from the cluster
+    """
+    if not scopes:
+        return
+    job, world = scopes[0].job, scopes[0].world
+    domains = {
+        item.name.partition("/")[0] + "/" + item.template: item for item in (world and world.compute_domains) or ()
+    }
+    found = False
+    for template in dict.fromkeys(claim.of for item in job.templates for claim in item.device_claims if claim.template):
+        domain = domains.get(f"{job.namespace}/{template}")
+        if domain is None and not _is_channel(job, template, known):
+            continue
+        found = True
+        wanted = domain.wanted if domain is not None else _find_wanted(job, template, known)
+        wrong = list(_check_number(job, template, wanted))
+        if world is not None:
+            wrong += _check_domain(job, template, domain, world)
+        measured = f"ComputeDomain of {template}, {_count_pods(job, template)} pods"
+        yield from wrong or [ok(_CHECK, f"{job.subject} {template}", measured, _EXPECTED)]
+    if not found:
+        yield _check_unused(scopes, world)
+
+
+def _is_channel(job: JobWorkload, template: str, known: DeviceClaims) -> bool:
+    """Return whether a ResourceClaimTemplate provides a channel of NVLink between nodes."""
+    claim = known.find(job.namespace, PodClaim(template, template, True))
+    return claim is not None and any(
+        known.use_of(name) == "channel" for request in claim.requests for name in request.classes
+    )
+
+
+def _find_wanted(job: JobWorkload, template: str, known: DeviceClaims) -> int:
+    claim = known.find(job.namespace, PodClaim(template, template, True))
+    return claim.nodes if claim is not None else 0
+
+
+def _count_pods(job: JobWorkload, template: str) -> int:
+    """Return the number of pods that get a claim from a template."""
+    return sum(item.count for item in job.templates if any(one.of == template for one in item.device_claims))
+
+
+def _check_number(job: JobWorkload, template: str, wanted: int) -> typing.Iterator[Finding]:
+    """Compare ``numNodes`` with the number of pods. A node has one default channel, so each pod is on another node."""
+    pods = _count_pods(job, template)
+    if not wanted or wanted == pods:
+        return
+    if wanted > pods:
+        why = (
+            f"The ComputeDomain waits for {wanted} nodes, and the job has {pods} pods with a channel, each on a node of"
+            " its own. The domain never becomes Ready. With IMEXDaemonsWithDNSNames off, its pods do not start."
+        )
+    else:
+        why = (
+            f"The ComputeDomain is Ready with {wanted} nodes, so Ready does not say that all {pods} nodes of the job"
+            " share memory over NVLink. With IMEXDaemonsWithDNSNames off, NVIDIA's driver supports no further nodes."
+        )
+    yield Finding(
+        _CHECK,
+        f"{job.subject} {template}",
+        FAIL if wanted > pods else WARN,
+        f"numNodes {wanted}, {pods} pods",
+        _EXPECTED,
+        why,
+        f"Set numNodes of the ComputeDomain to {pods}. Newer drivers recommend 0.",
+    )
+
+
+def _check_domain(
+    job: JobWorkload, template: str, domain: typing.Optional[ComputeDomain], world: JobSurroundings
+) -> typing.Iterator[Finding]:
+    """Check the status of a ComputeDomain against the nodes on which the pods of the job run. Before the pods run, a
+    ComputeDomain has no nodes, so nothing is checked.
+
+    :param template: name of its ResourceClaimTemplate
+    :param domain: the ComputeDomain; None if it was not found
+    """
+    subject = f"{job.subject} {template}"
+    if domain is None:
+        absent = world.compute_domains is not None
+        why = (
+            "No ComputeDomain creates this ResourceClaimTemplate, so whether the nodes share memory over NVLink is"
+            " unknown."
+            if absent
+            else "The ComputeDomains could not be read: the API server does not serve resource.nvidia.com/v1beta1, or"
+            " does not allow the user to list computedomains."
+        )
+        remedy = (
+            "Create a ComputeDomain with this name in channel.resourceClaimTemplate, and remove the template."
+            if absent
+            else "Give the user the rights that docs/job.md lists."
+        )
+        yield Finding(_CHECK, subject, UNKNOWN, "no ComputeDomain" if absent else "not read", _EXPECTED, why, remedy)
+        return
+    pods = [pod for pod in world.claiming_pods if template in pod.templates]
+    if not pods:
+        return
+    places = {pod.node for pod in pods}
+    members = {item.name: item for item in domain.nodes}
+    missing = sorted(places - members.keys())
+    late = sorted(name for name in places & members.keys() if not members[name].ready)
+    measured = f"{domain.status or 'no status'}, {len(members)} nodes for {len(pods)} pods on {len(places)} nodes"
+    if not members and domain.status == READY:
+        why = (
+            "The ComputeDomain lists no node. This is so if the host manages IMEX; then Ready does not say that the"
+            " daemons of the nodes are connected."
+        )
+        yield Finding(
+            _CHECK, subject, UNKNOWN, measured, _EXPECTED, why, "Run nvidia-imex-ctl -N on one of the nodes of the job."
+        )
+        return
+    if missing or late or domain.status != READY:
+        parts = [f"no IMEX daemon on {folded(missing, _SHOWN)}"] if missing else []
+        parts += [f"the IMEX daemon is not ready on {folded(late, _SHOWN)}"] if late else []
+        parts += [] if parts else ["the driver does not report it as Ready"]
+        why = (
+            f"The GPUs of these nodes cannot share memory over NVLink: {'; '.join(parts)}. NCCL fails, or sends over"
+            " the network instead."
+        )
+        yield Finding(_CHECK, subject, FAIL, measured, _EXPECTED, why, _LOOK)
+        return
+    yield from _check_cliques(subject, domain, world, pods)
+
+
+def _check_cliques(
+    subject: str, domain: ComputeDomain, world: JobSurroundings, pods: typing.Sequence[ClaimingPod]
+) -> typing.Iterator[Finding]:
+    """Check that the nodes of the pods are in one clique, by the status of the ComputeDomain and the label of nodes."""
+    labels = {node.name: node.labels.get(CLIQUE_LABEL, "") for node in world.nodes}
+    cliques: dict[str, list[str]] = {}
+    contrary: list[str] = []
+    for item in domain.nodes:
+        if any(pod.node == item.name for pod in pods):
+            cliques.setdefault(item.clique, []).append(item.name)
+            label = labels.get(item.name, "")
+            if label and item.clique and label != item.clique:
+                contrary.append(f"{item.name}: {item.clique} in the ComputeDomain, {label} in the label")
+    if "" in cliques:
+        measured = f"no clique on {folded(sorted(cliques['']), _SHOWN)}"
+        why = "The driver found no NVLink to other machines on these nodes. Their GPUs send over the network."
+        remedy = (
+            "Run nvidia-smi --query-gpu=fabric.state,fabric.status,fabric.clusterUuid,fabric.cliqueId --format=csv on"
+            " these nodes, and check the NVLink partitions with NMX-C."
+        )
+        yield Finding(_CHECK, subject, FAIL, measured, _EXPECTED, why, remedy)
+    if len(cliques.keys() - {""}) > 1:
+        measured = folded([f"{name} on {folded(sorted(on), _SHOWN)}" for name, on in sorted(cliques.items()) if name])
+        why = "GPUs of different cliques have no NVLink between them. The job sends over the network there."
+        remedy = (
+            f"Select the nodes of the job by the label {CLIQUE_LABEL}. If the job is larger than a clique, waive this"
+            " finding."
+        )
+        yield Finding(_CHECK, subject, WARN, measured, _EXPECTED, why, remedy)
+    if contrary:
+        why = f"The label {CLIQUE_LABEL} is wrong or old, so a job that selects nodes by it gets nodes without NVLink."
+        remedy = (
+            "Restart GPU Feature Discovery on these nodes, and compare with nvidia-smi --query-gpu=fabric.cliqueId."
+        )
+        yield Finding(_CHECK, subject, WARN, folded(contrary, _SHOWN), _EXPECTED, why, remedy)
+
+
+def _check_unused(scopes: typing.Sequence[Scope], world: typing.Optional[JobSurroundings]) -> Finding:
+    """Warn about a job of several pods with GPUs that claims no channel, if each node with GPUs shares an NVLink domain
+    with another node.
+    """
+    subject, none = scopes[0].job.subject, "no claim of a ComputeDomain"
+    pods = sum(scope.template.count for scope in scopes if scope.computes)
+    nodes = [
+        node
+        for node in (world.nodes if world is not None else ())
+        if any(is_gpu(name) and count for name, count in node.allocatable.items())
+    ]
+    cliques = [node.labels.get(CLIQUE_LABEL, "") for node in nodes]
+    joined = bool(cliques) and all(joins_machines(clique) and cliques.count(clique) > 1 for clique in cliques)
+    expected = "a ComputeDomain where NVLink joins the nodes"
+    if not joined or pods < 2:
+        return ok(_CHECK, subject, none, expected)
+    why = (
+        f"NVLink joins the nodes of this cluster: {len(nodes)} nodes with GPUs in {len(set(cliques))} cliques. Without"
+        " a channel of IMEX, the pods cannot use it and send over the network."
+    )
+    remedy = (
+        "Create a ComputeDomain, and add its ResourceClaimTemplate to resourceClaims of the pods and to"
+        " resources.claims of their containers."
+    )
+    return Finding(_CHECK, subject, WARN, none, expected, why, remedy)
