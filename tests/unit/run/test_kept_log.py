@@ -11,6 +11,7 @@ import pathlib
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives import check as collectives_check
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives import unevaluated
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.channel_verdicts import RequiredProof
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import prove_run
@@ -147,7 +148,7 @@ def test_a_log_of_more_than_the_nodes_of_its_run_can_have_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, nodes: int, times: int, channels: int, measured: str, expected: str
 ) -> None:
     """A rank is 50 bytes of a fact, and a verdict on each of its channels many times that."""
-    monkeypatch.setattr(collectives_check, "MOST_PARTS_OF_LOG", 50_000)
+    monkeypatch.setattr(unevaluated, "MOST_PARTS_OF_LOG", 50_000)
     intent = parse_intent([FABRIC], None, CLUSTER)
     log = with_ranks(keep_log(job(nodes), 8), times, channels)
     runs = (RanTest("all_reduce", "one node", ("a",), log=log),)

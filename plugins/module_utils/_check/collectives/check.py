@@ -12,8 +12,7 @@ import typing
 from ..._analysis.fleet.ethernet_ways import HOW, find_leaves
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import resolve
-from ..._analysis.schedule.collectives import SMALL, SOAK, UnknownLeaf, group_by_leaves
-from ..._model.base.errors import wrap_unforeseen
+from ..._analysis.schedule.collectives import UnknownLeaf, group_by_leaves
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
@@ -30,28 +29,20 @@ from ..._model.measurement.collectives import (
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.neighbours import ObservedNeighbours
 from ..._model.node.tuning import ObservedTuning
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
 from .course import Course, GroupFigure, key_of
-from .hardware import NodesHardware
-from .judge import spell_bytes
+from .hardware import NodesHardware, collect_rates
+from .pods import check_cleanup, check_ended, check_image, check_pod, check_sizes
 from .surroundings import Surroundings, UsedHca
 from .trend import check_trend, summarize_group_figures
-from .wanted import MOST_GPUS, pick_fabric
+from .unevaluated import explain_excess, report_unforeseen
+from .wanted import pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged
 SET_BY_RUN = frozenset(("NCCL_ALGO", "NCCL_NVLS_ENABLE"))
 #: parts of the logs of all runs, as a check goes through them: those of 1,024 nodes with 8 ranks have 10 million for
 #: three collectives
 MOST_PARTS = 64_000_000
-#: of the log of one run: 8,192 ranks with 64 channels each, by five routes, have 3.3 million
-MOST_PARTS_OF_LOG = 4_000_000
-#: ranks of a host for each of its GPUs, which has one, or one in each of a few communicators
-MOST_RANKS_OF_GPU = 4
-#: channels of a rank, which a log writes in four digits
-MOST_CHANNELS = 9_999
-_RUN_WITH_THIS_INTENT = (
-    "Run the stage with the current intent: ansible-playbook linerate.rdma.site --tags bandwidth,collectives."
-)
 #: nodes of a test that its subject names
 _NAMED = 4
 #: leaf of all nodes, where the leaf of none of them is known
@@ -155,66 +146,15 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             f"{len(seen.runs)} tests over fabric {fabric.name}, {seen.announced} planned",
             expected,
         ),
-        *_check_image(wanted, seen),
-        *_check_sizes(wanted, seen),
-        *(_check_pod(fabric, node, pods.get(node)) for node in facts.nodes),
+        *check_image(wanted, seen),
+        *check_sizes(wanted, seen),
+        *(check_pod(fabric, node, pods.get(node)) for node in facts.nodes),
         *judged.findings,
         *check_trend(summarize_group_figures(fabric.name, judged.figures), facts.earlier),
         *_report_without_leaf(wanted, fabric, facts, seen),
-        *_check_ended(seen),
-        _check_cleanup(seen),
+        *check_ended(seen),
+        check_cleanup(seen),
     )
-
-
-def _check_image(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
-    """Check that the tests ran in the image of the intent: its library and its plugins are what they prove."""
-    if seen.runs and seen.image != wanted.image:
-        why = "The tests ran in a different image, so they verify the library and the plugins of that image."
-        yield Finding(
-            "collectives.wanted", "image", UNKNOWN, seen.image or "unknown", wanted.image, why, _RUN_WITH_THIS_INTENT
-        )
-
-
-def _check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
-    """Check that the tests sent messages from least_bytes to most_bytes. The program doubles the size from row to row,
-    and ends sooner where the memory of the GPUs is too small."""
-    least, most = wanted.least_bytes, wanted.most_bytes
-    other, reduced, tables = set(), set(), 0
-    for ran in seen.runs:
-        if ran.figures is None or not ran.figures.rows or ran.change == SMALL:
-            continue
-        tables += 1
-        sizes = [row.size_bytes for row in ran.figures.rows]
-        limit = min(most, most if ran.figures.reduced_bytes is None else ran.figures.reduced_bytes)
-        # a row that is larger than what memory is said to admit contradicts it
-        credible = max(sizes) <= limit or limit == most
-        if not credible or 2 * max(sizes) <= limit or (min(sizes) > least and ran.change != SOAK):
-            other.add((min(sizes), max(sizes)))
-        elif limit < most:
-            reduced.add(max(sizes))
-    expected = f"{spell_bytes(least)} to {spell_bytes(most)}"
-    if other:
-        first, last = min(size for size, _last in other), min(size for _first, size in other)
-        measured = f"{spell_bytes(first)} to {spell_bytes(last)}"
-        why = "The tests did not send the message sizes that the intent requires (least_bytes, most_bytes)."
-        yield Finding(
-            "collectives.wanted", "sizes of messages", UNKNOWN, measured, expected, why, _RUN_WITH_THIS_INTENT
-        )
-    elif reduced:
-        why = (
-            f"GPU memory is too small, so nccl-tests reduced the largest message. Each of {tables} tests reached at"
-            f" least {spell_bytes(min(reduced))}."
-        )
-        remedy = f"Set rdma_cluster.collectives.most_bytes to {min(reduced)}, then run stage collectives again."
-        yield Finding(
-            "collectives.wanted",
-            "sizes of messages",
-            WARN,
-            f"up to {spell_bytes(min(reduced))}",
-            expected,
-            why,
-            remedy,
-        )
 
 
 def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> JudgedRuns:
@@ -243,7 +183,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
     found: dict[TestKey, list[RanTest]] = {}
     findings: list[Finding] = []
     for ran in seen.runs:
-        excess = _explain_excess(ran, wanted.gpus_per_node)
+        excess = explain_excess(ran, wanted.gpus_per_node)
         if excess:
             measured, expected = excess
             subject = f"{ran.test}, {ran.kind}: {folded(ran.nodes, _NAMED)}"
@@ -266,7 +206,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             findings += _follow(course, found)
         except Exception as error:
             # the pod of one node may print what nobody foresaw; the other courses are judged
-            findings.append(_report_unforeseen(course, error))
+            findings.append(report_unforeseen(course, error))
         figures += course.figures.values()
     return JudgedRuns(tuple(findings), tuple(figures))
 
@@ -279,43 +219,6 @@ def _follow(course: Course, found: typing.Mapping[TestKey, list[RanTest]]) -> li
             return [*course.findings, *course.end()]
         there = {test: found.get(key_of(course.name, test), []) for test, _run in tests}
         course.take(tests, {test: runs.pop(0) for test, runs in there.items() if runs})
-
-
-def _report_unforeseen(course: Course, error: Exception) -> Finding:
-    why = f"The output of the tests could not be evaluated: {wrap_unforeseen(error, course.name)}."
-    return Finding(
-        "collectives.log",
-        course.name,
-        UNKNOWN,
-        "not evaluated",
-        "tests that can be evaluated",
-        why,
-        (
-            "Check the pods of the largest group of this collective, then run stage collectives again. If the error"
-            " persists, report it as a defect of linerate.rdma."
-        ),
-    )
-
-
-def _explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]:
-    """Return the quantity that exceeds a limit in the log of a run, and the limit. Return None if the log is plausible
-    for the nodes of the run. A small fact may describe a log of any size, so these limits protect the check.
-
-    :param gpus: number of GPUs of a node
-    """
-    if ran.log is None:
-        return None
-    places, of_host, ranks = len(set(ran.nodes)), MOST_RANKS_OF_GPU * min(gpus, MOST_GPUS), ran.log.count_ranks()
-    if len(ranks) > places:
-        return f"ranks of {len(ranks)} hosts", f"{places} hosts"
-    for host, count in ranks.items():
-        if count > of_host:
-            return f"{count} ranks of {host}", f"{of_host} ranks per host"
-    if ran.log.most_channels > MOST_CHANNELS:
-        return f"a rank with {ran.log.most_channels} channels", f"{MOST_CHANNELS} channels"
-    if ran.log.size > MOST_PARTS_OF_LOG:
-        return f"{ran.log.size} log entries", f"{MOST_PARTS_OF_LOG} log entries"
-    return None
 
 
 def list_figures(intent: Intent, facts: Facts) -> tuple[GroupFigure, ...]:
@@ -377,29 +280,6 @@ def collect_hardware(
     rails = fabric.select.hcas_per_node
     each = max(1, wanted.gpus_per_node // rails)
     return NodesHardware({pod.node: pod.host for pod in pods}, hcas, {rail: rail * each for rail in range(rails)})
-
-
-def collect_rates(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> dict[tuple[int, str], float]:
-    """Return the rate in Gb/s that each rail of each node sends in one direction, by rail and node. The rate is that of
-    the best pair of the rail, because a slow pair may be slow at its other end.
-
-    A rate is limited to the rate of the port. If both directions were measured at once, the figure is their sum, and
-    half of it counts.
-
-    :param seen: answer of rdma_bandwidth; None if it did not run
-    """
-    if seen is None:
-        return {}
-    links = {(pod.rail, pod.node): pod.rate_gbps for pod in seen.pods if pod.fabric == fabric.name}
-    found: dict[tuple[int, str], float] = {}
-    for pair in seen.pairs:
-        if pair.fabric != fabric.name or not pair.is_comparable:
-            continue
-        best = max(pair.average_gbps or 0.0, (pair.wider.average_gbps or 0.0) if pair.wider is not None else 0.0)
-        rate = best / 2 if fabric.bandwidth.directions == "at_once" else best
-        for end in (pair.client_end, pair.server_end):
-            found[end] = max(found.get(end, 0.0), min(rate, links.get(end) or rate))
-    return found
 
 
 def collect_leaves(
@@ -506,95 +386,3 @@ def _explain_without_leaf(wanted: Collectives, fabric: Fabric) -> tuple[str, str
         " run: ansible-playbook linerate.rdma.site --tags fabric,bandwidth,collectives."
     )
     return why, remedy
-
-
-def _check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Finding:
-    subject, rails = f"{fabric.name} {node}", fabric.select.hcas_per_node
-    expected = f"a pod with the GPUs of the node and an HCA on each of {rails} rails"
-    if pod is None:
-        why = "This collection started no pod on this node, so the performance of collectives on it is unknown."
-        return Finding(
-            "collectives.pod",
-            subject,
-            UNKNOWN,
-            "no pod",
-            expected,
-            why,
-            "Run stage collectives again with all nodes of the intent.",
-        )
-    if pod.error:
-        remedy = (
-            (
-                "Correct the error under 'why'. While the stage runs, read the events of the pod: kubectl -n"
-                f" linerate-measure describe pod {pod.name}. Then run stage collectives again."
-            )
-            if pod.name
-            else "Correct the findings of stages network and virtual_functions, then run stage collectives again."
-        )
-        if pod.cause == "rail":
-            remedy = (
-                "Give the pods of a job one function of each rail. To do so, use one resource for each rail, or a"
-                " device plugin and a topology manager that spread the functions over the rails. Then run stage"
-                " collectives again."
-            )
-        return Finding(
-            "collectives.pod",
-            subject,
-            FAIL if pod.name else UNKNOWN,
-            pod.name or "no pod",
-            expected,
-            f"{pod.error}.",
-            remedy,
-        )
-    missing = set(range(rails)) - {hca.rail for hca in pod.hcas}
-    measured = ", ".join(f"{hca.device} rail {hca.rail}" for hca in pod.hcas)
-    if missing or not pod.host:
-        why = (
-            f"The HCA of the pod on rail {', '.join(map(str, sorted(missing)))} could not be determined."
-            if missing
-            else "The host name of the pod is unknown."
-        )
-        return Finding(
-            "collectives.pod", subject, UNKNOWN, measured or "no HCA", expected, why, "Run stage collectives again."
-        )
-    return ok("collectives.pod", subject, measured, expected)
-
-
-def _check_ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
-    if seen.ended:
-        why = f"The stage ended before its last test: {seen.ended}."
-        remedy = (
-            "Correct the error under 'why', or set fewer collectives in rdma_cluster.collectives.tests. Then run stage"
-            " collectives again."
-        )
-        yield Finding(
-            "collectives.steps", "all collectives", UNKNOWN, f"{len(seen.runs)} tests", "all tests", why, remedy
-        )
-
-
-def _check_cleanup(seen: CollectivesFacts) -> Finding:
-    expected = "0 pods left"
-    if seen.remaining:
-        why = (
-            f"These pods still exist or may still run: {folded(seen.remaining, 16)}. They hold the GPUs of their nodes."
-        )
-        remedy = (
-            "Delete the pods: kubectl -n linerate-measure delete pod NAME. If a pod stays in Terminating, check its"
-            " events, and the kubelet of the node on which the pod still runs."
-        )
-        return Finding("collectives.cleanup", "pods", FAIL, f"{len(seen.remaining)} pods left", expected, why, remedy)
-    if seen.leftovers:
-        why = (
-            "An interrupted earlier run left these pods, and this run removed them before its tests:"
-            f" {folded(seen.leftovers, 16)}."
-        )
-        return Finding(
-            "collectives.cleanup",
-            "pods",
-            WARN,
-            f"0 pods left, {len(seen.leftovers)} of an earlier run removed",
-            expected,
-            why,
-            "No action is necessary.",
-        )
-    return ok("collectives.cleanup", "pods", "0 pods left", expected)

@@ -12,7 +12,9 @@ import typing
 
 from ..._analysis.schedule.collectives import SMALL, Repeat, Test
 from ..._analysis.schedule.halving import RailTrial
+from ..._model.intent.intent import Fabric
 from ..._model.job.nccl import NcclLog, NcclProcess
+from ..._model.measurement.bandwidth import BandwidthFacts
 from ..._model.measurement.collectives import (
     CollectiveRun,
     Collectives,
@@ -186,3 +188,26 @@ def learn_gpus(log: NcclLog, ground: NodesHardware, gpus: int) -> dict[int, int]
         if len(votes) > 1
         else {}
     )
+
+
+def collect_rates(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> dict[tuple[int, str], float]:
+    """Return the rate in Gb/s that each rail of each node sends in one direction, by rail and node. The rate is that of
+    the best pair of the rail, because a slow pair may be slow at its other end.
+
+    A rate is limited to the rate of the port. If both directions were measured at once, the figure is their sum, and
+    half of it counts.
+
+    :param seen: answer of rdma_bandwidth; None if it did not run
+    """
+    if seen is None:
+        return {}
+    links = {(pod.rail, pod.node): pod.rate_gbps for pod in seen.pods if pod.fabric == fabric.name}
+    found: dict[tuple[int, str], float] = {}
+    for pair in seen.pairs:
+        if pair.fabric != fabric.name or not pair.is_comparable:
+            continue
+        best = max(pair.average_gbps or 0.0, (pair.wider.average_gbps or 0.0) if pair.wider is not None else 0.0)
+        rate = best / 2 if fabric.bandwidth.directions == "at_once" else best
+        for end in (pair.client_end, pair.server_end):
+            found[end] = max(found.get(end, 0.0), min(rate, links.get(end) or rate))
+    return found

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check the pods of stage collectives, their image, the messages that they sent, and their removal. Check ids:
+``collectives.pod``, ``collectives.wanted``, ``collectives.steps``, ``collectives.cleanup``.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.schedule.collectives import SMALL, SOAK
+from ..._model.base.text import folded
+from ..._model.intent.intent import Fabric
+from ..._model.measurement.collectives import CollectivePod, Collectives, CollectivesFacts
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .judge import spell_bytes
+
+_RUN_WITH_THIS_INTENT = (
+    "Run the stage with the current intent: ansible-playbook linerate.rdma.site --tags bandwidth,collectives."
+)
+
+
+def check_image(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
+    """Check that the tests ran in the image of the intent: its library and its plugins are what they prove."""
+    if seen.runs and seen.image != wanted.image:
+        why = "The tests ran in a different image, so they verify the library and the plugins of that image."
+        yield Finding(
+            "collectives.wanted", "image", UNKNOWN, seen.image or "unknown", wanted.image, why, _RUN_WITH_THIS_INTENT
+        )
+
+
+def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[Finding]:
+    """Check that the tests sent messages from least_bytes to most_bytes. The program doubles the size from row to row,
+    and ends sooner where the memory of the GPUs is too small."""
+    least, most = wanted.least_bytes, wanted.most_bytes
+    other, reduced, tables = set(), set(), 0
+    for ran in seen.runs:
+        if ran.figures is None or not ran.figures.rows or ran.change == SMALL:
+            continue
+        tables += 1
+        sizes = [row.size_bytes for row in ran.figures.rows]
+        limit = min(most, most if ran.figures.reduced_bytes is None else ran.figures.reduced_bytes)
+        # a row that is larger than what memory is said to admit contradicts it
+        credible = max(sizes) <= limit or limit == most
+        if not credible or 2 * max(sizes) <= limit or (min(sizes) > least and ran.change != SOAK):
+            other.add((min(sizes), max(sizes)))
+        elif limit < most:
+            reduced.add(max(sizes))
+    expected = f"{spell_bytes(least)} to {spell_bytes(most)}"
+    if other:
+        first, last = min(size for size, _last in other), min(size for _first, size in other)
+        measured = f"{spell_bytes(first)} to {spell_bytes(last)}"
+        why = "The tests did not send the message sizes that the intent requires (least_bytes, most_bytes)."
+        yield Finding(
+            "collectives.wanted", "sizes of messages", UNKNOWN, measured, expected, why, _RUN_WITH_THIS_INTENT
+        )
+    elif reduced:
+        why = (
+            f"GPU memory is too small, so nccl-tests reduced the largest message. Each of {tables} tests reached at"
+            f" least {spell_bytes(min(reduced))}."
+        )
+        remedy = f"Set rdma_cluster.collectives.most_bytes to {min(reduced)}, then run stage collectives again."
+        yield Finding(
+            "collectives.wanted",
+            "sizes of messages",
+            WARN,
+            f"up to {spell_bytes(min(reduced))}",
+            expected,
+            why,
+            remedy,
+        )
+
+
+def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Finding:
+    subject, rails = f"{fabric.name} {node}", fabric.select.hcas_per_node
+    expected = f"a pod with the GPUs of the node and an HCA on each of {rails} rails"
+    if pod is None:
+        why = "This collection started no pod on this node, so the performance of collectives on it is unknown."
+        return Finding(
+            "collectives.pod",
+            subject,
+            UNKNOWN,
+            "no pod",
+            expected,
+            why,
+            "Run stage collectives again with all nodes of the intent.",
+        )
+    if pod.error:
+        remedy = (
+            (
+                "Correct the error under 'why'. While the stage runs, read the events of the pod: kubectl -n"
+                f" linerate-measure describe pod {pod.name}. Then run stage collectives again."
+            )
+            if pod.name
+            else "Correct the findings of stages network and virtual_functions, then run stage collectives again."
+        )
+        if pod.cause == "rail":
+            remedy = (
+                "Give the pods of a job one function of each rail. To do so, use one resource for each rail, or a"
+                " device plugin and a topology manager that spread the functions over the rails. Then run stage"
+                " collectives again."
+            )
+        return Finding(
+            "collectives.pod",
+            subject,
+            FAIL if pod.name else UNKNOWN,
+            pod.name or "no pod",
+            expected,
+            f"{pod.error}.",
+            remedy,
+        )
+    missing = set(range(rails)) - {hca.rail for hca in pod.hcas}
+    measured = ", ".join(f"{hca.device} rail {hca.rail}" for hca in pod.hcas)
+    if missing or not pod.host:
+        why = (
+            f"The HCA of the pod on rail {', '.join(map(str, sorted(missing)))} could not be determined."
+            if missing
+            else "The host name of the pod is unknown."
+        )
+        return Finding(
+            "collectives.pod", subject, UNKNOWN, measured or "no HCA", expected, why, "Run stage collectives again."
+        )
+    return ok("collectives.pod", subject, measured, expected)
+
+
+def check_ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
+    if seen.ended:
+        why = f"The stage ended before its last test: {seen.ended}."
+        remedy = (
+            "Correct the error under 'why', or set fewer collectives in rdma_cluster.collectives.tests. Then run stage"
+            " collectives again."
+        )
+        yield Finding(
+            "collectives.steps", "all collectives", UNKNOWN, f"{len(seen.runs)} tests", "all tests", why, remedy
+        )
+
+
+def check_cleanup(seen: CollectivesFacts) -> Finding:
+    expected = "0 pods left"
+    if seen.remaining:
+        why = (
+            f"These pods still exist or may still run: {folded(seen.remaining, 16)}. They hold the GPUs of their nodes."
+        )
+        remedy = (
+            "Delete the pods: kubectl -n linerate-measure delete pod NAME. If a pod stays in Terminating, check its"
+            " events, and the kubelet of the node on which the pod still runs."
+        )
+        return Finding("collectives.cleanup", "pods", FAIL, f"{len(seen.remaining)} pods left", expected, why, remedy)
+    if seen.leftovers:
+        why = (
+            "An interrupted earlier run left these pods, and this run removed them before its tests:"
+            f" {folded(seen.leftovers, 16)}."
+        )
+        return Finding(
+            "collectives.cleanup",
+            "pods",
+            WARN,
+            f"0 pods left, {len(seen.leftovers)} of an earlier run removed",
+            expected,
+            why,
+            "No action is necessary.",
+        )
+    return ok("collectives.cleanup", "pods", "0 pods left", expected)
