@@ -176,6 +176,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
     find_folder,
     find_rails,
     list_nodes,
+    read_observers,
     run_with_fact,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
@@ -184,7 +185,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.fac
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.results import keep_valid_results
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import list_bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import ObserversFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.bandwidth import BandwidthFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import (
@@ -202,8 +202,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.mea
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod_removal import remove_pods
 from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier import earlier
-from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 
 
 def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = None) -> dict[str, typing.Any]:
@@ -230,23 +228,6 @@ def _read_link_facts(module: AnsibleModule) -> Facts:
     return seen
 
 
-def _read_observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
-    """Return the observers of the run. Return None if it has none or could not start them. The measurement then runs
-    without them.
-    """
-    try:
-        fact = folder.value("observers") if folder is not None else None
-    except FileError:
-        return None
-    if fact is None:
-        return None
-    known = {field.name for field in dataclasses.fields(ObserversFacts)}
-    found: ObserversFacts = load(
-        ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers"
-    )
-    return found
-
-
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
@@ -268,7 +249,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     seen, folder = _read_link_facts(module), find_folder(module)
     # before it measures: what can't be read then costs no measurement
     before = {} if folder is None else {"earlier": to_data(earlier(folder))}
-    observers = _read_observers(folder)
+    observers = read_observers(folder)
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
         swept = remove_pods(held.cluster, plan.pod_seconds, time.monotonic, time.sleep, say)
         place = MeasuringNamespace(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)

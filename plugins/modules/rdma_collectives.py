@@ -166,6 +166,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
     find_folder,
     find_rails,
     list_nodes,
+    read_observers,
     run_with_fact,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
@@ -254,6 +255,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     seen, folder = _seen(module), find_folder(module)
+    observers = read_observers(folder)
     # before it runs: what can't be read then costs no test
     before = {} if folder is None else {"earlier": to_data(read_earlier_collectives(folder))}
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
@@ -261,7 +263,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         place = MeasuringNamespace(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
         with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
-            facts = CollectivesRun(held.cluster, there, wanted, time.monotonic, time.sleep, say, seen).run()
+            facts = CollectivesRun(held.cluster, there, wanted, time.monotonic, time.sleep, say, seen, observers).run()
     facts = dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers))
     steps = summarize_group_figures(fabric.name, list_figures(intent, dataclasses.replace(seen, collectives=facts)))
     return {**answer(facts, steps), **before}

@@ -6,6 +6,7 @@ fact, and Ansible gets only the parts that do not grow with the number of nodes.
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ansible.module_utils.basic import AnsibleModule
@@ -14,8 +15,10 @@ from .._app.folder import read_answers, read_value
 from .._model.base.errors import RdmaError, wrap_unforeseen
 from .._model.base.load import load
 from .._model.intent.intent import Intent
+from .._model.kubernetes.observers import ObserversFacts
 from .._plan.node_answers import Rails, list_rails
 from .._store.facts import FactFolder
+from .._store.files import FileError
 from .module import run
 
 #: options of such a module; the doc fragment is linerate.rdma._options.cluster_facts
@@ -125,3 +128,20 @@ def get_objects(module: AnsibleModule, *parts: str) -> list[Result]:
             "Set facts_dir and run, or set objects instead of objects_from",
         )
     return [item for part in parts for item in read_value(folder, kind, part)]
+
+
+def read_observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
+    """Return the observers of the run. Return None if it has none or could not start them. The measurement then runs
+    without them.
+    """
+    try:
+        fact = folder.value("observers") if folder is not None else None
+    except FileError:
+        return None
+    if fact is None:
+        return None
+    known = {field.name for field in dataclasses.fields(ObserversFacts)}
+    found: ObserversFacts = load(
+        ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers"
+    )
+    return found

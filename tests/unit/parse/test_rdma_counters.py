@@ -11,7 +11,7 @@ import hypothesis
 import hypothesis.strategies as some
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.rdma_counters import parse_counters
-from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.collectives import read_counters
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measurement.hca_counters import read_counters
 
 
 def test_counters_of_several_devices() -> None:

@@ -12,6 +12,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_modules import read_observers as observers_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.observers import Observer, ObserversFacts
@@ -27,7 +28,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.lay
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.measuring_plan import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.modules.rdma_bandwidth import _read_observers as observers_of
 
 from .test_pairs import FABRIC, TABLE, Api, Clock, Shell
 

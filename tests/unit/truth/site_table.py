@@ -139,6 +139,11 @@ SITE: tuple[Row, ...] = (
     Row(("collectives",), ("pods[].hcas[].numa_node",), "It is told where a group is slow, and none is."),
     Row(
         ("collectives",),
+        ("pods[].hcas[].physical",),
+        "It names the device whose counters a soak reads; the intent of this site asks for no soak.",
+    ),
+    Row(
+        ("collectives",),
         (
             "runs[].figures.collective",
             "runs[].figures.out_of_bounds",

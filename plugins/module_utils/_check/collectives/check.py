@@ -274,7 +274,10 @@ def collect_hardware(
     """
     rates = collect_rates(fabric, facts.bandwidth)
     hcas = {
-        pod.node: {hca.device: UsedHca(hca.rail, hca.numa_node, rates.get((hca.rail, pod.node))) for hca in pod.hcas}
+        pod.node: {
+            hca.device: UsedHca(hca.rail, hca.numa_node, rates.get((hca.rail, pod.node)), hca.physical)
+            for hca in pod.hcas
+        }
         for pod in pods
     }
     rails = fabric.select.hcas_per_node

@@ -284,7 +284,9 @@ class Course:
         """
         subject, verdict = self.subject(test), self._judge_test(test, run, ran)
         hcas = [(node, device) for node in run.nodes for device in self._ground.hcas.get(node, {})]
-        errors = tuple(judge_errors(subject, hcas, ran.errors if ran is not None else ()))
+        used = [(node, hca) for node in run.nodes for hca in self._ground.hcas.get(node, {}).values()]
+        physical = [(node, hca.physical) for node, hca in used if hca.physical]
+        errors = tuple(judge_errors(subject, hcas, ran.errors if ran is not None else (), physical))
         if ran is not None and not ran.failure:
             errors = (*judge_duration(subject, ran.seconds, self._wanted.soak_minutes), *errors)
         self._found[subject] = (*verdict.findings, *errors)

@@ -270,8 +270,9 @@ EXPLAINED: dict[str, Explanation] = {
             " unknown."
         ),
         measured=(
-            "`counters` and `hw_counters` of each RDMA device in its pod (sysfs), before and after the soak. An"
-            " increase of link_downed, excessive_buffer_overrun_errors, local_link_integrity_errors or"
+            "`counters` and `hw_counters` of each RDMA device in its pod and of its physical function (sysfs), before"
+            " and after the soak; for an Ethernet port also the link errors of its network interface. An increase of"
+            " link_downed, carrier_down_count, excessive_buffer_overrun_errors, local_link_integrity_errors or"
             " rnr_nak_retry_err fails. An increase of another error counter gives a warning."
         ),
         causes=(
@@ -280,7 +281,8 @@ EXPLAINED: dict[str, Explanation] = {
                 " RoCE, or because of a bad link."
             ),
             "The receiver is too slow (out_of_buffer, rnr_nak_retry_err).",
-            "The port was down for a short time (link_downed).",
+            "The port was down for a short time (link_downed, carrier_down_count).",
+            "The pods have VFs, and their nodes have no observer that reads the physical functions (warn).",
             (
                 "The driver shows no error counters to the pod, or shows some of them only before or only after the"
                 " soak (unknown)."

@@ -3,19 +3,27 @@
 """The error counters of the HCAs before and after a soak, a long run of a group. Check id: ``collectives.soak``.
 
 A pod reads the counters of its own functions. A virtual function counts errors of its own packets, but no errors of the
-cable. Counters that rise when a queue pair is closed (``req_cqe_error`` and the like), or with adaptive routing
-(``out_of_sequence``), are not included.
+cable. So the observer of the node reads the counters of its physical function. Counters that rise when a queue pair is
+closed (``req_cqe_error`` and the like), or with adaptive routing (``out_of_sequence``), are not included.
 """
 
 from __future__ import annotations
 
 import typing
 
+from ..._model.base.text import folded
 from ..._model.measurement.collectives import HcaErrors
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
-#: of which one is a fault: NVSentinel's NIC monitor takes each rise of them for fatal
-FATAL = ("link_downed", "excessive_buffer_overrun_errors", "local_link_integrity_errors", "rnr_nak_retry_err")
+#: of which one is a fault: NVSentinel's NIC monitor takes each rise of the first four for fatal. The last one is
+#: link_downed of an Ethernet port, which the kernel counts for the network interface
+FATAL = (
+    "link_downed",
+    "excessive_buffer_overrun_errors",
+    "local_link_integrity_errors",
+    "rnr_nak_retry_err",
+    "carrier_down_count",
+)
 #: names in sysfs [Linux: drivers/infiniband/core/sysfs.c; hw/mlx5/counters.c; hw/bnxt_re/hw_counters.c;
 #: sw/rxe/rxe_hw_counters.c]
 ERRORS = frozenset(
@@ -29,6 +37,9 @@ ERRORS = frozenset(
         "port_xmit_discards",
         "port_xmit_constraint_errors",
         "port_rcv_constraint_errors",
+        # of the network interface of an Ethernet port
+        "rx_crc_errors",
+        "rx_frame_errors",
         # mlx5
         "local_ack_timeout_err",
         "packet_seq_err",
@@ -77,6 +88,8 @@ _REMEDY = (
 )
 #: counters in one text, at most
 _MOST = 8
+#: end of the subject of physical functions that were not read
+PHYSICAL = ": physical functions"
 
 Readings = typing.Mapping[str, typing.Mapping[str, int]]
 
@@ -104,15 +117,25 @@ def compare_readings(
 
 
 def judge_errors(
-    subject: str, expected: typing.Iterable[tuple[str, str]], found: typing.Iterable[HcaErrors]
+    subject: str,
+    expected: typing.Iterable[tuple[str, str]],
+    found: typing.Iterable[HcaErrors],
+    physical: typing.Iterable[tuple[str, str]] = (),
 ) -> typing.Iterator[Finding]:
     """Yield a finding on each HCA whose counters rose or are not known, and one passed finding on all others together.
+    Yield one warning on all physical functions that could not be read.
 
     :param subject: subject of the soak
     :param expected: node and RDMA device of each HCA that took part
     :param found: counter changes that were measured
+    :param physical: node and RDMA device of the physical function of each of these HCAs that is a virtual function
     """
     known = {(item.node, item.device): item for item in found}
+    physical = tuple(dict.fromkeys(physical))
+    unseen = [at for at in physical if at not in known]
+    if unseen:
+        yield _report_unseen(subject, unseen)
+    expected = (*expected, *(at for at in physical if at in known))
     quiet, total, how = 0, 0, "no error counter increases"
     for node, device in expected:
         total += 1
@@ -147,6 +170,31 @@ def judge_errors(
             quiet += 1
     if quiet:
         yield ok("collectives.soak", subject, f"no error counter of {quiet} of {total} HCAs increased", how)
+
+
+def _report_unseen(subject: str, unseen: typing.Sequence[tuple[str, str]]) -> Finding:
+    """Return the warning on physical functions whose counters could not be read.
+
+    :param unseen: node and RDMA device of each
+    """
+    why = (
+        "The pods have virtual functions, which count no errors of the cable. Their physical functions are not visible"
+        " in the pods, and these nodes have no observer, so errors of the cable during the soak are unknown."
+    )
+    remedy = (
+        "Start observers (rdma_observers, see docs/observers.md), and run stage collectives again. Or run perfquery -x"
+        " (InfiniBand) or ethtool -S (Ethernet) on these nodes before and after the soak."
+    )
+    measured = folded([f"{node} {device}" for node, device in unseen], _MOST)
+    return Finding(
+        "collectives.soak",
+        f"{subject}{PHYSICAL}",
+        WARN,
+        f"not read: {measured}",
+        "no error counter increases",
+        why,
+        remedy,
+    )
 
 
 def _spell_grown(item: HcaErrors) -> list[str]:

@@ -25,11 +25,13 @@ class UsedHca:
     :ivar rail: rail of the HCA; None if unknown
     :ivar numa_node: NUMA node of the HCA; None if unknown
     :ivar rate_gbps: rate that stage bandwidth measured, in Gb/s; None if it was not measured
+    :ivar physical: RDMA device of the physical function, if the pod has a virtual function of it; empty otherwise
     """
 
     rail: typing.Optional[int] = None
     numa_node: typing.Optional[int] = None
     rate_gbps: typing.Optional[float] = None
+    physical: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -130,11 +130,14 @@ class CollectiveHca:
 
     :ivar device: RDMA device, as the pod sees it
     :ivar numa_node: None if sysfs does not have it
+    :ivar physical: RDMA device of the physical function of which this is a virtual function; empty if the pod has the
+        HCA itself, or if the name is unknown
     """
 
     device: RdmaDevice
     rail: Rail
     numa_node: typing.Optional[NumaNode] = None
+    physical: RdmaDevice = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +162,7 @@ class CollectivePod:
 
 @dataclasses.dataclass(frozen=True)
 class HcaErrors:
-    """The error counters of an RDMA device in a pod before and after a soak.
+    """The error counters of an RDMA device before and after a soak: of a device in a pod, or of its physical function.
 
     :ivar seconds: between the two readings
     :ivar read: error counters that it has

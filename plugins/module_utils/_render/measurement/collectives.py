@@ -144,18 +144,6 @@ def _count_iterations(run: CollectiveRun) -> tuple[str, ...]:
     return _SMALL if run.small else _LARGE
 
 
-def read_counters(devices: typing.Sequence[str]) -> Command:
-    """Return the command that prints the port counters of RDMA devices in a pod: device, counter name and value, one
-    counter a line.
-    """
-    script = (
-        'for device in "$@"; do for file in /sys/class/infiniband/"$device"/ports/1/counters/*'
-        ' /sys/class/infiniband/"$device"/ports/1/hw_counters/*; do read -r value 2> /dev/null < "$file" &&'
-        ' echo "count $device ${file##*/} $value"; done; done; true'
-    )
-    return ("sh", "-c", script, "counters", *(operand(device, "an RDMA device") for device in devices))
-
-
 def agent_path(run: CollectiveRun) -> str:
     """Return the path of the program that mpirun calls in place of ssh in a run. Its request files are in the same
     folder.

@@ -36,11 +36,13 @@ class CollectivePlace:
 
     :ivar host: host name of the pod in the format of NCCL
     :ivar devices: RDMA devices of the pod
+    :ivar physical: RDMA devices of the physical functions of which these are virtual functions
     """
 
     pod: RdmaPod
     host: str
     devices: tuple[str, ...]
+    physical: tuple[str, ...] = ()
 
 
 class CollectivePods:
@@ -50,12 +52,21 @@ class CollectivePods:
     """
 
     def __init__(
-        self, cluster: Cluster, plan: Plan, wanted: Collectives, clock: Clock, say: Say, pods: MeasuringPods
+        self,
+        cluster: Cluster,
+        plan: Plan,
+        wanted: Collectives,
+        clock: Clock,
+        say: Say,
+        pods: MeasuringPods,
+        physical: typing.Mapping[str, typing.Mapping[str, str]],
     ) -> None:
-        """:param plan: plan with exactly one fabric, over which the collectives run"""
+        """:param plan: plan with exactly one fabric, over which the collectives run
+        :param physical: RDMA device of each physical function, by node and PCI address
+        """
         (self._fabric,) = plan.fabrics
         self._cluster, self._plan, self._wanted, self._clock, self._say = cluster, plan, wanted, clock, say
-        self._pods = pods
+        self._pods, self._physical = pods, physical
         self.places: dict[str, CollectivePlace] = {}
 
     def start(self, pool: concurrent.futures.Executor) -> tuple[CollectivePod, ...]:
@@ -71,7 +82,9 @@ class CollectivePods:
             if pod.error:
                 self._say(f"{fabric.name} {pod.node}: {pod.error}")
             else:
-                self.places[pod.node] = CollectivePlace(item, pod.host, tuple(hca.device for hca in pod.hcas))
+                physical = tuple(dict.fromkeys(hca.physical for hca in pod.hcas if hca.physical))
+                devices = tuple(hca.device for hca in pod.hcas)
+                self.places[pod.node] = CollectivePlace(item, pod.host, devices, physical)
         return looked
 
     def _examine_or_fail(self, started: PodOfNode) -> CollectivePod:
@@ -140,7 +153,8 @@ class CollectivePods:
                 )
             if len(devices) != 1:
                 return tuple(found), f"its function {address} has {len(devices)} RDMA devices; expected 1"
-            found.append(CollectiveHca(devices[0], rail, probe.numa_node(address)))
+            physical = self._physical.get(node, {}).get(function, "") if function != address else ""
+            found.append(CollectiveHca(devices[0], rail, probe.numa_node(address), physical))
         missing = [rail for rail in wanted if rail not in {hca.rail for hca in found}]
         seen = ", ".join(f"{hca.device} of rail {hca.rail}" for hca in found) or "none"
         return tuple(found), (

@@ -19,12 +19,12 @@ from ..._analysis.schedule.halving import RailTrial
 from ..._check.collectives.check import Facts, list_courses
 from ..._check.collectives.course import LATENCY, Course
 from ..._check.collectives.repeats import MOST_CHANGES
-from ..._check.collectives.soak import Readings, compare_readings
 from ..._model.base.errors import RdmaError, wrap_unforeseen
 from ..._model.base.text import both_ends, folded
 from ..._model.intent.profiles import list_rails as fabric_rails
 from ..._model.kubernetes.measuring import NAMESPACE, POLICY
 from ..._model.kubernetes.objects import CommandResult
+from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.measurement.collectives import CollectivePod, CollectiveRun, Collectives, CollectivesFacts, RanTest
 from ..._model.run.lease import LeaseLost
 from ..._observe.kubernetes.client import Cluster
@@ -32,13 +32,13 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.job import nccl_tests
 from ..._parse.pods.agent import Request, parse_requests
-from ..._parse.pods.rdma_counters import parse_counters
 from ..._render.measurement import collectives as render
 from .client_server import find_failure, line_of
 from .collective_logs import LogReader
 from .collective_pods import LOOK, SHORT, CollectivePlace, CollectivePods, compute_left, run_short
 from .measuring_plan import Plan, Say, workers
 from .pods import MeasuringPods
+from .soak_counters import AT_ONCE, SoakCounters, compare_nodes, list_physical
 
 #: seconds between two reads of the requests of mpirun
 PAUSE = 1.0
@@ -53,10 +53,6 @@ TIMES_SLOWEST, LEAST_SECONDS = 5, 120
 MOST_HUNG = 3
 #: seconds before the end of the pods in which no test begins
 RESERVE = 900.0
-#: pods of one group that are worked in at the same time
-AT_ONCE = 16
-#: seconds in which the counters of all pods of a soak are to be read
-COUNTERS = 120.0
 #: the message about the protection of mpirun
 _OPEN = (
     f"mpirun accepts commands from every pod that can reach its pod. The NetworkPolicy {NAMESPACE}/{POLICY} admits"
@@ -81,10 +77,13 @@ class CollectivesRun:
         pause: typing.Callable[[float], None],
         say: Say,
         seen: Facts,
+        observers: typing.Optional[ObserversFacts] = None,
     ) -> None:
         """:param plan: plan with exactly one fabric, over which the collectives run
         :param seen: facts with the rates of the rails and the topology of the nodes, from which floors and groups are
             computed
+        :param observers: observers of the run, which read the counters of the physical functions for a soak; None if it
+            has none
         """
         (self._fabric,) = plan.fabrics
         self._cluster, self._plan, self._wanted, self._clock, self._pause, self._say, self._seen = (
@@ -97,7 +96,8 @@ class CollectivesRun:
             seen,
         )
         self._pods = MeasuringPods(cluster, plan, clock, pause, say)
-        self._whole_pods = CollectivePods(cluster, plan, wanted, clock, say, self._pods)
+        self._whole_pods = CollectivePods(cluster, plan, wanted, clock, say, self._pods, list_physical(seen.hcas))
+        self._soak_counters = SoakCounters(cluster, observers, clock, self._whole_pods.open_shell)
         self._log_reader = LogReader(self._whole_pods.open_shell, wanted.gpus_per_node, clock, say)
         self._end = math.inf
         #: seconds of the slowest sound test of this collective before a test hung, and seconds for which its tests hung
@@ -232,37 +232,11 @@ class CollectivesRun:
         :param subject: name of the test, for messages
         """
         places = [self._whole_pods.places[node] for node in run.nodes]
-        before, start = self._read_counters(places), self._clock()
+        before, start = self._soak_counters.read(places), self._clock()
         wanted = dataclasses.replace(self._wanted, seconds=render.compute_soak_seconds(self._wanted))
         result = self._run_mpirun(subject, run, result, wanted)
-        after, seconds = self._read_counters(places), round(self._clock() - start, 1)
-        errors = (
-            compare_readings(place.pod.node, device, before[place.pod.node], after[place.pod.node], seconds)
-            for place in places
-            for device in place.devices
-        )
-        return dataclasses.replace(result, errors=tuple(errors))
-
-    def _read_counters(self, places: typing.Sequence[CollectivePlace]) -> dict[str, typing.Optional[Readings]]:
-        """Return the counters of the RDMA devices in each pod, by node; None for a pod that did not answer."""
-        end = self._clock() + COUNTERS
-
-        def read(place: CollectivePlace) -> typing.Optional[Readings]:
-            try:
-                shell = self._whole_pods.open_shell(place.pod)
-            except ApiError:
-                return None
-            try:
-                shell.wait(compute_left(self._clock, end, LOOK))
-                found = run_short(shell, render.read_counters(place.devices), self._clock, end)
-            except ApiError:
-                return None
-            finally:
-                shell.close()
-            return parse_counters(found.output) if found.exit_code == 0 else None
-
-        with workers(min(AT_ONCE, len(places))) as pool:
-            return {place.pod.node: found for place, found in zip(places, pool.map(read, places))}
+        after, seconds = self._soak_counters.read(places), round(self._clock() - start, 1)
+        return dataclasses.replace(result, errors=compare_nodes(places, before, after, seconds))
 
     def _run_mpirun(self, subject: str, run: CollectiveRun, result: RanTest, wanted: Collectives) -> RanTest:
         places = [self._whole_pods.places[node] for node in run.nodes]

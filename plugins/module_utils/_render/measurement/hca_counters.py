@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command that reads the counters of RDMA devices from sysfs, in a pod or on a host."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.operand import operand
+from .commands import Command
+
+#: files of a network interface that count errors of its link [Documentation/ABI/testing/sysfs-class-net,
+#: sysfs-class-net-statistics]
+_LINK_ERRORS = ("statistics/rx_crc_errors", "statistics/rx_frame_errors", "carrier_down_count")
+
+
+def read_counters(devices: typing.Sequence[str], netdevs: bool = False) -> Command:
+    """Return the command that prints the port counters of RDMA devices in a pod: device, counter name and value, one
+    counter a line. A device that the pod does not show is left out.
+
+    :param netdevs: whether to print the errors of the link that the network interface of an Ethernet port counts too,
+        without the interfaces that represent virtual functions
+    """
+    link = " ".join(f'"$net"/{name}' for name in _LINK_ERRORS)
+    of_netdevs = (
+        ' if [ "$(cat "$at"/ports/1/link_layer 2> /dev/null)" = Ethernet ]; then for net in "$at"/device/net/*; do'
+        ' case "$(cat "$net"/phys_port_name 2> /dev/null)" in *vf*|*sf*) ;; *) show ' + link + " ;; esac; done; fi;"
+    )
+    script = (
+        'show() { for file in "$@"; do read -r value 2> /dev/null < "$file" && echo "count $device ${file##*/} $value";'
+        ' done; }; for device in "$@"; do at=/sys/class/infiniband/"$device"; show "$at"/ports/1/counters/*'
+        f' "$at"/ports/1/hw_counters/*;{of_netdevs if netdevs else ""} done; true'
+    )
+    return ("sh", "-c", script, "counters", *(operand(device, "an RDMA device") for device in devices))

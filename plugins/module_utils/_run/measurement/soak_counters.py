@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the error counters of the HCAs before and after a soak: those of the devices in the pods, and those of the
+physical functions of which these are virtual functions. A virtual function counts no errors of the cable.
+
+A physical function is read by the observer of its node. Without one, it is read in the pod, which shows it only in the
+shared mode of RDMA namespaces.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._check.collectives.soak import Readings, compare_readings
+from ..._model.base.errors import RdmaError
+from ..._model.kubernetes.observers import ObserversFacts
+from ..._model.measurement.bandwidth import RdmaPod
+from ..._model.measurement.collectives import HcaErrors
+from ..._model.node.hca import ObservedHcas
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.shell import Clock, Shell
+from ..._parse.pods.rdma_counters import parse_counters
+from ..._render.measurement import commands
+from ..._render.measurement.hca_counters import read_counters
+from .collective_pods import LOOK, CollectivePlace, compute_left, run_short
+from .measuring_plan import workers
+from .observer_of import observer_of
+
+#: pods of one group that are read at the same time
+AT_ONCE = 16
+#: seconds in which the counters of all pods of a soak are to be read
+COUNTERS = 120.0
+#: characters of the reason for which an observer does not read them
+_MOST_REASON = 300
+
+
+@dataclasses.dataclass(frozen=True)
+class NodeCounters:
+    """The counters of the HCAs of a node, at one moment.
+
+    :ivar own: counters of the devices in its pod; None if the pod did not respond
+    :ivar physical: counters of the physical functions that could be read
+    :ivar why: why its observer did not read the physical functions; empty if it did, or if the node has no observer
+    """
+
+    own: typing.Optional[Readings]
+    physical: Readings = dataclasses.field(default_factory=dict)
+    why: str = ""
+
+
+class SoakCounters:
+    """A reader of the error counters of the HCAs of a group."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        observers: typing.Optional[ObserversFacts],
+        clock: Clock,
+        open_pod: typing.Callable[[RdmaPod], Shell],
+    ) -> None:
+        """:param observers: observers of the run; None if it has none
+        :param open_pod: opens a shell in a pod
+        """
+        self._cluster, self._observers, self._clock, self._open_pod = cluster, observers, clock, open_pod
+
+    def read(self, places: typing.Sequence[CollectivePlace]) -> dict[str, NodeCounters]:
+        """Return the counters of the HCAs of each place, by node."""
+        end = self._clock() + COUNTERS
+        with workers(min(AT_ONCE, len(places))) as pool:
+            found = pool.map(lambda place: self._read_node(place, end), places)
+            return {place.pod.node: item for place, item in zip(places, found)}
+
+    def _read_node(self, place: CollectivePlace, end: float) -> NodeCounters:
+        everything = (*place.devices, *place.physical)
+        seen = self._read_by(lambda: self._open_pod(place.pod), read_counters(everything), end)
+        in_pod = {name: counters for name, counters in (seen or {}).items() if name in place.physical}
+        own = None if seen is None else {name: value for name, value in seen.items() if name not in place.physical}
+        if not place.physical or not self._has_observer(place.pod.node):
+            return NodeCounters(own, in_pod)
+        try:
+            namespace, observer = observer_of(self._observers, place.pod.node)
+        except RdmaError as error:
+            return NodeCounters(own, in_pod, "" if in_pod else str(error)[:_MOST_REASON])
+        found = self._read_by(
+            lambda: self._cluster.shell(
+                namespace, observer.pod, observer.container, commands.render_shell(), self._clock
+            ),
+            read_counters(place.physical, netdevs=True),
+            end,
+        )
+        if found is None:
+            return NodeCounters(own, in_pod, "" if in_pod else "the observer of the node did not respond")
+        return NodeCounters(own, {**in_pod, **found})
+
+    def _has_observer(self, node: str) -> bool:
+        return self._observers is not None and any(item.node == node for item in self._observers.nodes)
+
+    def _read_by(
+        self, connect: typing.Callable[[], Shell], command: typing.Sequence[str], end: float
+    ) -> typing.Optional[dict[str, dict[str, int]]]:
+        """Return the counters that a command prints, by device. Return None if the shell did not respond.
+
+        :param end: moment at which the time of all readings is over
+        """
+        try:
+            shell = connect()
+        except ApiError:
+            return None
+        try:
+            shell.wait(compute_left(self._clock, end, LOOK))
+            found = run_short(shell, command, self._clock, end)
+        except ApiError:
+            return None
+        finally:
+            shell.close()
+        return parse_counters(found.output) if found.exit_code == 0 else None
+
+
+def compare_nodes(
+    places: typing.Sequence[CollectivePlace],
+    before: typing.Mapping[str, NodeCounters],
+    after: typing.Mapping[str, NodeCounters],
+    seconds: float,
+) -> tuple[HcaErrors, ...]:
+    """Return by how much the error counters of each HCA rose. A physical function that nothing could read, because its
+    node has no observer and the pod does not show it, is left out.
+
+    :param seconds: time between the two readings
+    """
+    found: list[HcaErrors] = []
+    for place in places:
+        node = place.pod.node
+        first, second = before[node], after[node]
+        found += (compare_readings(node, device, first.own, second.own, seconds) for device in place.devices)
+        for device in place.physical:
+            why = first.why or second.why
+            if why:
+                found.append(HcaErrors(node, device, seconds, why=why))
+            elif device in first.physical or device in second.physical:
+                found.append(compare_readings(node, device, first.physical, second.physical, seconds))
+    return tuple(found)
+
+
+def list_physical(hcas: typing.Mapping[str, ObservedHcas]) -> dict[str, dict[str, str]]:
+    """Return the RDMA device of each physical function, by node and PCI address."""
+    return {
+        node: {hca.pci.address: hca.rdma_device for hca in observed.value.hcas if hca.pci and hca.rdma_device}
+        for node, observed in hcas.items()
+        if observed.value is not None
+    }
