@@ -486,6 +486,10 @@ def test_collectives_that_are_proven_are_measures_of_their_own() -> None:
     assert (rail.nodes, rail.value) == (2, 47.0)
     found = proven()
     assert found["compare.choice on bus bandwidth of all_reduce"].status == "pass"
+    soak = StepFigures("compute", "all_reduce", "soak", 8, 1, 90.0, 90.0, 90.0)
+    names = {item.measure.name: item for item in compare.compared(intent(), compare.Facts(None, (*STEPS, soak)))}
+    (row,) = names["bus bandwidth of all_reduce in a soak"].rows
+    assert (row.nodes, row.value) == (8, 90.0)
     assert not any(item.startswith("compare.choice") for item in proven(steps=None) if "bus bandwidth" in item)
 
 

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verd
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metrics import render_metrics
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.signature import render_signature
-from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, FABRIC, NcclApi
+from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, COLLECTIVES, FABRIC, NcclApi
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import (
     FINISHED,
     RUN,
@@ -40,12 +40,13 @@ CONTEXT = StageContext("collectives", RUN, STARTED, FINISHED, False, {})
 SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
 
 
-def made(slow: typing.Collection[tuple[str, int]] = (), cluster: typing.Any = None) -> Made:
+def made(slow: typing.Collection[tuple[str, int]] = (), cluster: typing.Any = None, **wishes: typing.Any) -> Made:
     """Return a run whose stage collectives is that of a fleet that is played."""
     api = NcclApi()
     api.slow = set(slow)
-    facts = to_data(Facts(api.nodes, run(api)[0], measured(api.nodes)))
-    record = judge_stage(CONTEXT, RawIntent([FABRIC], None, CLUSTER if cluster is None else cluster), facts)
+    facts = to_data(Facts(api.nodes, run(api, **wishes)[0], measured(api.nodes)))
+    asked = {**CLUSTER, "collectives": {**COLLECTIVES, **wishes}} if cluster is None else cluster
+    record = judge_stage(CONTEXT, RawIntent([FABRIC], None, asked), facts)
     # a folder has one fact of the bandwidth, and both stages are judged by it
     whole = records(SMALL)
     whole = whole.change("bandwidth", {**whole.facts["bandwidth"], "bandwidth": facts["bandwidth"]})
@@ -109,6 +110,19 @@ def test_metrics_of_each_step() -> None:
     name = "collective_bytes_per_second"
     assert abs(found[key(name, collective="all_reduce", step="all", figure="lowest")] - 94.08e9) < 1e7
     assert found[key(name, collective="all_reduce", step="two nodes", figure="best")] > 46e9
+
+
+def test_a_soak_is_a_step_of_its_own_in_the_page_the_metrics_the_sheet_and_the_trend() -> None:
+    whole = made(soak_minutes=30)
+    found = samples(render_metrics(report(whole)))
+    lowest = found[key("collective_bytes_per_second", collective="all_reduce", step="soak", figure="lowest")]
+    assert abs(lowest - 94.08e9) < 1e7
+    assert "all_reduce, soak 1 94.1 94.1 88.2" in words(render_signature(report(whole), EVIDENCE))
+    earlier = EarlierCollectives(("1", "2", "3"), (), (EarlierStep("all_reduce", "soak", 4, (99.0, 101.0, 100.0)),))
+    shown = page(whole, earlier)
+    assert "<td>soak</td>" in shown[shown.index("Collectives that are proven") :]
+    assert 'aria-label="99, 101, 100, 94.1 GB/s"' in shown.partition("Collectives from run to run")[2]
+    assert not [item for item in samples(render_metrics(report(made()))) if "soak" in str(item)]
 
 
 def test_the_sheet_has_the_steps_with_their_floors() -> None:

@@ -89,6 +89,7 @@ class _Verdict:
 class GroupFigure:
     """The bus bandwidth of a group whose transport is proven, and the floor with which it is compared.
 
+    :ivar kind: step to which the group belongs; ``soak`` for a soak
     :ivar bus_gbs: bus bandwidth that is compared with the floor, in GB/s
     :ivar floor_gbs: floor in GB/s; None if the group has none
     :ivar sizes: message sizes in bytes, each with its bus bandwidth in GB/s
@@ -96,7 +97,7 @@ class GroupFigure:
     """
 
     collective: TestName
-    kind: Kind
+    kind: typing.Union[Kind, typing.Literal["soak"]]
     nodes: tuple[str, ...]
     bus_gbs: float
     floor_gbs: typing.Optional[float]
@@ -290,6 +291,16 @@ class Course:
         if ran is not None and not ran.failure:
             errors = (*judge_duration(subject, ran.seconds, self._wanted.soak_minutes), *errors)
         self._found[subject] = (*verdict.findings, *errors)
+        if verdict.figure is not None and ran is not None and not ran.failure:
+            self.figures[subject] = GroupFigure(
+                self.name,
+                "soak",
+                test.nodes,
+                verdict.figure.bus_gbs,
+                verdict.floor_gbs,
+                verdict.figure.sizes,
+                verdict.bound_gbs,
+            )
         bad = sum(item.status != PASS for item in errors if not item.subject.endswith(DURATION))
         words = _describe_verdict(verdict, verdict.passes)
         return f"{words}; {bad} HCAs with errors or unknown error counters" if bad else words

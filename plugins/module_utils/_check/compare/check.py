@@ -121,16 +121,17 @@ def _list_measures(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
             yield Measure(name, "Gb/s", figures, per_node=True)
 
 
-def _list_figures(collective: str, by_rail: bool, intent: Intent, facts: Facts) -> tuple[Figure, ...]:
+def _list_figures(
+    collective: str, intent: Intent, facts: Facts, kinds: typing.Sequence[str] = _WHOLE
+) -> tuple[Figure, ...]:
     """Return the figures that stage collectives has proven for a collective: the median of the groups with each number
-    of nodes. Where several steps have the same number of nodes, the later step counts.
+    of nodes. Where several steps have the same number of nodes, the first of ``kinds`` counts.
 
-    :param by_rail: True for pairs of nodes rail by rail, whose figure is that of one rail; False for groups with all
-        rails
+    :param kinds: steps whose figures are returned; without it, those of groups with all rails
     """
     names = {fabric.name for fabric in intent.fabrics}
     found: dict[tuple[str, int], Figure] = {}
-    for kind in ("two nodes",) if by_rail else _WHOLE:
+    for kind in kinds:
         for step in facts.collectives or ():
             if step.test == collective and step.kind == kind and step.fabric in names:
                 found.setdefault((step.fabric, step.nodes), Figure(step.fabric, step.nodes, step.median))
@@ -138,14 +139,14 @@ def _list_figures(collective: str, by_rail: bool, intent: Intent, facts: Facts) 
 
 
 def _derive_proven_measures(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
-    """Yield the measures of each proven collective: its bus bandwidth with all rails, and that of one rail. The measure
-    with all rails is left out if a measure of the intent has this collective.
+    """Yield the measures of each proven collective: its bus bandwidth with all rails, that of one rail, and that in a
+    soak. The measure with all rails is left out if a measure of the intent has this collective.
     """
     claimed = {measure.collective for measure in intent.cluster.measures}
     for collective in dict.fromkeys(step.test for step in facts.collectives or ()):
-        for by_rail, words in ((False, ""), (True, " of one rail")):
-            figures = _list_figures(collective, by_rail, intent, facts)
-            if figures and (by_rail or collective not in claimed):
+        for kinds, words in ((_WHOLE, ""), (("two nodes",), " of one rail"), (("soak",), " in a soak")):
+            figures = _list_figures(collective, intent, facts, kinds)
+            if figures and (kinds is not _WHOLE or collective not in claimed):
                 yield Measure(f"bus bandwidth of {collective}{words}", "GB/s", figures, per_node=True)
 
 
@@ -155,7 +156,7 @@ def _add_measured(measure: Measure, intent: Intent, facts: Facts) -> Measure:
     """
     if measure.collective is None:
         return measure
-    found = _list_figures(measure.collective, False, intent, facts)
+    found = _list_figures(measure.collective, intent, facts)
     places = {(figure.network, figure.nodes) for figure in found}
     typed = tuple(figure for figure in measure.figures if (figure.network, figure.nodes) not in places)
     return dataclasses.replace(measure, figures=(*typed, *found))
