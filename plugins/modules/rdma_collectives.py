@@ -137,6 +137,34 @@ steps:
     best:
       description: Bus bandwidth of the fastest group.
       type: float
+latencies:
+  description: The latencies of small messages over the proven pairs of nodes, in microseconds. Empty unless the intent
+    has C(latency).
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    fabric:
+      description: Name of the fabric.
+      type: str
+    test:
+      description: Name of the collective.
+      type: str
+    pairs:
+      description: Number of pairs that are proven.
+      type: int
+    best:
+      description: Mean of the fastest pair.
+      type: float
+    median:
+      description: Mean of the pair in the middle.
+      type: float
+    worst:
+      description: Mean of the slowest pair.
+      type: float
+    p99:
+      description: Highest 99th percentile of the pairs. C(null) if nccl-tests prints none.
+      type: float
 earlier:
   description:
     - The medians of the same steps in the kept runs below O(facts_dir) that were asked for the same collectives over
@@ -171,7 +199,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, list_figures
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, judge_facts
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.latency import summarize_latencies
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.trend import summarize_group_figures
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.wanted import pick_fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
@@ -180,6 +209,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     Collectives,
     CollectivesFacts,
+    LatencyFigures,
     StepFigures,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -196,16 +226,22 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.pod
 from ansible_collections.linerate.rdma.plugins.module_utils._store.earlier_collectives import read_earlier_collectives
 
 
-def answer(facts: CollectivesFacts, steps: typing.Sequence[StepFigures] = ()) -> dict[str, typing.Any]:
+def answer(
+    facts: CollectivesFacts,
+    steps: typing.Sequence[StepFigures] = (),
+    latencies: typing.Sequence[LatencyFigures] = (),
+) -> dict[str, typing.Any]:
     """Return the result of the module for Ansible.
 
     :param steps: proven figures of each step of the collectives
+    :param latencies: proven latencies of small messages
     """
     changes = [f"removed leftover pod {name}" for name in facts.leftovers]
     return {
         "changed": bool(changes),
         "collectives": to_data(facts),
         "steps": to_data(tuple(steps)),
+        "latencies": to_data(tuple(latencies)),
         "changes": changes,
     }
 
@@ -265,8 +301,9 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
             facts = CollectivesRun(held.cluster, there, wanted, time.monotonic, time.sleep, say, seen, observers).run()
     facts = dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers))
-    steps = summarize_group_figures(fabric.name, list_figures(intent, dataclasses.replace(seen, collectives=facts)))
-    return {**answer(facts, steps), **before}
+    judged = judge_facts(intent, dataclasses.replace(seen, collectives=facts))
+    steps = summarize_group_figures(fabric.name, judged.figures)
+    return {**answer(facts, steps, summarize_latencies(fabric.name, judged.latencies)), **before}
 
 
 def main() -> None:

@@ -228,7 +228,11 @@ SOURCES: dict[str, dict[str, Source]] = {
         "earlier": OfCluster("collectives", "earlier"),
     },
     # collectives: only where the intent asks for them
-    "compare": {"bandwidth": OfCluster("bandwidth", "fabrics"), "collectives": OfCluster("collectives", "steps")},
+    "compare": {
+        "bandwidth": OfCluster("bandwidth", "fabrics"),
+        "collectives": OfCluster("collectives", "steps"),
+        "latencies": OfCluster("collectives", "latencies"),
+    },
     "training": {
         "log": OfCluster("nccl_log", "log"),
         "pods": OfCluster("job_pods", "pods"),

@@ -7,7 +7,15 @@ from __future__ import annotations
 import typing
 
 from .._model.base.load import load
-from .._model.measurement.collectives import EarlierCollectives, EarlierStep, StepFigures, StepKey
+from .._model.measurement.collectives import (
+    EarlierCollectives,
+    EarlierLatency,
+    EarlierStep,
+    LatencyFigures,
+    StepFigures,
+    StepKey,
+    TestName,
+)
 from .._model.run.facts import RunStart
 from .facts import FactFolder, read_start
 from .history import read_earlier
@@ -26,28 +34,33 @@ def read_earlier_collectives(folder: FactFolder) -> EarlierCollectives:
     :raises FileError: the folder of this run or that of the kept runs cannot be read
     """
     start = folder.start()
-    found, unread = read_earlier(folder.report_dir, folder.run, lambda path, run: _read_steps(path, run, start))
-    proven = {run: steps for run, steps in found.items() if steps}
+    found, unread = read_earlier(folder.report_dir, folder.run, lambda path, run: _read_figures(path, run, start))
+    proven = {run: both for run, both in found.items() if both[0]}
     figures: dict[StepKey, list[StepFigures]] = {}
-    for steps in proven.values():
+    latencies: dict[TestName, list[float]] = {}
+    for steps, of_pairs in proven.values():
         for step in steps:
             figures.setdefault(step.key, []).append(step)
+        for item in of_pairs:
+            latencies.setdefault(item.test, []).append(item.median)
     known = (
         EarlierStep(steps[0].test, steps[0].kind, steps[0].nodes, tuple(step.median for step in steps))
         for _key, steps in sorted(figures.items())
     )
-    return EarlierCollectives(tuple(proven), unread, tuple(known))
+    known_latencies = tuple(EarlierLatency(test, tuple(values)) for test, values in sorted(latencies.items()))
+    return EarlierCollectives(tuple(proven), unread, tuple(known), known_latencies)
 
 
-def _read_steps(path: str, run: str, now: RunStart) -> tuple[StepFigures, ...]:
+def _read_figures(path: str, run: str, now: RunStart) -> tuple[tuple[StepFigures, ...], tuple[LatencyFigures, ...]]:
+    """Return the figures of the steps of a kept run, and those of its small messages."""
     start = read_start(path)
     if start is None or start.check_mode or start.fabrics != now.fabrics or _wish(start) != _wish(now):
-        return ()
+        return (), ()
     value = FactFolder(path, run).value("collectives")
-    found: tuple[StepFigures, ...] = load(
-        tuple[StepFigures, ...], value.get("steps", []) if isinstance(value, dict) else [], "steps"
-    )
-    return found
+    value = value if isinstance(value, dict) else {}
+    steps: tuple[StepFigures, ...] = load(tuple[StepFigures, ...], value.get("steps", []), "steps")
+    latencies: tuple[LatencyFigures, ...] = load(tuple[LatencyFigures, ...], value.get("latencies", []), "latencies")
+    return steps, latencies
 
 
 def _wish(start: RunStart) -> dict[str, typing.Any]:

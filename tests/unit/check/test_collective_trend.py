@@ -15,6 +15,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.bandwidth.
 from ansible_collections.linerate.rdma.plugins.module_utils._app.folder import read_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import GroupFigure
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.latency import (
+    GroupLatency,
+    Latency,
+    summarize_latencies,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.trend import (
     MOST_DROP,
     check_trend,
@@ -24,7 +29,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.t
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     EarlierCollectives,
+    EarlierLatency,
     EarlierStep,
+    LatencyFigures,
     StepFigures,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
@@ -82,6 +89,38 @@ def test_few_runs_and_other_steps_judge_nothing() -> None:
 def test_a_run_that_cannot_be_read_is_named() -> None:
     (found,) = check_trend((), EarlierCollectives((), ("20260101T030405Z-aaaaaa: torn",)))
     assert found.status == "warn" and "20260101T030405Z-aaaaaa: torn" in found.why
+
+
+@pytest.mark.parametrize(("median", "status"), [(30.0, "pass"), (31.0, "warn")])
+def test_latencies_are_held_against_their_median_in_kept_runs(median: float, status: str) -> None:
+    earlier = EarlierCollectives(("1", "2", "3"), (), (), (EarlierLatency("all_reduce", (19.0, 20.0, 21.0)),))
+    times = LatencyFigures("compute", "all_reduce", 4, 18.0, median, 40.0)
+    (found,) = check_trend((), earlier, (times,), 1.5)
+    assert (found.subject, found.status) == ("all_reduce, small messages of pairs", status)
+    assert found.measured == f"median {median:.1f} us of 4 pairs" and "1.5 x 20.0 us, the median of 3" in found.expected
+    few = dataclasses.replace(earlier, latencies=(EarlierLatency("all_reduce", (1.0, 1.0)),))
+    assert check_trend((), few, (times,), 1.5) == []
+
+
+def test_latencies_of_pairs_are_one_figure_without_those_that_measure_nothing() -> None:
+    pairs = [
+        GroupLatency("all_reduce", nodes, Latency(mean, p99))
+        for nodes, mean, p99 in ((("a", "b"), 20.0, 26.0), (("c", "d"), 30.0, None), (("e", "f"), 0.01, 90.0))
+    ]
+    assert summarize_latencies("compute", pairs) == (
+        LatencyFigures("compute", "all_reduce", 2, 20.0, 25.0, 30.0, 26.0),
+    )
+
+
+def test_latencies_of_kept_runs_are_read(tmp_path: pathlib.Path) -> None:
+    for number in (1, 2):
+        times = LatencyFigures("compute", "all_reduce", 4, 18.0, 20.0 + number, 40.0)
+        value = {"steps": to_data((ALL,)), "latencies": to_data((times,))}
+        folder = a_run(tmp_path, number, value=value)
+    # a run of an earlier release has none
+    a_run(tmp_path, 3)
+    assert read_earlier_collectives(a_run(tmp_path, 4)).latencies == (EarlierLatency("all_reduce", (21.0, 22.0)),)
+    assert folder.run.startswith("20260102")
 
 
 def a_run(

@@ -36,7 +36,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.b
     BandwidthFacts,
     PairResult,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import StepFigures
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
+    LatencyFigures,
+    StepFigures,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.modules import rdma_bandwidth
 
@@ -490,6 +493,19 @@ def test_collectives_that_are_proven_are_measures_of_their_own() -> None:
     names = {item.measure.name: item for item in compare.compared(intent(), compare.Facts(None, (*STEPS, soak)))}
     (row,) = names["bus bandwidth of all_reduce in a soak"].rows
     assert (row.nodes, row.value) == (8, 90.0)
+
+
+def test_latencies_that_are_proven_are_a_measure_of_which_less_is_better() -> None:
+    times = (
+        LatencyFigures("compute", "all_reduce", 4, 18.0, 20.0, 26.0, 40.0),
+        LatencyFigures("removed", "all_reduce", 4, 1.0, 1.0, 1.0),
+    )
+    facts = compare.Facts(None, STEPS, times)
+    names = {item.measure.name: item for item in compare.compared(intent(), facts)}
+    found = names["latency of small messages of all_reduce"]
+    assert [(row.network, row.nodes, row.value) for row in found.rows] == [("compute", 2, 20.0)]
+    choice = {item.subject: item for item in compare.check(intent(), facts)}["latency of small messages of all_reduce"]
+    assert choice.status == "pass" and "compute 20 us on 2 nodes" in choice.measured
     assert not any(item.startswith("compare.choice") for item in proven(steps=None) if "bus bandwidth" in item)
 
 

@@ -17,7 +17,8 @@ TABLE: dict[str, str] = {
         """
         Facts nodes hcas subnets topologies functions neighbours bandwidth collectives clocks by_pods proofs platforms
         runtimes applied unmade rolls bioses firmware rolled
-        before plan servers pings stopped pods tunings kernel_settings variables images mistyped origins held;
+        before plan servers pings stopped pods tunings kernel_settings variables images mistyped origins held
+        latencies;
         LintFacts findings held errors; ControllerFacts
         stages; RightsFacts asked denied; OperatorsSeen leave; JobNeeds gpus; TuningSet nodes; NodeOutcome did;
         SharedPool share"""
@@ -29,8 +30,8 @@ TABLE: dict[str, str] = {
         directions covered unused between_rails; Earlier
         runs unread pairs; EarlierPair figures places; LayerStep commands; PairLayers steps; PairResult commands;
         RoundPlan rounds all_rounds seconds most_seconds;
-        CollectivesFacts pods runs leftovers remaining; RanTest nodes errors; EarlierCollectives runs unread steps;
-        EarlierStep figures;
+        CollectivesFacts pods runs leftovers remaining; RanTest nodes errors; EarlierCollectives runs unread steps
+        latencies; EarlierStep figures; EarlierLatency figures;
         Wider commands; DisruptionPlan nodes pools unread closed pauses; NodePlan reasons pods lost blockers; PoolPlan
         nodes at_once waves blockers; NodeOutcome
         seconds; NodeStep differences pods lost blockers wave untaken reasons notes; Roll rolls machines updated

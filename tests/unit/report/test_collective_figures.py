@@ -15,10 +15,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
     EarlierCollectives,
+    EarlierLatency,
     EarlierStep,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import describe
-from ansible_collections.linerate.rdma.plugins.module_utils._report.content.collective_figures import render_picture
+from ansible_collections.linerate.rdma.plugins.module_utils._report.content.collective_figures import (
+    render_bar,
+    render_picture,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._report.content.verdict import build
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.metrics import render_metrics
 from ansible_collections.linerate.rdma.plugins.module_utils._report.formats.page import render_html
@@ -123,6 +127,32 @@ def test_a_soak_is_a_step_of_its_own_in_the_page_the_metrics_the_sheet_and_the_t
     assert "<td>soak</td>" in shown[shown.index("Collectives that are proven") :]
     assert 'aria-label="99, 101, 100, 94.1 GB/s"' in shown.partition("Collectives from run to run")[2]
     assert not [item for item in samples(render_metrics(report(made()))) if "soak" in str(item)]
+
+
+def test_latencies_of_pairs_are_in_the_page_the_metrics_and_the_trend() -> None:
+    whole = made(latency=True)
+    found = samples(render_metrics(report(whole)))
+    name = "collective_latency_seconds"
+    assert abs(found[key(name, collective="all_reduce", figure="median")] - 20e-6) < 1e-9
+    assert abs(found[key(name, collective="all_reduce", figure="p99")] - 26e-6) < 1e-9
+    shown = page(whole, EarlierCollectives()).partition("Latency of small messages between two nodes")[2]
+    assert "a, b" in shown and 'aria-label="mean 20.0 us, p99 26.0 us"' in shown
+    earlier = EarlierCollectives(("1", "2", "3"), (), (), (EarlierLatency("all_reduce", (10.0, 11.0, 12.0)),))
+    shown = page(whole, earlier).partition("Latency of small messages from run to run")[2]
+    assert 'aria-label="10, 11, 12, 20 us"' in shown and "? +81.8 %" in shown
+    steady = dataclasses.replace(earlier, latencies=(EarlierLatency("all_reduce", (20.0, 21.0, 22.0)),))
+    assert "Latency of small messages from run to run, 3 before this one</summary>" in page(whole, steady)
+    without = made()
+    assert "Latency of small messages" not in page(without, earlier)
+    assert not [item for item in samples(render_metrics(report(without))) if item[0] == name]
+
+
+def test_a_latency_is_drawn_from_0_with_a_band_to_its_p99() -> None:
+    shown = str(render_bar(20.0, 40.0, 40.0))
+    assert '<circle cx="66.0"' in shown and '<rect class="band" x="66.0" width="63.0"' in shown
+    assert "rect" not in str(render_bar(20.0, None, 20.0)) and 'aria-label="mean 20.0 us"' in str(
+        render_bar(20.0, None, 20.0)
+    )
 
 
 def test_the_sheet_has_the_steps_with_their_floors() -> None:

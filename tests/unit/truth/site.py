@@ -39,6 +39,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.c
     CollectivesFacts,
     EarlierCollectives,
     EarlierStep,
+    LatencyFigures,
     StepFigures,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import LeftArguments
@@ -140,6 +141,7 @@ def _of_site(whole: Fleet, intent: Intent) -> dict[Source, typing.Any]:
         _source("compare", "collectives"): (
             StepFigures("compute", "all_reduce", "all", len(SHAPE.names), 1, 90.0, 90.0, 90.0),
         ),
+        _source("compare", "latencies"): (LatencyFigures("compute", "all_reduce", 4, 18.0, 20.0, 22.0, 30.0),),
         _source("bandwidth", "earlier"): Earlier(("run-1", "run-2", "run-3"), (), tuple(kept)),
     }
 

@@ -350,9 +350,10 @@ SITE: tuple[Row, ...] = (
     Row(("collectives",), ("leftovers",), "They are gone.", warns=True),
     Row(("bandwidth.earlier",), ("", "runs*", "pairs*"), _TREND),
     Row(("bandwidth.earlier",), ("unread",), _TREND, warns=True),
-    Row(("collectives.earlier",), ("", "runs*", "steps*"), _TREND),
+    Row(("collectives.earlier",), ("", "runs*", "steps*", "latencies*"), _TREND),
     Row(("collectives.earlier",), ("unread",), _TREND, warns=True),
     Row(("collectives.steps",), ("*",), _COMPARED),
+    Row(("collectives.latencies",), ("*",), _COMPARED),
 )
 
 TEARDOWN: tuple[Row, ...] = (

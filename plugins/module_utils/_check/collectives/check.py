@@ -32,10 +32,12 @@ from ..._model.node.tuning import ObservedTuning
 from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
 from .course import Course, GroupFigure, key_of
 from .hardware import NodesHardware, collect_rates
+from .latency import GroupLatency, summarize_latencies
 from .pods import check_cleanup, check_ended, check_image, check_pod, check_sizes
 from .surroundings import Surroundings, UsedHca
 from .trend import check_trend, summarize_group_figures
 from .unevaluated import explain_excess, report_unforeseen
+from .unknown_leaves import UNKNOWN_LEAF, add_unknown_leaves, explain_without_leaf
 from .wanted import pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged
@@ -45,8 +47,6 @@ SET_BY_RUN = frozenset(("NCCL_ALGO", "NCCL_NVLS_ENABLE"))
 MOST_PARTS = 64_000_000
 #: nodes of a test that its subject names
 _NAMED = 4
-#: leaf of all nodes, where the leaf of none of them is known
-UNKNOWN_LEAF = UnknownLeaf("leaf unknown")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,10 +80,12 @@ class JudgedRuns:
     """The findings and figures of all runs of the stage.
 
     :ivar figures: figure of each proven group
+    :ivar latencies: latency of each proven pair of nodes
     """
 
-    findings: tuple[Finding, ...]
-    figures: tuple[GroupFigure, ...]
+    findings: tuple[Finding, ...] = ()
+    figures: tuple[GroupFigure, ...] = ()
+    latencies: tuple[GroupLatency, ...] = ()
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -150,7 +152,12 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         *check_sizes(wanted, seen),
         *(check_pod(fabric, node, pods.get(node)) for node in facts.nodes),
         *judged.findings,
-        *check_trend(summarize_group_figures(fabric.name, judged.figures), facts.earlier),
+        *check_trend(
+            summarize_group_figures(fabric.name, judged.figures),
+            facts.earlier,
+            summarize_latencies(fabric.name, judged.latencies),
+            wanted.latency_ratio,
+        ),
         *_report_without_leaf(wanted, fabric, facts, seen),
         *check_ended(seen),
         check_cleanup(seen),
@@ -179,7 +186,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             why,
             "Run stage collectives again.",
         )
-        return JudgedRuns((too_many,), ())
+        return JudgedRuns((too_many,))
     found: dict[TestKey, list[RanTest]] = {}
     findings: list[Finding] = []
     for ran in seen.runs:
@@ -201,6 +208,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
         else:
             found.setdefault(ran.key, []).append(ran)
     figures: list[GroupFigure] = []
+    latencies: list[GroupLatency] = []
     for course in list_courses(wanted, fabric, facts, seen.pods):
         try:
             findings += _follow(course, found)
@@ -208,7 +216,8 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             # the pod of one node may print what nobody foresaw; the other courses are judged
             findings.append(report_unforeseen(course, error))
         figures += course.figures.values()
-    return JudgedRuns(tuple(findings), tuple(figures))
+        latencies += course.latencies.values()
+    return JudgedRuns(tuple(findings), tuple(figures), tuple(latencies))
 
 
 def _follow(course: Course, found: typing.Mapping[TestKey, list[RanTest]]) -> list[Finding]:
@@ -222,14 +231,19 @@ def _follow(course: Course, found: typing.Mapping[TestKey, list[RanTest]]) -> li
 
 
 def list_figures(intent: Intent, facts: Facts) -> tuple[GroupFigure, ...]:
-    """Return the figure of each proven group. The result is empty if the intent does not ask for collectives, or if the
-    stage did not run over the fabric of the intent.
+    """Return the figure of each proven group, as ``judge_facts`` does."""
+    return judge_facts(intent, facts).figures
+
+
+def judge_facts(intent: Intent, facts: Facts) -> JudgedRuns:
+    """Judge the stored runs, and return the findings and the proven figures. The result is empty if the intent does not
+    ask for collectives, or if the stage did not run over the fabric of the intent.
     """
     wanted, seen = intent.cluster.collectives, facts.collectives
     fabric = pick_fabric(wanted, intent.fabrics) if wanted is not None else None
     if wanted is None or fabric is None or seen is None or seen.fabric != fabric.name:
-        return ()
-    return judge_runs(wanted, fabric, facts, seen).figures
+        return JudgedRuns()
+    return judge_runs(wanted, fabric, facts, seen)
 
 
 def list_courses(
@@ -297,7 +311,7 @@ def collect_leaves(
     if wanted.leaves:
         grouped = {leaf: tuple(node for node in nodes if node in members) for leaf, members in wanted.leaves.items()}
         there = {leaf: members for leaf, members in grouped.items() if members}
-        return _add_unknown(there, nodes) if there else {UNKNOWN_LEAF: tuple(nodes)}
+        return add_unknown_leaves(there, nodes) if there else {UNKNOWN_LEAF: tuple(nodes)}
     known = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
     membership = number_by_leaf(resolve(fabric, known, subnets), facts.topologies)
@@ -311,24 +325,7 @@ def collect_leaves(
     placed = {node: leaves for node, leaves in found.items() if len(leaves) >= fabric.select.hcas_per_node}
     if not placed:
         return {UNKNOWN_LEAF: tuple(nodes)}
-    return _add_unknown(group_by_leaves(placed), nodes)
-
-
-def _add_unknown(
-    grouped: typing.Mapping[str, tuple[str, ...]], nodes: typing.Iterable[str]
-) -> dict[str, tuple[str, ...]]:
-    """Return the leaves, with an unknown leaf of its own added for each node that is on no leaf.
-
-    :param grouped: nodes by leaf
-    """
-    found, placed = dict(grouped), {node for members in grouped.values() for node in members}
-    for node in (node for node in nodes if node not in placed):
-        name = f"leaf of {node} unknown"
-        while name in found:
-            # a switch has this name
-            name += "'"
-        found[UnknownLeaf(name)] = (node,)
-    return found
+    return add_unknown_leaves(group_by_leaves(placed), nodes)
 
 
 def _report_without_leaf(
@@ -366,26 +363,5 @@ def _report_without_leaf(
         return
     for leaf, nodes in leaves.items():
         for node in nodes if isinstance(leaf, UnknownLeaf) else ():
-            why, remedy = _explain_without_leaf(wanted, fabric)
+            why, remedy = explain_without_leaf(wanted, fabric)
             yield Finding("collectives.steps", f"{fabric.name} {node}", UNKNOWN, "leaf unknown", expected, why, remedy)
-
-
-def _explain_without_leaf(wanted: Collectives, fabric: Fabric) -> tuple[str, str]:
-    """Return the reason why the leaf of a node is unknown, so that it took no part in the steps by leaves, and the
-    remedy.
-    """
-    without = "so the steps within a leaf and across leaves ran without this node."
-    if wanted.leaves:
-        why = f"The intent assigns this node to no leaf, {without}"
-        return why, "Add the node to rdma_cluster.collectives.leaves, then run stage collectives again."
-    if not is_infiniband(fabric):
-        return (
-            f"This node did not receive LLDP from exactly one switch on each of its ports, {without}",
-            f"{HOW}. Then run: ansible-playbook linerate.rdma.site --tags fabric,bandwidth,collectives.",
-        )
-    why = f"The topology does not show a switch at each HCA of this node, {without}"
-    remedy = (
-        "Check the findings of stage fabric on this node: the cables and GUIDs of its HCAs. Correct the cause, then"
-        " run: ansible-playbook linerate.rdma.site --tags fabric,bandwidth,collectives."
-    )
-    return why, remedy

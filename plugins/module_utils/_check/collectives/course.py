@@ -47,7 +47,7 @@ from .course_findings import (
 from .floor import NodeFigure, compute_bus_factor, spell_gbs
 from .hardware import NodesHardware, learn_gpus, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside, pick_figure
-from .latency import Latency, judge_latency, pick_latency
+from .latency import GroupLatency, Latency, judge_latency, pick_latency
 from .proof import EACH_TO_EACH, count_rows, prove_run
 from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup, find_changes
 from .soak import DURATION, judge_duration, judge_errors, report_none
@@ -126,6 +126,7 @@ class Course:
     :ivar name: name of the collective
     :ivar leaves: nodes by leaf
     :ivar figures: figures of the groups that are proven, by subject
+    :ivar latencies: latencies of the pairs that are proven, by subject
     """
 
     def __init__(
@@ -157,6 +158,7 @@ class Course:
         self._pairs: dict[CollectiveGroup, None] = {}
         self._small: typing.Optional[list[list[CollectiveGroup]]] = None
         self._latencies: dict[str, typing.Optional[Latency]] = {}
+        self.latencies: dict[str, GroupLatency] = {}
         self._repeats = Repeats()
         self._change: typing.Optional[Change] = None
         #: the largest group that is proven and fast, and whether it has run for long by now
@@ -275,6 +277,8 @@ class Course:
             proof = prove_run(ran.log.restore(), ran.figures, plan_proof(run, test, self._wanted, self._ground))
             found = pick_latency(count_rows(ran.figures, proof))
         self._latencies[self.subject(test)] = found
+        if found is not None:
+            self.latencies[self.subject(test)] = GroupLatency(self.name, test.nodes, found)
         return found.words if found is not None else "no valid bandwidth"
 
     def _take_soak(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:

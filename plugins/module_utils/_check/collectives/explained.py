@@ -363,13 +363,14 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "collectives.trend": Explanation(
         means=(
-            "A step of a collective is slower than in the earlier runs, or a kept run cannot be read. The step may"
-            " still be above its floor."
+            "A step of a collective or its small messages are slower than in the earlier runs, or a kept run cannot be"
+            " read. The step may still be above its floor."
         ),
         measured=(
             "The median of the verified groups of the step, compared with 0.93 x its median in at least three kept"
             " runs. These runs must have the same `rdma_fabrics`, and the same fabric, GPUs and sizes in"
-            " `rdma_cluster.collectives`."
+            " `rdma_cluster.collectives`. The median latency of the pairs is compared with `latency_ratio` x its median in"
+            " these runs."
         ),
         causes=(
             "A rail or an uplink is slower than before.",

@@ -15,7 +15,7 @@ import typing
 
 from ..._analysis.fleet.small_messages import find_no_measurement, find_tail
 from ..._model.job.nccl_tests import NcclTestRow
-from ..._model.measurement.collectives import SMALL_BYTES
+from ..._model.measurement.collectives import SMALL_BYTES, LatencyFigures, TestName
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 #: pairs, from which on a median says something
@@ -45,6 +45,43 @@ class Latency:
     def words(self) -> str:
         """Return the times as a text with their unit."""
         return f"{self.mean_us:.1f} us" + (f", p99 {self.p99_us:.1f} us" if self.p99_us is not None else "")
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupLatency:
+    """The latency of a pair of nodes whose transport is proven.
+
+    :ivar collective: collective of the small messages
+    :ivar latency: its times
+    """
+
+    collective: TestName
+    nodes: tuple[str, ...]
+    latency: Latency
+
+
+def summarize_latencies(fabric: str, found: typing.Iterable[GroupLatency]) -> tuple[LatencyFigures, ...]:
+    """Return the number of pairs, and the minimum, median and maximum of their latencies, for each collective. Times
+    that are no measurement are left out.
+
+    :param fabric: name of the fabric
+    """
+    by_test: dict[TestName, list[Latency]] = {}
+    for item in found:
+        if not find_no_measurement(item.latency.mean_us, item.latency.p99_us, False):
+            by_test.setdefault(item.collective, []).append(item.latency)
+    return tuple(
+        LatencyFigures(
+            fabric,
+            test,
+            len(pairs),
+            min(pair.mean_us for pair in pairs),
+            statistics.median(pair.mean_us for pair in pairs),
+            max(pair.mean_us for pair in pairs),
+            max((pair.p99_us for pair in pairs if pair.p99_us is not None), default=None),
+        )
+        for test, pairs in by_test.items()
+    )
 
 
 def pick_latency(rows: typing.Sequence[NcclTestRow]) -> typing.Optional[Latency]:

@@ -11,7 +11,7 @@ import typing
 
 from ..._analysis.bandwidth.medians import compute_medians
 from ..._model.boundary.fabric import BUS_GBS
-from ..._model.measurement.collectives import EarlierCollectives, StepFigures, StepKey
+from ..._model.measurement.collectives import EarlierCollectives, LatencyFigures, StepFigures, StepKey
 from ..._model.run.findings import WARN, Finding, ok
 from .course import GroupFigure
 from .floor import spell_gbs
@@ -50,12 +50,25 @@ def name_step(key: StepKey) -> str:
     return f"{test}, {kind}" if kind in ("one node", "two nodes") else f"{test}, {kind}: {nodes} nodes"
 
 
-def check_trend(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -> list[Finding]:
+def name_latency(test: str) -> str:
+    """Return the name of the small messages of a collective for a finding."""
+    return f"{test}, small messages of pairs"
+
+
+def check_trend(
+    now: typing.Iterable[StepFigures],
+    earlier: EarlierCollectives,
+    latencies: typing.Iterable[LatencyFigures] = (),
+    ratio: float = 1.5,
+) -> list[Finding]:
     """Return a finding for each step that is slower than its median in earlier runs, and one for all other steps
-    together. If too few runs are kept, there are no such findings. A warning lists the kept runs that cannot be read.
+    together, and likewise for the latency of small messages. If too few runs are kept, there are no such findings. A
+    warning lists the kept runs that cannot be read.
 
     :param now: summary of each step of this run
     :param earlier: figures of kept runs
+    :param latencies: summary of the latencies of this run
+    :param ratio: multiple of its median in earlier runs from which on a latency is a warning
     """
     known, slower, held = compute_medians(earlier.steps), [], 0
     for step in now:
@@ -79,9 +92,33 @@ def check_trend(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) 
     if held > len(slower):
         measured = f"{held - len(slower)} of {held} steps as fast as in the earlier runs"
         slower.append(ok("collectives.trend", "steps", measured, f"at least {1 - MOST_DROP:g} x their medians"))
+    slower += _check_latencies(latencies, earlier, ratio)
     if earlier.unread:
         why = f"The results of these runs could not be read and are not used: {'; '.join(earlier.unread)}."
         remedy = "Remove the folders of these runs below runs/ of the report, or restore the missing files."
         measured = f"{len(earlier.unread)} kept runs unreadable"
         slower.append(Finding("collectives.trend", "kept runs", WARN, measured, "0 kept runs unreadable", why, remedy))
     return slower
+
+
+def _check_latencies(
+    latencies: typing.Iterable[LatencyFigures], earlier: EarlierCollectives, ratio: float
+) -> typing.Iterator[Finding]:
+    """Yield a finding on the latency of each collective that enough kept runs have."""
+    known = compute_medians(earlier.latencies)
+    for item in latencies:
+        if item.test not in known:
+            continue
+        median, runs = known[item.test]
+        measured = f"median {item.median:.1f} us of {item.pairs} pairs"
+        expected = f"at most {ratio:g} x {median:.1f} us, the median of {runs} earlier runs"
+        if item.median <= ratio * median:
+            yield ok("collectives.trend", name_latency(item.test), measured, expected)
+            continue
+        why = "Small messages take longer than in the earlier runs, on most pairs of nodes."
+        remedy = (
+            "Compare the idle states and the governor of the CPUs (stage tuning). Check whether the image contains a"
+            " different release of NCCL. To list the changes since the earlier runs, run: ansible-playbook"
+            " linerate.rdma.difference."
+        )
+        yield Finding("collectives.trend", name_latency(item.test), WARN, measured, expected, why, remedy)

@@ -18,7 +18,7 @@ from ..._model.intent.comparison import FabricBandwidth, Figure, Kind, Measure
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_kind
 from ..._model.measurement.bandwidth import BandwidthFacts
-from ..._model.measurement.collectives import StepFigures
+from ..._model.measurement.collectives import LatencyFigures, StepFigures
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from .advice import Advice, list_measure_advice
 from .scaling import CLOSE, ScalingRow, figure_of, is_usable, list_rows
@@ -33,10 +33,12 @@ class Facts:
 
     :ivar bandwidth: bandwidth of the fabrics with figures; None when stage bandwidth did not run before
     :ivar collectives: figures that stage collectives has proven, step by step; None when it did not run before
+    :ivar latencies: latencies of small messages that stage collectives has proven
     """
 
     bandwidth: typing.Optional[tuple[FabricBandwidth, ...]] = None
     collectives: typing.Optional[tuple[StepFigures, ...]] = None
+    latencies: tuple[LatencyFigures, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,8 +141,9 @@ def _list_figures(
 
 
 def _derive_proven_measures(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
-    """Yield the measures of each proven collective: its bus bandwidth with all rails, that of one rail, and that in a
-    soak. The measure with all rails is left out if a measure of the intent has this collective.
+    """Yield the measures of each proven collective: its bus bandwidth with all rails, of one rail and in a soak, and
+    the latency of its small messages. The measure with all rails is left out if a measure of the intent has this
+    collective.
     """
     claimed = {measure.collective for measure in intent.cluster.measures}
     for collective in dict.fromkeys(step.test for step in facts.collectives or ()):
@@ -148,6 +151,16 @@ def _derive_proven_measures(intent: Intent, facts: Facts) -> typing.Iterator[Mea
             figures = _list_figures(collective, intent, facts, kinds)
             if figures and (kinds is not _WHOLE or collective not in claimed):
                 yield Measure(f"bus bandwidth of {collective}{words}", "GB/s", figures, per_node=True)
+    fabrics = {fabric.name for fabric in intent.fabrics}
+    for collective in dict.fromkeys(item.test for item in facts.latencies):
+        figures = tuple(
+            Figure(item.fabric, 2, item.median)
+            for item in facts.latencies
+            if item.test == collective and item.fabric in fabrics
+        )
+        if figures:
+            name = f"latency of small messages of {collective}"
+            yield Measure(name, "us", figures, better="less", per_node=True)
 
 
 def _add_measured(measure: Measure, intent: Intent, facts: Facts) -> Measure:

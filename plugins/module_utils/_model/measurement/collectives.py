@@ -13,7 +13,7 @@ from ..boundary.devices import RdmaDevice
 from ..boundary.fabric import BusGbs
 from ..boundary.form import Bound
 from ..boundary.kubernetes import Subdomain
-from ..boundary.numbers import Count, Counter, NumaNode, Rail, Seconds
+from ..boundary.numbers import Count, Counter, Latency, NumaNode, Rail, Seconds
 from ..boundary.words import Word
 from ..job.kept_log import KeptLog
 from ..job.nccl_tests import NcclTests
@@ -299,8 +299,44 @@ class EarlierStep:
 
 
 @dataclasses.dataclass(frozen=True)
+class LatencyFigures:
+    """The lowest, median and highest latency of the small messages of a collective over all pairs of nodes, in
+    microseconds. Only pairs whose transport is proven count.
+
+    :ivar fabric: name of the fabric
+    :ivar pairs: number of proven pairs
+    :ivar p99: highest 99th percentile of the pairs; None if nccl-tests prints none
+    """
+
+    ONCE = ("fabric", "test")
+
+    fabric: str
+    test: TestName
+    pairs: Count
+    best: Latency
+    median: Latency
+    worst: Latency
+    p99: typing.Optional[Latency] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class EarlierLatency:
+    """The median latencies of the small messages of a collective in earlier runs, in microseconds, the oldest first."""
+
+    ONCE = ("test",)
+
+    test: TestName
+    figures: tuple[Latency, ...]
+
+    @property
+    def key(self) -> str:
+        """Return the key that identifies the collective across runs."""
+        return self.test
+
+
+@dataclasses.dataclass(frozen=True)
 class EarlierCollectives:
-    """The bus bandwidths in those stored earlier runs that have the same collectives and fabrics in their intent.
+    """The figures in those stored earlier runs that have the same collectives and fabrics in their intent.
 
     :ivar runs: names of the runs with a proven group, the oldest first
     :ivar unread: runs that could not be read, with the reason
@@ -309,3 +345,4 @@ class EarlierCollectives:
     runs: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     steps: tuple[EarlierStep, ...] = ()
+    latencies: tuple[EarlierLatency, ...] = ()

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Renders the figures of stage collectives as a table: for each group of nodes whose test is proven, the bus bandwidth
-by message size, its floor (the least accepted value), and the upper bound of its links.
+"""Renders the figures of stage collectives as tables: for each group of nodes whose test is proven, the bus bandwidth
+by message size, its floor (the least accepted value), and the upper bound of its links; and for each pair of nodes the
+latency of small messages.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ from __future__ import annotations
 import typing
 
 from ..._check.collectives.course import GroupFigure
+from ..._check.collectives.latency import GroupLatency
 from ..._model.base.text import folded
 from ..markup.markup import Html, element
 from ..markup.tables import render_row, render_table
 
 _WIDTH, _HEIGHT, _EDGE = 132.0, 26.0, 3.0
+#: pairs that have a row of their own
+_MOST_PAIRS = 16
 _HEADS = ("Collective", "Step", "Nodes", "By size", "GB/s", "Floor", "Share of the floor")
 
 
@@ -26,6 +30,68 @@ def render_figure(found: typing.Sequence[GroupFigure]) -> Html:
         " the links",
         _HEADS,
         list(map(_render_row, ordered)),
+    )
+
+
+def render_latencies(found: typing.Sequence[GroupLatency]) -> Html:
+    """Render the table of the latencies of small messages, the slowest pairs first. The slowest ``_MOST_PAIRS`` pairs
+    have a row each.
+    """
+    ordered = sorted(found, key=lambda item: -item.latency.mean_us)
+    longest = max(item.latency.p99_us or item.latency.mean_us for item in found)
+    more = f"; {len(ordered) - _MOST_PAIRS} faster pairs are not shown" if len(ordered) > _MOST_PAIRS else ""
+    return render_table(
+        "Latency of small messages between two nodes",
+        f"mean of the slowest rail, in us; the band reaches to the time that 99 % of the messages keep{more}",
+        ("Collective", "Nodes", "Mean and p99", "Mean, us", "p99, us"),
+        [
+            render_row(
+                item.collective,
+                folded(item.nodes, 4),
+                render_bar(item.latency.mean_us, item.latency.p99_us, longest),
+                f"{item.latency.mean_us:.1f}",
+                None if item.latency.p99_us is None else f"{item.latency.p99_us:.1f}",
+            )
+            for item in ordered[:_MOST_PAIRS]
+        ],
+    )
+
+
+def render_bar(mean_us: float, p99_us: typing.Optional[float], longest: float) -> Html:
+    """Draw a latency on a scale from 0: a line to the mean with a dot, and a band to the 99th percentile.
+
+    :param longest: time at the end of the scale, in microseconds
+    """
+
+    def x_of(value: float) -> float:
+        return _EDGE + value / (longest or 1.0) * (_WIDTH - 2 * _EDGE)
+
+    middle, words = _HEIGHT / 2, f"mean {mean_us:.1f} us"
+    band = []
+    if p99_us is not None:
+        words += f", p99 {p99_us:.1f} us"
+        left, right = sorted((x_of(mean_us), x_of(p99_us)))
+        band = [
+            element(
+                "rect",
+                class_="band",
+                x=f"{left:.1f}",
+                width=f"{right - left:.1f}",
+                y=f"{middle - 5:g}",
+                height="10",
+            )
+        ]
+    return element(
+        "svg",
+        *band,
+        element("polyline", points=f"{_EDGE:g},{middle:g} {x_of(mean_us):.1f},{middle:g}"),
+        element("circle", cx=f"{x_of(mean_us):.1f}", cy=f"{middle:g}", r="2.5"),
+        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
+        width=f"{_WIDTH:g}",
+        height=f"{_HEIGHT:g}",
+        class_="trend",
+        role="img",
+        aria_label=words,
     )
 
 

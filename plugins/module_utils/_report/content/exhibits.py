@@ -20,6 +20,7 @@ from ..._check.bandwidth.facts import NOTHING, Facts
 from ..._check.bandwidth.pairs import subject_of
 from ..._check.collectives import check as collectives
 from ..._check.collectives.course import GroupFigure
+from ..._check.collectives.latency import summarize_latencies
 from ..._check.collectives.trend import summarize_group_figures
 from ..._check.compare import check as compare
 from ..._check.discover import check as discover
@@ -41,7 +42,7 @@ from ..._model.run.records import Record
 from .inputs import ReportFacts
 from .link_errors import ErrorHistory, collect_history
 from .matrix import Cell, Matrix, group_by_number
-from .trends import Trend, list_steps, list_trends
+from .trends import Trend, list_latencies, list_steps, list_trends
 from .verdict import label
 
 Judgements = typing.Mapping[str, typing.Sequence[Judged]]
@@ -158,34 +159,41 @@ def compared(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]
 
     :raises Undrawable: the facts do not load
     """
-    loaded = _load_intent_and_facts(record, facts, ("bandwidth", "collectives"))
+    loaded = _load_intent_and_facts(record, facts, ("bandwidth", "collectives", "latencies"))
     return compare.compared(*loaded) if loaded is not None else ()
 
 
 def list_collective_figures(record: typing.Optional[Record], facts: ReportFacts) -> tuple[GroupFigure, ...]:
-    """Return the proven figures of stage collectives, one for each group. Return an empty tuple if the stage left no
-    facts.
+    """Return the proven figures of stage collectives, one for each group, as ``judge_collectives`` does."""
+    return judge_collectives(record, facts).figures
+
+
+def judge_collectives(record: typing.Optional[Record], facts: ReportFacts) -> collectives.JudgedRuns:
+    """Return the proven figures and latencies of stage collectives. They are empty if the stage left no facts.
 
     :raises Undrawable: the facts do not load
     """
     parts = ("nodes", "collectives", "bandwidth", "hcas", "subnets", "topologies", "neighbours")
     loaded = _load_intent_and_facts(record, facts, parts)
-    return collectives.list_figures(*loaded) if loaded is not None else ()
+    return collectives.judge_facts(*loaded) if loaded is not None else collectives.JudgedRuns()
 
 
 def list_steps_over_runs(
-    record: Record, facts: ReportFacts, proven: typing.Iterable[GroupFigure]
-) -> tuple[tuple[Trend, ...], int]:
-    """Return the bandwidth trends of the collective steps over the kept runs, and the number of kept runs.
+    record: Record, facts: ReportFacts, proven: collectives.JudgedRuns
+) -> tuple[tuple[Trend, ...], tuple[Trend, ...], int]:
+    """Return the trends of the collective steps over the kept runs, those of the latencies, and the number of kept
+    runs.
 
-    :param proven: figures of the groups whose test is proven in this run
+    :param proven: figures and latencies that are proven in this run
     :raises Undrawable: the facts do not load
     """
     loaded = _load_intent_and_facts(record, facts, ("earlier",))
     if loaded is None or not loaded[1].earlier.runs:
-        return (), 0
-    kept = loaded[1].earlier
-    return list_steps(summarize_group_figures("", proven), kept), len(kept.runs)
+        return (), (), 0
+    intent, kept = loaded[0], loaded[1].earlier
+    ratio = intent.cluster.collectives.latency_ratio if intent.cluster.collectives is not None else None
+    latencies = list_latencies(summarize_latencies("", proven.latencies), kept, ratio) if ratio else ()
+    return list_steps(summarize_group_figures("", proven.figures), kept), latencies, len(kept.runs)
 
 
 def read_held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Optional[tuple[Intent, Facts]]:

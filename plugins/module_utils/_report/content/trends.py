@@ -14,7 +14,7 @@ from ..._analysis.bandwidth.medians import compute_medians
 from ..._check.bandwidth.trend import MOST_DROP
 from ..._check.collectives import trend as of_collectives
 from ..._model.measurement.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairKey
-from ..._model.measurement.collectives import EarlierCollectives, StepFigures
+from ..._model.measurement.collectives import EarlierCollectives, LatencyFigures, StepFigures
 from ..markup.markup import Html, element, join
 from ..markup.tables import render_row, render_table
 from .matrix import number
@@ -33,7 +33,8 @@ class Trend:
     :ivar figures: figures from the oldest run to this one
     :ivar before: median of the kept runs, without this one; None if there are too few of them
     :ivar unit: unit of the figures
-    :ivar most_drop: largest accepted drop of the figure, as a share of the median
+    :ivar most_drop: largest accepted drop of the figure, as a share of the median; or its largest accepted rise
+    :ivar is_time: whether a higher figure is worse
     """
 
     name: str
@@ -41,6 +42,7 @@ class Trend:
     before: typing.Optional[float]
     unit: str = "Gb/s"
     most_drop: float = MOST_DROP
+    is_time: bool = False
 
     @property
     def change(self) -> typing.Optional[float]:
@@ -49,7 +51,7 @@ class Trend:
 
     @property
     def is_worse(self) -> bool:
-        return self.change is not None and self.change < -self.most_drop
+        return self.change is not None and (-self.change if self.is_time else self.change) < -self.most_drop
 
 
 def list_trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> tuple[Trend, ...]:
@@ -114,6 +116,29 @@ def list_steps(now: typing.Iterable[StepFigures], earlier: EarlierCollectives) -
         if step.key in before
     ]
     return tuple(sorted(found, key=lambda trend: trend.change or 0.0))
+
+
+def list_latencies(
+    now: typing.Iterable[LatencyFigures], earlier: EarlierCollectives, ratio: float
+) -> tuple[Trend, ...]:
+    """Return the trends of the latencies that are proven in this run and in at least one kept run.
+
+    :param ratio: multiple of its median in earlier runs from which on a latency is worse
+    """
+    known = compute_medians(earlier.latencies)
+    before = {item.test: item.figures for item in earlier.latencies}
+    return tuple(
+        Trend(
+            of_collectives.name_latency(item.test),
+            (*before[item.test], item.median),
+            known[item.test][0] if item.test in known else None,
+            "us",
+            ratio - 1,
+            True,
+        )
+        for item in now
+        if item.test in before
+    )
 
 
 def render_figure(found: typing.Sequence[Trend], runs: int, what: str = "Bandwidth") -> Html:

@@ -12,9 +12,10 @@ import datetime
 import statistics
 import typing
 
+from ..._check.collectives.latency import summarize_latencies
 from ..._model.base.errors import RdmaError
 from ..._model.base.escape import label_names, label_value
-from ..content.exhibits import Undrawable, list_collective_figures
+from ..content.exhibits import Undrawable, judge_collectives
 from ..content.verdict import Report
 from ..markup.text import short
 
@@ -120,7 +121,7 @@ def _list_metric_families(report: Report) -> typing.Iterator[Family]:
         "Average bandwidth of the pairs of a rail, or between rails.",
         figures,
     )
-    proven = _list_collective_samples(report)
+    proven, latencies = _list_collective_samples(report)
     yield Family(
         "linerate_rdma_collective_bytes_per_second",
         "gauge",
@@ -128,25 +129,44 @@ def _list_metric_families(report: Report) -> typing.Iterator[Family]:
         "Bus bandwidth of groups whose transport is verified.",
         proven,
     )
+    yield Family(
+        "linerate_rdma_collective_latency_seconds",
+        "gauge",
+        "seconds",
+        "Time of a small message between two nodes whose transport is proven: of the pairs, and the highest p99.",
+        latencies,
+    )
 
 
-def _list_collective_samples(report: Report) -> Samples:
-    """Return the slowest and the fastest group of each step of each collective, in bytes per second. Return an empty
-    list if the stage has no facts that load.
+def _list_collective_samples(report: Report) -> tuple[Samples, Samples]:
+    """Return the slowest and the fastest group of each step of each collective, in bytes per second, and the latencies
+    of small messages, in seconds. Return empty lists if the stage has no facts that load.
     """
     try:
-        found = list_collective_figures(report.records.get("collectives"), report.seen)
+        found = judge_collectives(report.records.get("collectives"), report.seen)
     except (RdmaError, Undrawable):
-        return []
+        return [], []
     groups: dict[tuple[str, str], list[float]] = {}
-    for item in found:
+    for item in found.figures:
         groups.setdefault((item.collective, item.kind), []).append(item.bus_gbs)
     labelled = [({"collective": name, "step": kind}, values) for (name, kind), values in groups.items()]
-    return [
+    bandwidths: Samples = [
         ({**labels, "figure": which}, 1e9 * of(values))
         for labels, values in labelled
         for which, of in (("lowest", min), ("best", max))
     ]
+    latencies: Samples = [
+        ({"collective": times.test, "figure": which}, 1e-6 * value)
+        for times in summarize_latencies("", found.latencies)
+        for which, value in (
+            ("best", times.best),
+            ("median", times.median),
+            ("highest", times.worst),
+            ("p99", times.p99),
+        )
+        if value is not None
+    ]
+    return bandwidths, latencies
 
 
 def _label_versions(report: Report) -> dict[str, str]:

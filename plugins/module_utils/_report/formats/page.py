@@ -20,7 +20,7 @@ from ..content.exhibits import (
     collect_charts,
     collect_versions,
     compared,
-    list_collective_figures,
+    judge_collectives,
     list_matrices,
     list_steps_over_runs,
     over_runs,
@@ -369,11 +369,8 @@ def _render_figures(stage: StageReport, report: Report, seen: ReportFacts, known
         if stage.name == "bandwidth":
             found, runs = over_runs(stage.record, seen)
             yield from [over_time.render_figure(found, runs)] if found else []
-        proven = list_collective_figures(stage.record, seen) if stage.name == "collectives" else ()
-        if proven:
-            yield collectives.render_figure(proven)
-            found, runs = list_steps_over_runs(stage.record, seen, proven)
-            yield from [over_time.render_figure(found, runs, "Collectives")] if found else []
+        if stage.name == "collectives":
+            yield from _render_collectives(stage.record, seen)
         yield from map(comparisons.render_figure, compared(stage.record, seen) if stage.name == "compare" else ())
     except Undrawable as error:
         yield element("p", str(error), class_="more")
@@ -381,6 +378,22 @@ def _render_figures(stage: StageReport, report: Report, seen: ReportFacts, known
         # one figure, which may be made of what one node printed, does not cost the report
         why = wrap_unforeseen(error, f"the figures of stage {stage.name}")
         yield element("p", f"A figure of this stage could not be drawn: {why}.", class_="more")
+
+
+def _render_collectives(record: Record, seen: ReportFacts) -> typing.Iterator[Html]:
+    """Yield the figures of the collectives that are proven, the latencies of pairs, and both from run to run.
+
+    :raises Undrawable: the facts do not load
+    """
+    proven = judge_collectives(record, seen)
+    if proven.figures:
+        yield collectives.render_figure(proven.figures)
+    if proven.latencies:
+        yield collectives.render_latencies(proven.latencies)
+    if proven.figures or proven.latencies:
+        steps, latencies, runs = list_steps_over_runs(record, seen, proven)
+        yield from [over_time.render_figure(steps, runs, "Collectives")] if steps else []
+        yield from [over_time.render_figure(latencies, runs, "Latency of small messages")] if latencies else []
 
 
 def _render_record(record: Record) -> Html:
