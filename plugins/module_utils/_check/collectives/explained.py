@@ -369,8 +369,8 @@ EXPLAINED: dict[str, Explanation] = {
         measured=(
             "The median of the verified groups of the step, compared with 0.93 x its median in at least three kept"
             " runs. These runs must have the same `rdma_fabrics`, and the same fabric, GPUs and sizes in"
-            " `rdma_cluster.collectives`. The median latency of the pairs is compared with `latency_ratio` x its median in"
-            " these runs."
+            " `rdma_cluster.collectives`. The median latency of the pairs is compared with `latency_ratio` x its median"
+            " in these runs."
         ),
         causes=(
             "A rail or an uplink is slower than before.",
