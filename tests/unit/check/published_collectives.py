@@ -35,6 +35,7 @@ OCI = "oracle-quickstart/oci-hpc, multi_node_active_healthcheck.py, May 2026"
 CRE = "NVIDIA/cluster-readiness-engine, docs/api-reference/validation-results.md, October 2026"
 AICR = "NVIDIA/aicr, validators, up to 0.21"
 CVS = "ROCm/cvs, August 2026"
+DRANET = "kubernetes-sigs/dranet, examples for AKS, August 2026"
 CHS = "GoogleCloudPlatform/cluster-health-scanner"
 
 
@@ -88,6 +89,7 @@ class Published:
 
 
 EIGHT = (8, 400.0)
+NIC_UNKNOWN = "The rate of a NIC is not published: 400G would carry 49 GB/s, 800G 98 GB/s"
 NO_NETWORK = "NVLink alone: the formula is about the network"
 
 PUBLISHED = (
@@ -175,6 +177,26 @@ PUBLISHED = (
             " rails is not published"
         ),
     ),
+    Published(
+        "MI300X, 2 nodes, 400G",
+        "run",
+        45.0,
+        CVS,
+        Shape(2, 8),
+        EIGHT,
+        collective="alltoall",
+        library="RCCL",
+        unexplained="The lower end of the same source, which gives 45 to 50 GB/s",
+    ),
+    Published("GB300, 2 x 1 GPU, one NIC", "run", 56.0, DRANET, unexplained=NIC_UNKNOWN),
+    Published("GB300, 2 x 1 GPU, two NICs", "run", 112.0, DRANET, unexplained=NIC_UNKNOWN),
+    Published(
+        "GB300, 2 x 1 GPU, one NIC",
+        "run",
+        25.0,
+        DRANET,
+        unexplained=f"The NIC is not near the GPU, and GPUDirect RDMA is off without a message. {NIC_UNKNOWN}",
+    ),
     Published("GB200, one rack", "run", 834.0, COREWEAVE, size="8G", unexplained=NO_NETWORK),
     Published("GB200, 4 nodes, MNNVL", "run", 882.5, CRE, unexplained=NO_NETWORK),
     Published("GB300, 8 nodes, MNNVL", "run", 923.0, CRE, unexplained=NO_NETWORK),
@@ -187,6 +209,13 @@ PUBLISHED = (
         unexplained=NO_NETWORK,
     ),
     Published(
+        "GB300, 2 nodes, NVLink",
+        "run",
+        556.0,
+        "nebius-solutions-library pull request 1135",
+        unexplained=NO_NETWORK,
+    ),
+    Published(
         "GB300, 2 nodes, InfiniBand",
         "run",
         246.0,
@@ -195,6 +224,16 @@ PUBLISHED = (
             "The rate of its HCAs and the GPUs of a node are not published: 4 x 400G would carry 196 GB/s as a ring, 4"
             " x 800G 392 GB/s"
         ),
+    ),
+    Published(
+        "H100, 2 nodes, RoCE",
+        "floor",
+        470.0,
+        "NVIDIA/nccl issue 2409",
+        Shape(2, 8),
+        EIGHT,
+        "nvls_tree",
+        node=HGX_H100,
     ),
     Published("A100, 16 x 100G", "floor", 185.0, OCI, Shape(4, 8), (16, 100.0), size="1G-16G"),
     Published(
@@ -266,6 +305,18 @@ PUBLISHED = (
     Published("GB200, NVLS", "floor", 500.0, AICR, unexplained=NO_NETWORK),
     Published("GB300, NVLS", "floor", 700.0, AICR, unexplained=NO_NETWORK),
     Published("nodes of NVSentinel", "floor", 350.0, "NVIDIA/NVSentinel, ADR-049", Shape(4, 8), EIGHT),
+    Published(
+        "preflight of NVSentinel",
+        "floor",
+        100.0,
+        "NVIDIA/NVSentinel, preflight",
+        Shape(4, 8),
+        EIGHT,
+        unexplained="Three rails of eight would pass it",
+    ),
+    Published(
+        "preflight of NVSentinel, one node", "floor", 150.0, "NVIDIA/NVSentinel, preflight", unexplained=NO_NETWORK
+    ),
     Published("one node of NVSentinel", "floor", 400.0, "NVIDIA/NVSentinel, ADR-049", unexplained=NO_NETWORK),
     Published("MI300X, pairs of nodes", "floor", 300.0, CVS, Shape(2, 8), EIGHT, library="RCCL"),
 )
