@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import re
 import tracemalloc
 import typing
 
@@ -903,6 +904,14 @@ def test_a_rank_that_does_not_say_how_many_channels_it_has() -> None:
     )
     assert [finding.subject for finding in found(findings, "channels", UNKNOWN)] == ["job-worker-0 rank 0"]
     assert closing(findings) == {"channels unknown"}
+
+
+def test_a_job_over_nvlink_between_nodes_alone_proves_nothing_about_the_hcas() -> None:
+    text = re.sub(r"\[(send|receive)\] via NET/IB/\d+(/GDRDMA)?", "via P2P/MNNVL", Job().text())
+    findings = check(intent(), facts(log=parse(text.splitlines(keepends=True))))
+    unknown = [item for item in findings if item.check == "training.hcas"]
+    assert {(item.status, item.measured) for item in unknown} == {(UNKNOWN, "uses none, but NVLink")}
+    assert all("MNNVL" in item.why and "NCCL_MNNVL_ENABLE=0" in item.remedy for item in unknown)
 
 
 def test_nvlink_between_nodes_that_does_not_work_fails_and_names_imex() -> None:

@@ -128,6 +128,7 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
     pods: dict[str, list[TrainingPod]] = {}
     for item in facts.pods or ():
         pods.setdefault(item.host, []).append(item)
+    over_nvlink = {rank.host for rank in ranks if any(route.via == "MNNVL" for route in rank.routes)}
     by_host: dict[str, list[NcclProcess]] = {}
     for process in log.processes:
         by_host.setdefault(process.host, []).append(process)
@@ -164,7 +165,7 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
         ]
         allowed = {device for got in gots for device in got.devices}
         for fabric, got in zip(fabrics, gots):
-            yield check_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed)
+            yield check_hcas(f"{fabric.name} {host}", got, used.get(host, {}), allowed, host in over_nvlink)
             yield check_rails(fabric, f"{fabric.name} {host}", got, used.get(host, {}))
         carried = [fabric for fabric, got in zip(fabrics, gots) if got.devices]
         vendors = {

@@ -26,12 +26,15 @@ class PodDevices:
     nameless: tuple[str, ...]
 
 
-def check_hcas(subject: str, got: PodDevices, used: dict[str, bool], allowed: typing.AbstractSet[str]) -> Finding:
+def check_hcas(
+    subject: str, got: PodDevices, used: dict[str, bool], allowed: typing.AbstractSet[str], over_nvlink: bool = False
+) -> Finding:
     """Return the finding on the HCAs of a fabric that a host uses. They should be exactly those that its pod got.
 
     :param got: devices of the fabric that the pod got
     :param used: devices that channels use, as ``_collect_used_devices`` returns them
     :param allowed: devices that the pod got of all fabrics that the job may use
+    :param over_nvlink: whether channels of the host use NVLink between nodes
     """
     measured, expected = f"uses {_list_names(used)}", f"uses {_list_names(got.devices)}"
     nameless = sorted(name for name, known in used.items() if not known)
@@ -65,6 +68,16 @@ def check_hcas(subject: str, got: PodDevices, used: dict[str, bool], allowed: ty
             " devices. Then run stage training again with the new logs."
         )
         return Finding("training.hcas", subject, UNKNOWN, measured, expected, why, remedy)
+    if not used and over_nvlink:
+        why = (
+            "The channels of this host to other hosts use NVLink between nodes (MNNVL), so the log proves nothing about"
+            " its HCAs. A job over several NVLink domains needs them."
+        )
+        remedy = (
+            "Run the job once with NCCL_MNNVL_ENABLE=0, and give this log to stage training. If the job never leaves its"
+            " NVLink domain, waive this finding."
+        )
+        return Finding("training.hcas", subject, UNKNOWN, "uses none, but NVLink", expected, why, remedy)
     if not used:
         why = (
             "No channel of this host uses RDMA over the network: the log contains no such channel, or all channels use"
