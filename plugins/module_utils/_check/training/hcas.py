@@ -74,8 +74,8 @@ def check_hcas(
             " its HCAs. A job over several NVLink domains needs them."
         )
         remedy = (
-            "Run the job once with NCCL_MNNVL_ENABLE=0, and give this log to stage training. If the job never leaves its"
-            " NVLink domain, waive this finding."
+            "Run the job once with NCCL_MNNVL_ENABLE=0, and give this log to stage training. If the job never leaves"
+            " its NVLink domain, waive this finding."
         )
         return Finding("training.hcas", subject, UNKNOWN, "uses none, but NVLink", expected, why, remedy)
     if not used:
