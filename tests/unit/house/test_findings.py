@@ -49,7 +49,7 @@ TOOLS = {
     ),
     "the cluster": "kubectl oc helm skopeo crio",
     "Dell": "racadm",
-    "NVIDIA": "nvidia-smi",
+    "NVIDIA": "nvidia-smi nvidia-imex-ctl",
     "UCX": "ucx_info",
     "Ansible": "ansible ansible-playbook ansible-inventory ansible-doc python3",
 }
@@ -77,7 +77,7 @@ KINDS = set(
     "nodes node pods pod events deployments deployment daemonsets cronjobs,daemonsets configmap configmaps namespace"
     " crd storageclasses persistentvolumes persistentvolumeclaims poddisruptionbudgets validatingwebhookconfigurations"
     " network-attachment-definitions sriovnetworknodepolicies,network-attachment-definitions installplans"
-    " catalogsources packagemanifests clusterserviceversions nodefeatures machineconfigpools machineconfigpool"
+    " catalogsources packagemanifests clusterserviceversions computedomains nodefeatures machineconfigpools machineconfigpool"
     " kubeletconfig kubeletconfigs tuned profiles.tuned.openshift.io imagedigestmirrorset,imagetagmirrorset"
     " image.config.openshift.io sriovnetworknodestates.sriovnetwork.openshift.io"
     " sriovnetworknodepolicies.sriovnetwork.openshift.io sriovnetworkpoolconfigs.sriovnetwork.openshift.io"
