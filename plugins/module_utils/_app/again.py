@@ -12,7 +12,7 @@ from .._check.rejudge import is_observation_only, judge_again
 from .._check.stages import find_form
 from .._model.base.errors import RdmaError
 from .._model.base.load import load
-from .._model.measurement.collectives import StepFigures
+from .._model.measurement.collectives import LatencyFigures, StepFigures
 from .._model.run.facts import RunStart, intent_checksum
 from .._model.run.findings import STAGES
 from .._model.run.records import Record, describe
@@ -174,23 +174,27 @@ def read_snapshot(report_dir: str) -> Snapshot:
             facts[kind] = {node: _of_this_form(form, f"{kind} of {node}", item) for node, item in facts[kind].items()}
     records, unread = read_records(records_dir(report_dir))
     records = {stage: record for stage, record in records.items() if record.run == start.run}
+    latencies: tuple[LatencyFigures, ...] = ()
     try:
-        collectives = _read_collectives(folder)
+        collectives, latencies = _read_collectives(folder)
     except RdmaError as error:
         collectives, unread[COLLECTIVES] = None, str(error)
-    return Snapshot(start, facts, records, collectives, unread)
+    return Snapshot(start, facts, records, collectives, unread, latencies)
 
 
-def _read_collectives(folder: FactFolder) -> typing.Optional[tuple[StepFigures, ...]]:
-    """Return the measured figures of the collectives; None if none were measured.
+def _read_collectives(
+    folder: FactFolder,
+) -> tuple[typing.Optional[tuple[StepFigures, ...]], tuple[LatencyFigures, ...]]:
+    """Return the measured figures of the collectives, and their latencies. The figures are None if none were measured.
 
     :raises RdmaError: the fact cannot be read, or is an error
     """
     value = folder.value("collectives")
     if not isinstance(value, dict) or "steps" not in value:
-        return None
-    found: tuple[StepFigures, ...] = load(tuple[StepFigures, ...], value["steps"], "steps")
-    return found
+        return None, ()
+    steps: tuple[StepFigures, ...] = load(tuple[StepFigures, ...], value["steps"], "steps")
+    latencies: tuple[LatencyFigures, ...] = load(tuple[LatencyFigures, ...], value.get("latencies", []), "latencies")
+    return steps, latencies
 
 
 def _of_this_form(form: type, what: str, fact: Data) -> Data:

@@ -11,7 +11,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check, list_figures
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check, judge_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import Course, GroupFigure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.trend import summarize_group_figures
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
@@ -87,7 +87,7 @@ def test_a_figure_of_nothing_is_nothing_that_later_runs_are_held_against() -> No
     facts, _lines, _findings = run(api)
     intent = parse_intent([dict(FABRIC)], None, CLUSTER)
     seen = Facts(api.nodes, bandwidth=measured(api.nodes), collectives=facts)
-    steps = summarize_group_figures("compute", list_figures(intent, seen))
+    steps = summarize_group_figures("compute", judge_facts(intent, seen).figures)
     assert steps and all(step.worst > 0 for step in steps)
 
 
@@ -108,7 +108,7 @@ def test_a_kept_run_with_figures_of_nothing_costs_no_report() -> None:
     intent = parse_intent([dict(FABRIC)], None, CLUSTER)
     nodes = NcclApi().nodes
     seen = Facts(nodes, bandwidth=measured(nodes), collectives=facts)
-    steps = summarize_group_figures("compute", list_figures(intent, seen))
+    steps = summarize_group_figures("compute", judge_facts(intent, seen).figures)
     earlier = EarlierCollectives(
         ("r1", "r2", "r3"), (), tuple(EarlierStep(step.test, step.kind, step.nodes, (0.0,) * 3) for step in steps)
     )

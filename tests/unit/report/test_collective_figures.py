@@ -135,6 +135,8 @@ def test_latencies_of_pairs_are_in_the_page_the_metrics_and_the_trend() -> None:
     name = "collective_latency_seconds"
     assert abs(found[key(name, collective="all_reduce", figure="median")] - 20e-6) < 1e-9
     assert abs(found[key(name, collective="all_reduce", figure="p99")] - 26e-6) < 1e-9
+    sheet = words(render_signature(report(whole), EVIDENCE))
+    assert "Latency of small messages between two nodes, us" in sheet and "all_reduce 2 20.0 20.0 20.0 26.0" in sheet
     shown = page(whole, EarlierCollectives()).partition("Latency of small messages between two nodes")[2]
     assert "a, b" in shown and 'aria-label="mean 20.0 us, p99 26.0 us"' in shown
     earlier = EarlierCollectives(("1", "2", "3"), (), (), (EarlierLatency("all_reduce", (10.0, 11.0, 12.0)),))

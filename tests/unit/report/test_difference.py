@@ -10,7 +10,10 @@ import json
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import StepFigures
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.collectives import (
+    LatencyFigures,
+    StepFigures,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, Netdev, NodeHcas, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding, Waiver, judge
@@ -87,6 +90,24 @@ def test_two_runs_of_one_cluster_do_not_differ() -> None:
     after.facts["hcas"]["worker-2"]["value"]["hcas"].reverse()
     after.facts["topologies"]["worker-1"]["value"][0]["errors"]["seconds"] = 2.5
     assert find_differences(before, after) == []
+
+
+def test_latencies_that_moved_are_a_difference() -> None:
+    def with_median(name: str, *medians: float) -> Snapshot:
+        found = (LatencyFigures("compute", "all_reduce", 4, 18.0, median, 40.0) for median in medians)
+        return dataclasses.replace(run(name), latencies=tuple(found))
+
+    assert find_differences(with_median("run-1", 20.0), with_median("run-2", 30.0)) == []
+    for one, other in ((20.0, 31.0), (31.0, 20.0)):
+        assert find_differences(with_median("run-1", one), with_median("run-2", other)) == [
+            RunDifference(
+                "collectives",
+                "compute all_reduce, small messages of pairs",
+                f"median {one} us",
+                f"median {other} us",
+            )
+        ]
+    assert find_differences(with_median("run-1", 20.0), with_median("run-2")) == []
 
 
 def test_steps_of_collectives_that_moved_are_a_difference() -> None:

@@ -230,11 +230,6 @@ def _follow(course: Course, found: typing.Mapping[TestKey, list[RanTest]]) -> li
         course.take(tests, {test: runs.pop(0) for test, runs in there.items() if runs})
 
 
-def list_figures(intent: Intent, facts: Facts) -> tuple[GroupFigure, ...]:
-    """Return the figure of each proven group, as ``judge_facts`` does."""
-    return judge_facts(intent, facts).figures
-
-
 def judge_facts(intent: Intent, facts: Facts) -> JudgedRuns:
     """Judge the stored runs, and return the findings and the proven figures. The result is empty if the intent does not
     ask for collectives, or if the stage did not run over the fabric of the intent.

@@ -13,10 +13,10 @@ import json
 import typing
 
 from ..._check.collectives.floor import spell_gbs
-from ..._check.collectives.trend import MOST_DROP, name_step
+from ..._check.collectives.trend import MOST_DROP, name_latency, name_step
 from ..._model.base.load import to_data
 from ..._model.base.text import cut
-from ..._model.measurement.collectives import StepFigures
+from ..._model.measurement.collectives import LatencyFigures, StepFigures
 from ..._model.run.fact_kinds import FACT_KINDS
 from ..._model.run.facts import CLUSTER, RunStart
 from ..._model.run.findings import STAGES, Judged
@@ -24,6 +24,8 @@ from ..._model.run.records import Record
 from ..markup.text import one_line
 from .verdict import label
 
+#: times that a latency may be as long as in the other run: the default of latency_ratio
+_MOST_TIMES = 1.5
 NOT_THERE, COLLECTIVES = "absent", "figures of collectives"
 Data = dict[str, typing.Any]
 
@@ -71,6 +73,7 @@ class Snapshot:
     :ivar records: records of this run only, by stage
     :ivar collectives: proven figures by step; None if the stage measured no collectives
     :ivar unread: why a record or the figures of collectives could not be read, by stage or COLLECTIVES
+    :ivar latencies: proven latencies of small messages; empty if the stage measured none
     """
 
     start: RunStart
@@ -78,6 +81,7 @@ class Snapshot:
     records: typing.Mapping[str, Record]
     collectives: typing.Optional[tuple[StepFigures, ...]] = None
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
+    latencies: tuple[LatencyFigures, ...] = ()
 
 
 def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
@@ -107,6 +111,7 @@ def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     unread = {**before.unread, **after.unread}
     if COLLECTIVES not in unread:
         found += _compare_collectives(before.collectives, after.collectives)
+        found += _compare_latencies(before.latencies, after.latencies)
     records = (
         {stage: record for stage, record in side.records.items() if stage not in unread} for side in (before, after)
     )
@@ -309,6 +314,26 @@ def _compare_collectives(
             continue
         words = ["not verified" if item is None else spell_gbs(item.median) for item in (one, other)]
         found += _compare_texts("collectives", f"{key[0]} {name_step(key[1:])}", *words)
+    return found
+
+
+def _compare_latencies(
+    before: typing.Sequence[LatencyFigures], after: typing.Sequence[LatencyFigures]
+) -> list[RunDifference]:
+    """Return the collectives whose latency changed by more than a pair may differ from the others by default, and those
+    that only one run has proven. Return nothing if one of the runs did not measure latencies.
+    """
+    if not before or not after:
+        return []
+    first, second = ({(item.fabric, item.test): item.median for item in side} for side in (before, after))
+    found = []
+    for key in dict.fromkeys((*first, *second)):
+        medians = [side.get(key) for side in (first, second)]
+        known = [median for median in medians if median is not None]
+        if len(known) == len(medians) and max(known) <= _MOST_TIMES * min(known):
+            continue
+        words = ["not verified" if median is None else f"median {median:.1f} us" for median in medians]
+        found += _compare_texts("collectives", f"{key[0]} {name_latency(key[1])}", *words)
     return found
 
 

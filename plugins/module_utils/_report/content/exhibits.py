@@ -19,7 +19,6 @@ from ..._check.bandwidth import results
 from ..._check.bandwidth.facts import NOTHING, Facts
 from ..._check.bandwidth.pairs import subject_of
 from ..._check.collectives import check as collectives
-from ..._check.collectives.course import GroupFigure
 from ..._check.collectives.latency import summarize_latencies
 from ..._check.collectives.trend import summarize_group_figures
 from ..._check.compare import check as compare
@@ -161,11 +160,6 @@ def compared(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]
     """
     loaded = _load_intent_and_facts(record, facts, ("bandwidth", "collectives", "latencies"))
     return compare.compared(*loaded) if loaded is not None else ()
-
-
-def list_collective_figures(record: typing.Optional[Record], facts: ReportFacts) -> tuple[GroupFigure, ...]:
-    """Return the proven figures of stage collectives, one for each group, as ``judge_collectives`` does."""
-    return judge_collectives(record, facts).figures
 
 
 def judge_collectives(record: typing.Optional[Record], facts: ReportFacts) -> collectives.JudgedRuns:

@@ -15,7 +15,9 @@ import typing
 
 from ..._check.bandwidth import check as bandwidth
 from ..._check.collectives.course import GroupFigure
-from ..content.exhibits import Undrawable, collect_versions, list_collective_figures, read_held
+from ..._check.collectives.latency import summarize_latencies
+from ..._model.measurement.collectives import LatencyFigures
+from ..content.exhibits import Undrawable, collect_versions, judge_collectives, read_held
 from ..content.verdict import Report, UsedWaiver
 from ..markup.markup import Html, document, element
 
@@ -219,11 +221,11 @@ def _render_figure(item: Figures) -> Html:
 def _render_collectives(report: Report) -> typing.Iterator[Html]:
     """Yield the table of the proven figures for each step of each collective. Yield nothing if no figure is proven."""
     try:
-        found = list_collective_figures(report.records.get("collectives"), report.seen)
+        judged = judge_collectives(report.records.get("collectives"), report.seen)
     except Undrawable:
         return
     groups: dict[tuple[str, str], list[GroupFigure]] = {}
-    for item in found:
+    for item in judged.figures:
         groups.setdefault((item.collective, item.kind), []).append(item)
     if not groups:
         return
@@ -243,6 +245,23 @@ def _render_collectives(report: Report) -> typing.Iterator[Html]:
             )
         )
     head = element("tr", *[element("th", name, scope="col") for name in ("Step", "Groups", "Lowest", "Best", "Floor")])
+    yield element("table", element("thead", head), element("tbody", *rows))
+    yield from _render_latencies(summarize_latencies("", judged.latencies))
+
+
+def _render_latencies(found: typing.Sequence[LatencyFigures]) -> typing.Iterator[Html]:
+    """Yield the table of the latencies of small messages. Yield nothing if there are none."""
+    if not found:
+        return
+    yield element("h2", "Latency of small messages between two nodes, us")
+    rows = []
+    for item in found:
+        values = [str(item.pairs), *(f"{value:.1f}" for value in (item.best, item.median, item.worst))]
+        values.append("-" if item.p99 is None else f"{item.p99:.1f}")
+        cells = [element("td", value) for value in values]
+        rows.append(element("tr", element("th", item.test, scope="row"), *cells))
+    heads = ("Collective", "Pairs", "Lowest", "Median", "Highest", "p99")
+    head = element("tr", *[element("th", name, scope="col") for name in heads])
     yield element("table", element("thead", head), element("tbody", *rows))
 
 
