@@ -143,7 +143,7 @@ def _read_pods(
             else:
                 left += 1
     if left:
-        reader.note(f"{left} of the {left + kept} pods that are marked as those of the jobs: no more are looked at")
+        reader.note(f"{left} of the {left + kept} pods with labels of the jobs were not read")
     return tuple(pods), tuple(claiming)
 
 
