@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._model.base.counts import count_of
 from .._model.base.errors import RdmaError
 from .._model.run.facts import FactCount, RunStart
 from .._model.run.findings import SKIPPED, STAGES, Finding
@@ -203,6 +204,6 @@ def _describe_missing_facts(
         if (count.kind in counts or count.kind in known) and (
             left.seen < count.seen or left.seen + left.missing < count.seen + count.missing
         ):
-            had = f"the run was judged with {count.seen} readable and {count.missing} unreadable facts"
-            found.append(f"the folder has {left.seen} readable facts of kind {count.kind}, but {had}")
+            had = f"the run was judged with {count.seen} readable and {count_of(count.missing, 'unreadable fact')}"
+            found.append(f"the folder has {count_of(left.seen, 'readable fact')} of kind {count.kind}, but {had}")
     return found

@@ -10,6 +10,7 @@ import statistics
 import typing
 
 from ..._analysis.fleet.small_messages import find_no_measurement, find_tail
+from ..._model.base.counts import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.measurement.bandwidth import PairLatency, RdmaPod
@@ -44,7 +45,7 @@ def check_latencies(
     limits = [f"at most {wanted.most_latency_us:g} us (by the intent)"] if wanted.most_latency_us is not None else []
     if usual is not None:
         limits.append(f"at most {wanted.latency_ratio:g} x {usual:.2f} us, the median of {len(medians)} pairs")
-    expected = "; ".join(limits) or f"no limit: {len(medians)} pairs are too few for a comparison"
+    expected = "; ".join(limits) or f"no limit: too few for a comparison ({count_of(len(medians), 'pair')})"
     for pair in latencies:
         yield _check_pair(fabric, pair, usual, expected)
     there = {end for pair in latencies for end in (pair.client_end, pair.server_end)}

@@ -17,6 +17,7 @@ from ..._analysis.bandwidth.bounds import BandwidthBound, far, limited
 from ..._analysis.bandwidth.floors import PairLimits, gbps
 from ..._analysis.fleet.vendors import link_command, priorities_command
 from ..._analysis.schedule.wider import wider
+from ..._model.base.counts import count_of
 from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult
 from ..._model.node.hca import Hca, ObservedHcas, PcieLink
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -289,7 +290,8 @@ def _find_causes(
         for end in ends:
             if step.layer in IN_PODS and end.throttled:
                 text = (
-                    f"the kernel throttled the CPUs of the pod on {end.node} in {end.throttled} periods (pods.cpu"
+                    f"the kernel throttled the CPUs of the pod on {end.node} in"
+                    f" {count_of(end.throttled, 'period')} (pods.cpu"
                     f" {ground.fabric.pods.cpu})"
                 )
                 causes.append(
@@ -396,7 +398,9 @@ def _of_end(layer: LayerName, end: LayerEnd, hcas: Hcas) -> typing.Iterator[str]
         )
         yield f"VLAN priority {'not known' if end.vlan_qos is None else end.vlan_qos}"
     if layer in IN_PODS:
-        yield "CPU throttling not known" if end.throttled is None else f"throttled in {end.throttled} periods"
+        yield (
+            "CPU throttling not known" if end.throttled is None else f"throttled in {count_of(end.throttled, 'period')}"
+        )
 
 
 def _to_measure(missing: typing.Sequence[LayerStep]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import LEFT_OUT, End, PairResult
@@ -40,7 +41,9 @@ def _report_left_out(fabric: Fabric, end: End, number: int, failed: typing.Seque
     kinds = collections.Counter(pair.ping_failure or pair.failure for pair in failed)
     others = sorted({node for pair in failed for _rail, node in pair.pair - {end}})
     with_what = f" with {folded(others, 4)} ({', '.join(kinds)})" if failed else ""
-    measured = f"pairs{with_what} failed and took longer than a measurement; {number} later measurements not made"
+    measured = (
+        f"pairs{with_what} failed and took longer than a measurement; {count_of(number, 'later measurement')} not made"
+    )
     why = (
         "The pairs of this end failed one after another and delayed the rounds of all nodes. The partners of this end"
         " passed with other nodes afterwards, so this end was left out of the later rounds."

@@ -9,6 +9,7 @@ import typing
 
 from ..._analysis.bandwidth.floors import PairLimits
 from ..._analysis.fleet.packets import ROCE_V1_INDEX, ROCE_V1_VENDORS, find_least_mtu
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.intent.profiles import carries_rdma, is_infiniband
 from ..._model.measurement.bandwidth import PairResult
@@ -75,7 +76,7 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
         yield Finding(_CHECK, fabric.name, WARN, text, expected, why, remedy)
     if not found:
         sizes = folded([str(size) for size in sorted({pair.packet_bytes or 0 for pair in measured} - {0})], 4)
-        text = f"packets of {sizes or 'an unknown number of'} bytes in {len(measured)} measurements"
+        text = f"packets of {sizes or 'an unknown number of'} bytes in {count_of(len(measured), 'measurement')}"
         yield ok(_CHECK, fabric.name, text, expected)
 
 

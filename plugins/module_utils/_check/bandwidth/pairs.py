@@ -10,6 +10,7 @@ import typing
 
 from ..._analysis.bandwidth.bounds import find_bounds
 from ..._analysis.bandwidth.floors import TCP_FAIL, TCP_WARN, Best, PairLimits, gbps
+from ..._model.base.counts import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.bandwidth import LEFT_OUT, QUEUE_PAIRS, PairResult
@@ -117,7 +118,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
     if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
         how = (
-            f"TCP, {pair.streams} parallel streams"
+            f"TCP, {count_of(pair.streams, 'parallel stream')}"
             if pair.transport == "TCP"
             else f"{pair.message_bytes} bytes x {pair.iterations}{_format_queue_pairs(pair)}"
         )
@@ -300,7 +301,8 @@ def _with_more(ground: PairLimits, pair: PairResult) -> tuple[str, str]:
         wide = _describe_amount(found.queue_pairs, found.message_bytes)
         return f"With {wide} the pair is too slow as well, so the number of queue pairs is not the cause.", ""
     untold = (
-        f" There is no valid figure with {found.queue_pairs} queue pairs: {ground.doubt_wider(pair).rstrip('.')}."
+        f" There is no valid figure with {count_of(found.queue_pairs, 'queue pair')}:"
+        f" {ground.doubt_wider(pair).rstrip('.')}."
         if found is not None
         else ""
     )

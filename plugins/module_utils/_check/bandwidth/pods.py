@@ -12,6 +12,7 @@ import typing
 from ..._analysis.addresses.arithmetic import excluded_from, outside_of
 from ..._analysis.controllers.image_pull import explain, of_pods
 from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma, is_interface_moved, list_rails
@@ -200,7 +201,7 @@ def check_cleanup(seen: BandwidthFacts) -> Finding:
             "bandwidth.cleanup",
             "pods",
             FAIL,
-            f"{len(seen.remaining)} measuring pods left",
+            f"{count_of(len(seen.remaining), 'measuring pod')} left",
             expected,
             why,
             "Delete these pods by hand (kubectl delete pod). If a pod stays in Terminating, read its events, and check"

@@ -10,6 +10,7 @@ import collections
 import typing
 
 from ..._analysis.schedule.measurements import by_links, everybody
+from ..._model.base.counts import count_of
 from ..._model.base.text import percent
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import End, PairResult, RdmaPod, RoundPlan
@@ -80,12 +81,12 @@ def describe_cover(plan: RoundPlan) -> str:
     """Describe the number of rounds, and the share of the links that they use."""
     cover = plan.cover
     if cover is None or not cover.directions:
-        return f"{plan.rounds} rounds"
+        return count_of(plan.rounds, "round")
     of = "the nodes' cables" if cover.spread else "links"
     rails = f", {cover.between_rails} of them between the rails of each host," if cover.between_rails else ""
     share = f"{percent(cover.covered, cover.directions)} % of {cover.directions / 2:g} {of} in both directions"
     return (
-        f"{plan.rounds} rounds of {cover.tests} tests{rails} over"
+        f"{count_of(plan.rounds, 'round')} of {cover.tests} tests{rails} over"
         f" {share}{'; its rails are apart' if cover.apart else ''}"
     )
 
@@ -144,7 +145,7 @@ def check_participation(
         partners = min(partners, max(1, rounds - len(usable) % 2))
     for name in nodes:
         subject = f"{fabric.name} {name}{on_rail(fabric, rail)}"
-        expected = f"measured with at least {max(1, partners)} other nodes"
+        expected = f"measured with at least {count_of(max(1, partners), 'other node')}"
         if name not in usable:
             error = pods[rail, name].error if (rail, name) in pods else "no pod was started"
             why, remedy = f"The node has no usable pod: {error}.", CAUSES["pod"].remedy
@@ -160,7 +161,7 @@ def check_participation(
                     "bandwidth.measured",
                     subject,
                     UNKNOWN,
-                    f"measured with {len(met[rail, name])} other nodes",
+                    f"measured with {count_of(len(met[rail, name]), 'other node')}",
                     expected,
                     why,
                     remedy,

@@ -11,6 +11,7 @@ import typing
 from ..._analysis.fleet.routes import listed
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.paths import PathTable
+from ..._model.base.counts import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import CountedPair
 from ..._model.run.findings import FAIL, WARN, Finding, ok
@@ -94,13 +95,17 @@ def check_routing(fabric: Fabric, ways: PathTable, pairs: typing.Mapping[Test, C
             " intent. No action is required if the switches keep a burst of packets on one port (bounded), or if"
             " service level 0, which the tests use, is not routed adaptively."
         )
-        return [_make_finding(fabric, WARN, f"one uplink in {len(alone)} tests", "several uplinks", why, remedy)]
+        return [
+            _make_finding(fabric, WARN, f"one uplink in {count_of(len(alone), 'test')}", "several uplinks", why, remedy)
+        ]
     several = sum(carried.spread for _test, _pair, carried in out)
     # a test whose uplinks are not known proves nothing
     if not out or len(alone) + several < len(out) or (fabric.routing == "adaptive" and not several):
         return []
     text = (
-        f"{several} of {len(out)} tests used several uplinks" if several else f"{len(out)} tests used one uplink each"
+        f"{several} of {len(out)} tests used several uplinks"
+        if several
+        else f"{count_of(len(out), 'test')} used one uplink each"
     )
     said = f"routing: {fabric.routing}, as in the intent" if fabric.routing else "any: the intent does not set routing"
     return [ok("bandwidth.routing", fabric.name, text, said)]
@@ -115,7 +120,7 @@ def check_lids(fabric: Fabric, ways: PathTable, lmc: typing.Optional[int]) -> li
     if not lmc or ways.spread:
         return []
     measured, expected = (
-        f"LMC {lmc}: {2**lmc} LIDs per port, of which the tests use the first",
+        f"LMC {lmc}: {count_of(2**lmc, 'LID')} per port, of which the tests use the first",
         "one LID per port, or traffic only to the first LID",
     )
     why = (

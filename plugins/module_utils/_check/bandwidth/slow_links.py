@@ -13,6 +13,7 @@ from ..._analysis.fleet.routes import listed
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.localization import SLOW, Evidence, Reading
 from ..._analysis.schedule.paths import PathTable
+from ..._model.base.counts import count_of
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import End, PairResult
@@ -90,7 +91,8 @@ def check_slow_links(
     if findings:
         return findings
     text = (
-        f"{len(evidence.measured)} paths, none is slow; figures of the same path differ by {evidence.noise:.1%}"
+        f"{count_of(len(evidence.measured), 'path')}, none is slow; figures of the same path differ by"
+        f" {evidence.noise:.1%}"
         " (standard deviation)"
     )
     return [ok("bandwidth.suspect", fabric.name, text, _EXPECTED)]
@@ -209,7 +211,7 @@ class _SlowLinkReporter:
         why = (
             f"These paths were slow, but were not measured often enough to determine the cause: {listed(names, ', ')}."
         )
-        subject, measured = f"{self._fabric.name} further ways", f"{len(tests)} slow paths"
+        subject, measured = f"{self._fabric.name} further ways", count_of(len(tests), "slow path")
         yield Finding(
             "bandwidth.suspect",
             subject,

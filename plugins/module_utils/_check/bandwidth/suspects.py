@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.suspects import Element, find_suspects, make_trial
+from ..._model.base.counts import count_of
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
@@ -44,7 +45,7 @@ def check_suspects(
     if not trials:
         return [report_unmeasured(fabric, "end", expected)]
     if all(one.passed for one in trials):
-        return [ok("bandwidth.suspect", fabric.name, f"{len(trials)} measurements passed", expected)]
+        return [ok("bandwidth.suspect", fabric.name, f"{count_of(len(trials), 'measurement')} passed", expected)]
     findings = []
     for suspect in find_suspects(trials):
         measured = f"{suspect.failed} of {suspect.trials} measurements failed"

@@ -12,6 +12,7 @@ import typing
 
 from ..._analysis.bandwidth.floors import Best, PairLimits
 from ..._analysis.schedule.wider import ENOUGH, Amount, wider
+from ..._model.base.counts import count_of
 from ..._model.measurement.bandwidth import PairResult, Wider
 from ..._model.run.findings import FAIL
 from .pairs import OF_FIGURE, check_pair
@@ -64,7 +65,8 @@ class TooSlow:
             return pair, amount
         _rail, node, what = stayed[0]
         why = (
-            f"{self._stayed[stayed[0]]} other pairs with {node} as the {what} were measured with more queue pairs, and"
+            f"{count_of(self._stayed[stayed[0]], 'other pair')} with {node} as the {what} were measured with"
+            " more queue pairs, and"
             " were still too slow or failed"
         )
         return dataclasses.replace(pair, wider=Wider(amount.queue_pairs, amount.message_bytes, why=why)), None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.bandwidth.medians import compute_medians
+from ..._model.base.counts import count_of
 from ..._model.measurement.bandwidth import Earlier, PairResult
 from ..._model.run.findings import WARN, Finding, ok
 
@@ -68,7 +69,7 @@ def check_unread(earlier: Earlier) -> list[Finding]:
             "bandwidth.trend",
             "kept runs",
             WARN,
-            f"{len(earlier.unread)} kept runs not readable",
+            f"{count_of(len(earlier.unread), 'kept run')} not readable",
             "all kept runs readable",
             why,
             remedy,

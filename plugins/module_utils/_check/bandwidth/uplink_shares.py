@@ -10,6 +10,7 @@ import typing
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.paths import PathTable
 from ..._analysis.schedule.port_counters import Port, list_uplinks
+from ..._model.base.counts import count_of
 from ..._model.infiniband.counters import RCV_DATA, XMIT_DATA, PortGrowth
 from ..._model.measurement.bandwidth import CountedPair
 
@@ -53,7 +54,7 @@ class UplinkShare:
         )
         if not named:
             return (
-                f"{sum(share > 0.01 for share in self.shares.values())} uplinks, none with more than"
+                f"{count_of(sum(share > 0.01 for share in self.shares.values()), 'uplink')}, none with more than"
                 f" {max(self.shares.values(), default=0):.0%}"
             )
         return ", ".join(f"{name(number)} ({self.shares[number]:.0%})" for number in named)

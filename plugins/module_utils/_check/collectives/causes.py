@@ -12,6 +12,7 @@ from __future__ import annotations
 import statistics
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.job.nccl import NcclChoice, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.node.tuning import NodeTuning
 from ..._model.node.tuning_rows.row import fits
@@ -165,7 +166,7 @@ def _check_channels(
     elif limits:
         yield make_cause(
             subject,
-            f"{there} channels",
+            count_of(there, "channel"),
             "the number of channels that NCCL chooses",
             f"Environment variables limit the number of channels, which can limit the bandwidth.{set_by}",
             remedy,
@@ -185,7 +186,9 @@ def _report_uneven(ranks: Ranks) -> typing.Iterator[Finding]:
     for host, by_hca in loads.items():
         most, least = (choose(by_hca, key=lambda name: len(by_hca[name])) for choose in (max, min))
         if len(by_hca[most]) > len(by_hca[least]):
-            measured = f"{most}: {len(by_hca[most])} channels, {least}: {len(by_hca[least])} channels"
+            measured = (
+                f"{most}: {count_of(len(by_hca[most]), 'channel')}, {least}: {count_of(len(by_hca[least]), 'channel')}"
+            )
             why = f"{most} carries more channels than another HCA of this host, and the whole collective waits for it."
             remedy = (
                 "Compare NCCL_IB_HCA with the HCAs of the pod. Set NCCL_MIN_NCHANNELS so that the number of channels is"

@@ -8,6 +8,7 @@ import collections
 import dataclasses
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
 from ..job.channels import name_hcas
@@ -121,7 +122,7 @@ def judge_connections(
             ):
                 if found < least:
                     status, remedy = UNKNOWN, NEED_WHOLE_LOG
-                    why = f"The log contains {found} connections {words}, but there are {least} such ranks"
+                    why = f"The log contains {count_of(found, 'connection')} {words}, but there are {least} such ranks"
                     break
         ways = tuple(dict.fromkeys(map(describe_route, routes)))
         yield ChannelVerdict(communicator.name, rank.host, rank.rank, (), status, ways, why, remedy)
@@ -306,6 +307,6 @@ def report_channels(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterato
         yield ok(
             "collectives.way",
             "run",
-            f"{proven} channels of {len({(item.communicator, item.rank) for item in verdicts})} ranks",
+            f"{count_of(proven, 'channel')} of {len({(item.communicator, item.rank) for item in verdicts})} ranks",
             EACH_CHANNEL,
         )

@@ -13,6 +13,7 @@ from ..._analysis.fleet.ethernet_ways import HOW, find_leaves
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import resolve
 from ..._analysis.schedule.collectives import UnknownLeaf, group_by_leaves
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
@@ -145,7 +146,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         ok(
             "collectives.wanted",
             "collectives",
-            f"{len(seen.runs)} tests over fabric {fabric.name}, {seen.announced} planned",
+            f"{count_of(len(seen.runs), 'test')} over fabric {fabric.name}, {seen.announced} planned",
             expected,
         ),
         *check_image(wanted, seen),
@@ -181,7 +182,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             "collectives.log",
             "all collectives",
             UNKNOWN,
-            f"{parts} log entries",
+            count_of(parts, "log entry", "log entries"),
             f"at most {MOST_PARTS} log entries",
             why,
             "Run stage collectives again.",

@@ -24,6 +24,7 @@ from ..._analysis.schedule.collectives import (
     without_overlap,
 )
 from ..._analysis.schedule.halving import RailTrial
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.job.nccl import NcclLog
 from ..._model.measurement.collectives import (
@@ -307,7 +308,7 @@ class Course:
             )
         bad = sum(item.status != PASS for item in errors if not item.subject.endswith(DURATION))
         words = _describe_verdict(verdict, verdict.passes)
-        return f"{words}; {bad} HCAs with errors or unknown error counters" if bad else words
+        return f"{words}; {count_of(bad, 'HCA')} with errors or unknown error counters" if bad else words
 
     def _take_repeat(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> str:
         """Judge the repetition of a slow group with one change, and return the description of the verdict. If the

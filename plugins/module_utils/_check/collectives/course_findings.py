@@ -11,6 +11,7 @@ import typing
 
 from ..._analysis.schedule.collectives import CollectiveGroup, CollectiveTests, Kind
 from ..._analysis.schedule.halving import Named
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.measurement.collectives import ExpectedBusbw, TestName
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -166,7 +167,7 @@ def report_unused_floors(
         )
         yield Finding(
             "collectives.bandwidth",
-            f"{name}, expected_busbw of {f'{item.nodes} nodes' if item.nodes is not None else 'all groups'}",
+            f"{name}, expected_busbw of {count_of(item.nodes, 'node') if item.nodes is not None else 'all groups'}",
             UNKNOWN,
             "not compared with any group",
             f"{spell_gbs(item.gbs)}, set in the intent: {item.reason}",

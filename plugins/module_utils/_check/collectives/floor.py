@@ -13,6 +13,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.counts import count_of
+
 #: tree: NCCL's double binary tree, which NVLSTree uses between nodes as well; in_network: the switches reduce (SHARP);
 #: pat: of small ranks, one a node
 Algorithm = typing.Literal["ring", "tree", "nvls_tree", "in_network", "pat", "nvls"]
@@ -254,8 +256,9 @@ def compute_bandwidth_floor(
     loose = node is None and shape.nodes in (2, 3) and algorithm in ("tree", "nvls_tree", "in_network")
     asked = min(least, rate) if loose else least
     how = (
-        f"{share:g} x {spell_gbs(asked)}, from {len(rails_gbps)} rails x {min(rails_gbps):g} Gb/s, {shape.nodes} nodes"
-        f" x {shape.gpus} GPUs"
+        f"{share:g} x {spell_gbs(asked)}, from {count_of(len(rails_gbps), 'rail')} x {min(rails_gbps):g}"
+        f" Gb/s, {count_of(shape.nodes, 'node')}"
+        f" x {count_of(shape.gpus, 'GPU')}"
     )
     named = "point to point" if collective == "alltoall" else algorithm or "algorithm unknown"
     how += f", {named}" + (

@@ -10,6 +10,7 @@ import dataclasses
 import statistics
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.job.nccl import NcclChoice, NcclLog
 from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.measurement.collectives import ExpectedBusbw
@@ -275,7 +276,9 @@ def judge_inside(
             )
             findings.append(Finding(check, node, FAIL, measured, how, why, remedy))
         elif wanted is None and len(figures) < _SEVERAL:
-            findings.append(ok(check, node, measured, f"no limit: {len(figures)} nodes are too few for a comparison"))
+            findings.append(
+                ok(check, node, measured, f"no limit: too few for a comparison ({count_of(len(figures), 'node')})")
+            )
         else:
             findings.append(ok(check, node, measured, how))
     return tuple(findings)

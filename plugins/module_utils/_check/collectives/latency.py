@@ -14,6 +14,7 @@ import statistics
 import typing
 
 from ..._analysis.fleet.small_messages import find_no_measurement, find_tail
+from ..._model.base.counts import count_of
 from ..._model.job.nccl_tests import NcclTestRow
 from ..._model.measurement.collectives import SMALL_BYTES, LatencyFigures, TestName
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -108,7 +109,7 @@ def judge_latency(
     usual = statistics.median(means) if len(means) >= _SEVERAL else None
     expected = [f"at most {most_us:g} us, set in the intent"] if most_us is not None else []
     expected += [f"at most {ratio:g} x {usual:.1f} us, the median of {len(means)} pairs"] if usual is not None else []
-    how = "; ".join(expected) or f"no limit: {len(means)} pairs are too few for a comparison"
+    how = "; ".join(expected) or f"no limit: too few for a comparison ({count_of(len(means), 'pair')})"
     for subject, item in found.items():
         if item is None:
             why = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.schedule.collectives import SMALL, SOAK
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.collectives import CollectivePod, Collectives, CollectivesFacts
@@ -131,7 +132,7 @@ def check_ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
             " collectives again."
         )
         yield Finding(
-            "collectives.steps", "all collectives", UNKNOWN, f"{len(seen.runs)} tests", "all tests", why, remedy
+            "collectives.steps", "all collectives", UNKNOWN, count_of(len(seen.runs), "test"), "all tests", why, remedy
         )
 
 
@@ -145,7 +146,9 @@ def check_cleanup(seen: CollectivesFacts) -> Finding:
             "Delete the pods: kubectl -n linerate-measure delete pod NAME. If a pod stays in Terminating, check its"
             " events, and the kubelet of the node on which the pod still runs."
         )
-        return Finding("collectives.cleanup", "pods", FAIL, f"{len(seen.remaining)} pods left", expected, why, remedy)
+        return Finding(
+            "collectives.cleanup", "pods", FAIL, f"{count_of(len(seen.remaining), 'pod')} left", expected, why, remedy
+        )
     if seen.leftovers:
         why = (
             "An interrupted earlier run left these pods, and this run removed them before its tests:"

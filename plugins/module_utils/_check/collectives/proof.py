@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.job.nccl import NcclCommunicator, NcclLog
 from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
@@ -145,7 +146,7 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
                 " NCCL may then write beyond the end of its buffers."
             )
             remedy = f"Remove {', '.join(said)} from the image, then run stage collectives again."
-        return Finding("collectives.figures", test, FAIL, f"{wrong} wrong values", expected, why, remedy)
+        return Finding("collectives.figures", test, FAIL, count_of(wrong, "wrong value"), expected, why, remedy)
     if run.errors:
         why = "The test ended with an error, so its results are not valid."
         return Finding(
@@ -177,7 +178,7 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             "collectives.figures",
             test,
             UNKNOWN,
-            f"{len(run.rows)} rows",
+            count_of(len(run.rows), "row"),
             expected,
             why,
             "Run stage collectives again. The check needs the complete output of the test, to its last line.",
@@ -196,7 +197,7 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             why,
             "Use a current version of nccl-tests with option -c 1, then run stage collectives again.",
         )
-    return ok("collectives.figures", test, f"{len(run.rows)} rows, 0 wrong values", expected)
+    return ok("collectives.figures", test, f"{count_of(len(run.rows), 'row')}, 0 wrong values", expected)
 
 
 def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof) -> Finding:
@@ -207,7 +208,11 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
     :param wanted: properties that the log must show
     """
     listed, logged = len({rank.group for rank in run.ranks}), len(log.communicators)
-    expected = f"{wanted.groups} groups, with the bandwidth of the slowest group" if wanted.groups > 1 else "one group"
+    expected = (
+        f"{count_of(wanted.groups, 'group')}, with the bandwidth of the slowest group"
+        if wanted.groups > 1
+        else "one group"
+    )
     if listed > 1 and not wanted.slowest_group:
         why = (
             "The ranks are in several groups. Without option -a 3, the bandwidth is that of the group of the first"
@@ -228,7 +233,9 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
             " from the requested groups."
         )
         remedy = f"Compare NCCL_TESTS_SPLIT with the number of GPUs of a node. {NEED_WHOLE_LOG}"
-        return Finding("collectives.groups", test, UNKNOWN, f"{logged} groups in the log", expected, why, remedy)
+        return Finding(
+            "collectives.groups", test, UNKNOWN, f"{count_of(logged, 'group')} in the log", expected, why, remedy
+        )
     return ok("collectives.groups", test, f"{logged or listed or 1} groups", expected)
 
 
@@ -292,9 +299,13 @@ def _report_alone(test: str) -> Finding:
 
 
 def _check_nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Finding:
-    subject, nodes, expected = f"communicator {communicator.name}", count_nodes(communicator), f"{wanted.nodes} nodes"
+    subject, nodes, expected = (
+        f"communicator {communicator.name}",
+        count_nodes(communicator),
+        count_of(wanted.nodes, "node"),
+    )
     if nodes == wanted.nodes:
-        return ok("collectives.nodes", subject, f"{nodes} nodes", expected)
+        return ok("collectives.nodes", subject, count_of(nodes, "node"), expected)
     why = (
         "The communicator has a different number of nodes than the group of this test. Its bandwidth cannot be compared"
         " with the floor of the group."
@@ -303,7 +314,7 @@ def _check_nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Findi
         "collectives.nodes",
         subject,
         FAIL,
-        f"{nodes} nodes",
+        count_of(nodes, "node"),
         expected,
         why,
         "Compare the hosts of the launcher (mpirun) and NCCL_HOSTID in all pods, then run stage collectives again.",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.measurement.collectives import HcaErrors
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -244,7 +245,7 @@ def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterato
     remedy = (
         "Run stage collectives again. If the soak is still too short, increase rdma_cluster.collectives.soak_minutes."
     )
-    expected = f"{minutes} minutes, set by soak_minutes"
+    expected = f"{count_of(minutes, 'minute')}, set by soak_minutes"
     yield Finding("collectives.soak", f"{subject}{DURATION}", UNKNOWN, f"{seconds:.0f} s", expected, why, remedy)
 
 

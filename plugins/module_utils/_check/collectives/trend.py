@@ -10,6 +10,7 @@ import statistics
 import typing
 
 from ..._analysis.bandwidth.medians import compute_medians
+from ..._model.base.counts import count_of
 from ..._model.boundary.fabric import BUS_GBS
 from ..._model.measurement.collectives import EarlierCollectives, LatencyFigures, StepFigures, StepKey
 from ..._model.run.findings import WARN, Finding, ok
@@ -47,7 +48,7 @@ def _summarize_step(fabric: str, groups: typing.Sequence[GroupFigure]) -> StepFi
 def name_step(key: StepKey) -> str:
     """Return the name of a step for a finding."""
     test, kind, nodes = key
-    return f"{test}, {kind}" if kind in ("one node", "two nodes") else f"{test}, {kind}: {nodes} nodes"
+    return f"{test}, {kind}" if kind in ("one node", "two nodes") else f"{test}, {kind}: {count_of(nodes, 'node')}"
 
 
 def name_latency(test: str) -> str:
@@ -96,7 +97,7 @@ def check_trend(
     if earlier.unread:
         why = f"The results of these runs could not be read and are not used: {'; '.join(earlier.unread)}."
         remedy = "Remove the folders of these runs below runs/ of the report, or restore the missing files."
-        measured = f"{len(earlier.unread)} kept runs unreadable"
+        measured = f"{count_of(len(earlier.unread), 'kept run')} unreadable"
         slower.append(Finding("collectives.trend", "kept runs", WARN, measured, "0 kept runs unreadable", why, remedy))
     return slower
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.errors import wrap_unforeseen
 from ..._model.measurement.collectives import RanTest
 from ..._model.run.findings import UNKNOWN, Finding
@@ -32,14 +33,14 @@ def explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]:
         return None
     places, of_host, ranks = len(set(ran.nodes)), MOST_RANKS_OF_GPU * min(gpus, MOST_GPUS), ran.log.count_ranks()
     if len(ranks) > places:
-        return f"ranks of {len(ranks)} hosts", f"{places} hosts"
+        return f"ranks of {len(ranks)} hosts", count_of(places, "host")
     for host, count in ranks.items():
         if count > of_host:
-            return f"{count} ranks of {host}", f"{of_host} ranks per host"
+            return f"{count_of(count, 'rank')} of {host}", f"{count_of(of_host, 'rank')} per host"
     if ran.log.most_channels > MOST_CHANNELS:
-        return f"a rank with {ran.log.most_channels} channels", f"{MOST_CHANNELS} channels"
+        return f"a rank with {count_of(ran.log.most_channels, 'channel')}", f"{MOST_CHANNELS} channels"
     if ran.log.size > MOST_PARTS_OF_LOG:
-        return f"{ran.log.size} log entries", f"{MOST_PARTS_OF_LOG} log entries"
+        return count_of(ran.log.size, "log entry", "log entries"), f"{MOST_PARTS_OF_LOG} log entries"
     return None
 
 

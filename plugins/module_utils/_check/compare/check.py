@@ -13,6 +13,7 @@ import dataclasses
 import statistics
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.comparison import FabricBandwidth, Figure, Kind, Measure
 from ..._model.intent.intent import Fabric, Intent
@@ -180,7 +181,7 @@ def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
     found = next((item for item in facts.bandwidth or () if item.fabric == fabric.name), None)
     if found is not None:
         measured = (
-            f"median {found.median:.4g} Gb/s over {found.transport} in {found.measured} measurements"
+            f"median {found.median:.4g} Gb/s over {found.transport} in {count_of(found.measured, 'measurement')}"
             f" ({found.worst:.4g} to {found.best:.4g} Gb/s)"
         )
         return ok("compare.figures", fabric.name, measured, expected)
@@ -245,7 +246,7 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
         )
         return
     for row in item.rows:
-        subject = f"{measure.name}: {row.network} on {row.nodes} nodes"
+        subject = f"{measure.name}: {row.network} on {count_of(row.nodes, 'node')}"
         measured = (
             f"{figure_of(measure, row)}: {row.speed_up:.2f} times the speed of one node,"
             f" {_format_percent(row.efficiency)} of linear scaling"
@@ -253,7 +254,7 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
         expected = f"faster than on fewer nodes, at least {_format_percent(measure.enough)} of linear scaling"
         if row.slower_than is not None:
             why = (
-                f"Negative scaling: on this network, the job is slower on {row.nodes} nodes than on"
+                f"Negative scaling: on this network, the job is slower on {count_of(row.nodes, 'node')} than on"
                 f" {_format_node_count(row.slower_than)}, so more nodes make the job slower."
             )
             remedy = (
@@ -440,7 +441,7 @@ def _figure_again(figure: Figure, where: str, seen: set[tuple[str, int]]) -> typ
     if (figure.network, figure.nodes) in seen:
         yield (
             where,
-            f"a second figure for {figure.network} on {figure.nodes} nodes",
+            f"a second figure for {figure.network} on {count_of(figure.nodes, 'node')}",
             "one figure for each network and number of nodes",
         )
     seen.add((figure.network, figure.nodes))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.intent.comparison import Kind, Measure
 
 #: networks whose figures differ by less than this are as good as each other
@@ -85,4 +86,4 @@ def list_rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[Scali
 
 def figure_of(measure: Measure, row: ScalingRow) -> str:
     """Return the figure of a row as a text, with its unit and number of nodes."""
-    return f"{row.value:.4g} {measure.unit} on {row.nodes} nodes"
+    return f"{row.value:.4g} {measure.unit} on {count_of(row.nodes, 'node')}"

@@ -14,6 +14,7 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet import unreachable_nodes
+from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
@@ -90,7 +91,7 @@ def _count_nodes(seen: int, expected: int) -> Finding:
     :param seen: number of nodes in the inventory
     :param expected: number of nodes in the intent
     """
-    measured, wanted = f"{seen} nodes", f"{expected} nodes"
+    measured, wanted = count_of(seen, "node"), count_of(expected, "node")
     if seen < expected:
         why = (
             "The missing nodes are not in the inventory, so no stage checks them. Their Node objects were deleted, or"
@@ -125,7 +126,12 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
     node = observed.value
     virtual = sum(hca.is_virtual for hca in node.hcas)
     findings = [
-        ok("discover.node", name, f"{len(node.hcas) - virtual} physical and {virtual} virtual functions", expected)
+        ok(
+            "discover.node",
+            name,
+            f"{len(node.hcas) - virtual} physical and {count_of(virtual, 'virtual function')}",
+            expected,
+        )
     ]
     if node.errors:
         why = f"Some files could not be read, so their values are unknown: {'; '.join(node.errors[:10])}."
@@ -134,7 +140,7 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
             " the stage, run stage discover again."
         )
         findings.append(
-            Finding("discover.read", name, WARN, f"{len(node.errors)} read errors", "0 read errors", why, remedy)
+            Finding("discover.read", name, WARN, count_of(len(node.errors), "read error"), "0 read errors", why, remedy)
         )
     else:
         findings.append(ok("discover.read", name, "0 read errors", "0 read errors"))

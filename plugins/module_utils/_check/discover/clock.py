@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.node.clock import NodeClock, ObservedClock
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
@@ -87,7 +88,7 @@ def _compute_relative_offset(known: typing.Mapping[str, Range], name: str) -> ty
 
 def _check_controller(known: typing.Mapping[str, Range]) -> Finding:
     low, high = max(item[0] for item in known.values()), min(item[1] for item in known.values())
-    measured = f"{_format_offset_range((-high, -low))} {len(known)} nodes, which agree with each other"
+    measured = f"{_format_offset_range((-high, -low))} {count_of(len(known), 'node')}, which agree with each other"
     why = (
         "All nodes have the same time, and the clock of the controller differs from it. The controller may reject"
         " certificates and tokens that are valid on the nodes."

@@ -10,6 +10,7 @@ import typing
 from ..._analysis.fleet import bonds
 from ..._analysis.fleet.hcas_of_fabric import find_candidates, selects
 from ..._analysis.fleet.mtus import find_usual_mtus, list_other_nodes
+from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric, Intent
@@ -23,8 +24,8 @@ from .hcas import MOST, MOST_HCAS, describe, describe_hcas, describe_states, lis
 def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
     hcas = find_candidates(fabric, node)
     wanted = fabric.select.hcas_per_node
-    measured = f"{len(hcas)} NICs" + (f": {describe_hcas(hcas)}" if hcas else "")
-    expected = f"{wanted} NICs for {fabric.name}"
+    measured = count_of(len(hcas), "NIC") + (f": {describe_hcas(hcas)}" if hcas else "")
+    expected = f"{count_of(wanted, 'NIC')} for {fabric.name}"
     subject = f"{name} {fabric.name}"
     nameless = _list_nameless(fabric, node) if len(hcas) < wanted else []
     if nameless and len(hcas) + len(nameless) >= wanted:
@@ -40,7 +41,8 @@ def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
     if len(hcas) != wanted:
         others = describe_hcas([hca for hca in list_others(node, hcas) if not hca.is_virtual]) or "none"
         why = (
-            f"The selectors of the fabric match {len(hcas)} physical functions of the node. Other physical functions"
+            f"The selectors of the fabric match {count_of(len(hcas), 'physical function')} of the node. Other"
+            " physical functions"
             f" of the node: {others}."
         )
         remedy = (

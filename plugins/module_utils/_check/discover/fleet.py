@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.boundary.devices import assigned_address
 from ..._model.intent.intent import Intent
@@ -30,10 +31,10 @@ def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Fi
     if not fabrics or not most or len(nodes) < 2:
         return []
     full = {describe_address(hca) for hcas in counted.values() if len(hcas) == most for hca in hcas}
-    findings, expected = [], f"{most} InfiniBand HCAs, the most on any of {len(nodes)} nodes"
+    findings, expected = [], f"{count_of(most, 'InfiniBand HCA')}, the most on any of {len(nodes)} nodes"
     for name, hcas in counted.items():
         if len(hcas) == most:
-            findings.append(ok("discover.fleet", name, f"{most} InfiniBand HCAs", expected))
+            findings.append(ok("discover.fleet", name, count_of(most, "InfiniBand HCA"), expected))
             continue
         missing = sorted(full - {describe_address(hca) for hca in hcas})
         why = (
@@ -48,7 +49,9 @@ def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Fi
         if ethernet:
             why = f"{why} These HCAs are set to Ethernet: {describe_hcas(ethernet)}."
             remedy = f"{describe_change_to_infiniband(ethernet)} {remedy}"
-        findings.append(Finding("discover.fleet", name, WARN, f"{len(hcas)} InfiniBand HCAs", expected, why, remedy))
+        findings.append(
+            Finding("discover.fleet", name, WARN, count_of(len(hcas), "InfiniBand HCA"), expected, why, remedy)
+        )
     return findings
 
 
@@ -84,7 +87,7 @@ def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
             ok(
                 "discover.guids",
                 "all nodes",
-                f"{counts[0]} port GUIDs and {counts[1]} node GUIDs, all different",
+                f"{count_of(counts[0], 'port GUID')} and {counts[1]} node GUIDs, all different",
                 "all different",
             )
         )
@@ -107,7 +110,7 @@ def check_hardware_addresses(intent: Intent, nodes: typing.Mapping[str, NodeHcas
                     owners.setdefault(address, {}).setdefault(place, f"{name} {hca.name} ({netdev.name})")
     shared = {address: list(named.values()) for address, named in owners.items() if len(named) > 1}
     if owners and not shared:
-        measured = f"{len(owners)} MAC addresses, each on one NIC or bond"
+        measured = f"{count_of(len(owners), 'MAC address', 'MAC addresses')}, each on one NIC or bond"
         return [ok("discover.hardware_addresses", "all nodes", measured, _ONE_NIC)]
     return [_report_shared_address(address, named) for address, named in sorted(shared.items())]
 
@@ -126,7 +129,7 @@ def _report_shared_address(address: str, owners: typing.Sequence[str]) -> Findin
         "discover.hardware_addresses",
         f"MAC address {address}",
         FAIL,
-        f"on {len(owners)} NICs",
+        f"on {count_of(len(owners), 'NIC')}",
         _ONE_NIC,
         why,
         remedy,
@@ -158,6 +161,11 @@ def check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
             )
     if owners and not findings:
         findings.append(
-            ok("discover.descriptions", "all nodes", f"{len(owners)} descriptions, all different", "all different")
+            ok(
+                "discover.descriptions",
+                "all nodes",
+                f"{count_of(len(owners), 'description')}, all different",
+                "all different",
+            )
         )
     return findings

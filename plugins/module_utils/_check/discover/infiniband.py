@@ -11,6 +11,7 @@ import typing
 
 from ..._analysis.fleet import vendors
 from ..._analysis.fleet.hcas_of_fabric import selects
+from ..._model.base.counts import count_of
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import Hca, NodeHcas
@@ -32,8 +33,8 @@ def check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]
     wanted = max([apart, *(fabric.select.hcas_per_node for fabric in fabrics if find_traits(fabric).shared)])
     hcas = list_fitting(fabrics, node)
     label = " and ".join(fabric.name for fabric in fabrics)
-    measured = f"{len(hcas)} InfiniBand HCAs" + (f": {describe_hcas(hcas)}" if hcas else "")
-    expected = f"at least {wanted} InfiniBand HCAs for {label}"
+    measured = count_of(len(hcas), "InfiniBand HCA") + (f": {describe_hcas(hcas)}" if hcas else "")
+    expected = f"at least {count_of(wanted, 'InfiniBand HCA')} for {label}"
     if len(hcas) < wanted:
         why, remedy = _explain_too_few(node)
         findings = [Finding("discover.hcas", f"{name} {label}", FAIL, measured, expected, why, remedy)]
@@ -78,7 +79,8 @@ def _reduce_to_warning(finding: Finding, good: int, wanted: int) -> Finding:
     if finding.status == PASS or good < wanted:
         return finding
     why = (
-        f"{finding.why} The node has {good} usable HCAs and the intent requires {wanted}, so this HCA may not belong"
+        f"{finding.why} The node has {count_of(good, 'usable HCA')} and the intent requires {wanted}, so this"
+        " HCA may not belong"
         " to a fabric of the intent. Stage fabric determines the fabric of each HCA."
     )
     return dataclasses.replace(finding, status=WARN, why=why)

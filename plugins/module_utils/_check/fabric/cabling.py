@@ -9,6 +9,7 @@ import typing
 
 from ..._analysis.fleet.hca_locations import Ends, group_nodes_by_layout
 from ..._analysis.fleet.hcas_of_fabric import Member, Membership
+from ..._model.base.counts import count_of
 from ..._model.infiniband.fabric import LinkEnd
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
@@ -48,19 +49,29 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
         > _NO_RAILS * len(cablings)
     ):
         why = (
-            f"{odd} different cablings among {len(cablings)} nodes contradict the others. The fabric is not built in"
+            f"{count_of(odd, 'different cabling')} among {count_of(len(cablings), 'node')} contradict the"
+            " others. The fabric is not built in"
             " rails, or many cables are swapped."
         )
         remedy = (
             "If the fabric is built in rails, set rails: leaf of the fabric in the intent, so that stage fabric names"
             " each wrong node and its cables. Otherwise set rails: none. Then run stage fabric again."
         )
-        return [Finding("fabric.rails", fabric.name, UNKNOWN, f"{odd} contradicting cablings", expected, why, remedy)]
+        return [
+            Finding("fabric.rails", fabric.name, UNKNOWN, count_of(odd, "contradicting cabling"), expected, why, remedy)
+        ]
     findings = [
         finding for model in models for finding in _check_model(fabric, model, membership, ends, names, expected)
     ]
     leaves = len({leaf for cabling in cablings.values() for leaf in cabling if leaf})
-    return findings or [ok("fabric.rails", fabric.name, f"{len(cablings)} nodes on {leaves} leaves", expected)]
+    return findings or [
+        ok(
+            "fabric.rails",
+            fabric.name,
+            f"{count_of(len(cablings), 'node')} on {count_of(leaves, 'leaf', 'leaves')}",
+            expected,
+        )
+    ]
 
 
 def _check_model(
@@ -73,7 +84,8 @@ def _check_model(
             usual = some([f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails])
             beside = model.having(rival, rails)
             why = (
-                f"{_describe_miscabling(cabling, rival, rails)} {len(beside)} neighboring nodes have {usual}:"
+                f"{_describe_miscabling(cabling, rival, rails)}"
+                f" {count_of(len(beside), 'neighboring node has', 'neighboring nodes have')} {usual}:"
                 f" {some(beside)}."
             )
             yield _report_wrong_cable(

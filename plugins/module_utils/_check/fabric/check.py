@@ -15,6 +15,7 @@ from ..._analysis.fleet import unreachable_nodes
 from ..._analysis.fleet.claims import why_apart
 from ..._analysis.fleet.hca_locations import find_topology_or_first_view, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import Member, Membership, find_candidates, resolve, selects
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
@@ -155,7 +156,7 @@ def _check_claims(one: Fabric, its: Membership, other: Fabric, others: Membershi
                 " fabric, then run stage fabric again."
             )
             subject = f"{one.name} and {other.name} {node}"
-            measured = f"{len(both)} HCAs on both fabrics"
+            measured = f"{count_of(len(both), 'HCA')} on both fabrics"
             findings.append(Finding("fabric.hcas", subject, FAIL, measured, "each HCA on one fabric", why, remedy))
     return findings
 
@@ -169,7 +170,9 @@ def _key_of(member: Member) -> tuple[str, typing.Optional[int]]:
 def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
     """Check that the HCAs of the fabric could be identified, and that each node has the expected number of them."""
     wanted = fabric.select.hcas_per_node
-    expected = f"{wanted} HCAs on each node" + (", all with the same subnet manager" if is_infiniband(fabric) else "")
+    expected = f"{count_of(wanted, 'HCA')} on each node" + (
+        ", all with the same subnet manager" if is_infiniband(fabric) else ""
+    )
     if not membership.resolved:
         unasked = [name for name in world.nodes if is_infiniband(fabric) and find_unasked(fabric, name, world)]
         if unasked and not any(seen.master or seen.silent for subnets in world.subnets.values() for seen in subnets):
@@ -198,15 +201,20 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
     )
     count = sum(len(members) for members in membership.members.values())
     findings = [
-        ok("fabric.membership", fabric.name, f"{count} HCAs on {len(membership.members)} nodes, {by}", expected)
+        ok(
+            "fabric.membership",
+            fabric.name,
+            f"{count_of(count, 'HCA')} on {count_of(len(membership.members), 'node')}, {by}",
+            expected,
+        )
     ]
     for name, members in membership.members.items():
         subject = f"{name} {fabric.name}"
-        measured = f"{len(members)} HCAs" + (
+        measured = count_of(len(members), "HCA") + (
             f": {folded([member.hca.name for member in members], _MOST_HCAS)}" if members else ""
         )
         if len(members) == wanted:
-            findings.append(ok("fabric.hcas", subject, measured, f"{wanted} HCAs"))
+            findings.append(ok("fabric.hcas", subject, measured, count_of(wanted, "HCA")))
             continue
         mute = find_unasked(fabric, name, world) if is_infiniband(fabric) else ()
         if len(members) < wanted <= len(members) + len(mute):
@@ -217,7 +225,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
                     subject,
                     UNKNOWN,
                     f"{measured}; {len(mute)} could not be queried",
-                    f"{wanted} HCAs",
+                    count_of(wanted, "HCA"),
                     why,
                     remedy,
                 )
@@ -233,7 +241,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
                 "Check whether a cable of the node is connected to the wrong fabric, or correct hcas_per_node of the"
                 f" fabric '{fabric.name}' in the intent. Then run stage fabric again."
             )
-        findings.append(Finding("fabric.hcas", subject, FAIL, measured, f"{wanted} HCAs", why, remedy))
+        findings.append(Finding("fabric.hcas", subject, FAIL, measured, count_of(wanted, "HCA"), why, remedy))
     return findings
 
 
@@ -326,7 +334,7 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
             ok(
                 "fabric.select",
                 fabric.name,
-                f"{len(fabric.select.pci)} addresses",
+                count_of(len(fabric.select.pci), "address", "addresses"),
                 "all listed HCAs with the same subnet manager",
             )
         ]
@@ -338,7 +346,7 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
         + "; ".join(f"{subject} sees the subnet manager {guid}" for subject, guid in list(seen.items())[:8])
         + "."
     )
-    measured = f"{len(set(seen.values()))} subnet managers"
+    measured = count_of(len(set(seen.values())), "subnet manager")
     return [
         Finding(
             "fabric.select", fabric.name, FAIL, measured, "all listed HCAs with the same subnet manager", why, remedy

@@ -6,6 +6,7 @@ the fabric.
 
 from __future__ import annotations
 
+from ..._model.base.counts import count_of
 from ..._model.infiniband.fabric import Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import UNKNOWN, Finding
@@ -29,7 +30,7 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
             "Links lead to devices that are not in the list of devices of the topology, or that have a different kind"
             f" there: {some(strange)}. The discovery was incomplete, so other devices may be missing as well."
         )
-        measured, expected = f"{len(strange)} link ports without a device", "a device at each link port"
+        measured, expected = f"{count_of(len(strange), 'link port')} without a device", "a device at each link port"
         return [Finding("fabric.topology", subject, UNKNOWN, measured, expected, why, remedy)]
     parts = sorted(_find_parts(topology), key=len)
     if len(parts) > 1:
@@ -44,7 +45,7 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
                 "fabric.topology",
                 subject,
                 UNKNOWN,
-                f"{len(parts)} separate parts",
+                count_of(len(parts), "separate part"),
                 "1 connected part",
                 why,
                 remedy,

@@ -13,6 +13,7 @@ import typing
 
 from ..._analysis.fleet.hca_locations import End
 from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._model.base.counts import count_of
 from ..._model.infiniband.fabric import ErrorReport, PortErrors, SeenErrors, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -120,7 +121,7 @@ def check_errors(
     )
     unread = way.ends_of((*readings.first.unread, *readings.later.unread))
     findings = _check_growth(fabric, readings, names, way, unread)
-    measured = f"{readings.later.checked} ports in {readings.seconds:g} s"
+    measured = f"{count_of(readings.later.checked, 'port')} in {readings.seconds:g} s"
     if readings.seconds < LEAST_SECONDS:
         why = (
             f"The two readings of the error counters are {readings.seconds:g} s apart. In so short a time, a link with"
@@ -177,7 +178,8 @@ def _check_growth(
         )
         if finding is not None and finding.status == FAIL and before is None and doubtful:
             why = (
-                f"The first reading has no value for this port, and {errors.first.failures} queries of the first"
+                "The first reading has no value for this port, and"
+                f" {count_of(errors.first.failures, 'query', 'queries')} of the first"
                 " reading failed. It is unknown whether the errors are new."
             )
             finding = dataclasses.replace(finding, status=UNKNOWN, why=why, remedy=_BY_HAND)
@@ -189,7 +191,7 @@ def _check_growth(
             f"Links that carry no traffic of {fabric.name}, such as links of other hosts, count errors, or their"
             f" counters cannot show new errors: {words}."
         )
-        measured = f"{len(others)} ports outside the fabric's traffic"
+        measured = f"{count_of(len(others), 'port')} outside the fabric's traffic"
         findings.append(
             Finding(
                 _GROWING,
@@ -272,7 +274,9 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
         if high:
             above.append(f"{names.port(port.guid, port.port)}: {', '.join(high)}")
     if not above:
-        return ok(_COUNT, fabric.name, f"{later.checked} ports", "few link errors since the counters were cleared")
+        return ok(
+            _COUNT, fabric.name, count_of(later.checked, "port"), "few link errors since the counters were cleared"
+        )
     why = f"These ports have counted link errors since their counters were cleared, possibly long ago: {some(above)}."
     remedy = (
         "Clear the counters as root on a node of the fabric (ibqueryerrors --clear-errors), then run stage fabric"
@@ -294,7 +298,8 @@ def _check_complete(
     checked = min(errors.first.checked, errors.later.checked)
     if checked < ends:
         why = (
-            f"The topology has {ends} link ports, but the counters of only {checked} ports were read. The errors of"
+            f"The topology has {count_of(ends, 'link port')}, but the counters of only"
+            f" {count_of(checked, 'port')} were read. The errors of"
             " the other ports are unknown."
         )
         findings.append(
@@ -302,8 +307,8 @@ def _check_complete(
                 _COUNT,
                 f"{fabric.name} ports",
                 UNKNOWN,
-                f"{checked} ports read",
-                f"at least {ends} ports read",
+                f"{count_of(checked, 'port')} read",
+                f"at least {count_of(ends, 'port')} read",
                 why,
                 _BY_HAND,
             )
@@ -312,7 +317,7 @@ def _check_complete(
     failures = max(errors.first.failures, errors.later.failures, len(unread))
     if not failures:
         return findings
-    measured, expected = f"{failures} queries without a response", "a response from each port"
+    measured, expected = f"{count_of(failures, 'query', 'queries')} without a response", "a response from each port"
     nameless = any(report.failures > len(report.unread) for report in (errors.first, errors.later)) or not all(
         map(way.knows, unread)
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 from ..._analysis.fleet.hca_locations import Topologies
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.lids import find_false_claims
+from ..._model.base.counts import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, Finding
 from .names import FabricFacts
@@ -51,10 +52,18 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
             " until it reports its own LIDs, then run stage fabric again."
         )
         findings.append(
-            Finding(_CHECK, f"{fabric.name} LIDs", FAIL, f"{len(claims)} LIDs at several ports", _EXPECTED, why, remedy)
+            Finding(
+                _CHECK,
+                f"{fabric.name} LIDs",
+                FAIL,
+                f"{count_of(len(claims), 'LID')} at several ports",
+                _EXPECTED,
+                why,
+                remedy,
+            )
         )
     return findings
 
 
 def _format_port_count(ports: int) -> str:
-    return "1 port" if ports == 1 else f"{ports} ports"
+    return count_of(ports, "port")

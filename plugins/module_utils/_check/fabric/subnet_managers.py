@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import Membership, find_candidates
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import SeenManagers, SeenSubnet, SeenTopology, SubnetManager, Topology
 from ..._model.intent.intent import Fabric
@@ -111,7 +112,9 @@ def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], nam
 
 
 def _report_two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager], names: Names) -> Finding:
-    measured = f"{len(masters)} masters: {some([_describe_subnet_manager(manager, names) for manager in masters])}"
+    measured = (
+        f"{count_of(len(masters), 'master')}: {some([_describe_subnet_manager(manager, names) for manager in masters])}"
+    )
     tie = (
         " Some of these masters have the same priority."
         if len({manager.priority for manager in masters}) < len(masters)
@@ -363,13 +366,13 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
     remedy = (
         "Run ibnetdiscover and sminfo as root on one of these nodes, and compare the output with that of another node."
     )
-    return [Finding("fabric.island", fabric.name, FAIL, f"{len(lost)} ports", expected, why, remedy)]
+    return [Finding("fabric.island", fabric.name, FAIL, count_of(len(lost), "port"), expected, why, remedy)]
 
 
 def _report_island(port: str, topology: Topology, expected: str) -> Finding:
     switches = [node.called for node in topology.nodes if node.kind == "Switch"]
     hcas = [node.called for node in topology.nodes if node.kind == "Ca" and not node.aggregation]
-    measured = f"{len(switches)} switches and {len(hcas)} HCAs cut off"
+    measured = f"{count_of(len(switches), 'switch', 'switches')} and {count_of(len(hcas), 'HCA')} cut off"
     if not switches:
         why = (
             f"The link of {port} is up, but no switch can be reached through it: the switch port at the other end of"

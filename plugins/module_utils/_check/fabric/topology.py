@@ -9,6 +9,7 @@ import typing
 from ..._analysis.fleet.hca_locations import Ends, collect_far_ends
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.host_names import collect_owners, host_of
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.cables import ANY, take_cables
 from ..._model.infiniband.fabric import SeenCapabilities, Topology
@@ -61,7 +62,7 @@ def _make_topology_finding(fabric: Fabric, topology: Topology) -> Finding:
     return ok(
         "fabric.topology",
         fabric.name,
-        f"{switches} switches, {hcas} HCAs, {len(topology.links)} links",
+        f"{count_of(switches, 'switch', 'switches')}, {count_of(hcas, 'HCA')}, {count_of(len(topology.links), 'link')}",
         "a topology from one port",
     )
 
@@ -130,7 +131,8 @@ def _check_capabilities(
     ends = 2 * len(topology.links)
     if capabilities.links < ends:
         why = (
-            f"The topology has {ends} link ports, but the supported rate of only {capabilities.links} link ports was"
+            f"The topology has {count_of(ends, 'link port')}, but the supported rate of only"
+            f" {count_of(capabilities.links, 'link port')} was"
             " read."
         )
         if capabilities.unread:
@@ -143,13 +145,13 @@ def _check_capabilities(
             "fabric.capability",
             fabric.name,
             UNKNOWN,
-            f"{capabilities.links} link ports",
-            f"{ends} link ports",
+            count_of(capabilities.links, "link port"),
+            count_of(ends, "link port"),
             why,
             remedy,
         )
     if not capabilities.slow:
-        return ok("fabric.capability", fabric.name, f"{capabilities.links} link ports", expected)
+        return ok("fabric.capability", fabric.name, count_of(capabilities.links, "link port"), expected)
     ports = [f"{names.port(port.guid, port.port)} could be {port.could_be}" for port in capabilities.slow]
     why = (
         "A cable, a transceiver or a setting limits these links to less than both of their ports support:"
@@ -241,7 +243,12 @@ def _check_foreign(
     if len(findings) > _MOST_FOREIGN:
         findings = [item for status in (FAIL, WARN) for item in _limit_foreign(fabric, status, findings)]
     return findings or [
-        ok("fabric.foreign", fabric.name, f"{len(foreign)} HCAs of other machines", "no HCA with the name of a node")
+        ok(
+            "fabric.foreign",
+            fabric.name,
+            f"{count_of(len(foreign), 'HCA')} of other machines",
+            "no HCA with the name of a node",
+        )
     ]
 
 
@@ -253,14 +260,15 @@ def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Fin
         return found
     more = len(found) - _MOST_FOREIGN
     why = (
-        f"In addition to the HCAs with a finding of their own, the topology shows {more} HCAs with the names of nodes"
+        f"In addition to the HCAs with a finding of their own, the topology shows {count_of(more, 'HCA')}"
+        " with the names of nodes"
         f" that have no HCAs with these GUIDs. The first of them: {found[_MOST_FOREIGN].measured}."
     )
     remedy = (
         "Run ibnetdiscover as root on another node. If its output has none of these HCAs, the node that reported the"
         " topology invents them: put a trusted node first in the inventory, then run stage fabric again."
     )
-    rest = Finding("fabric.foreign", fabric.name, status, f"{more} more HCAs", "none", why, remedy)
+    rest = Finding("fabric.foreign", fabric.name, status, count_of(more, "more HCA"), "none", why, remedy)
     return [*found[:_MOST_FOREIGN], rest]
 
 
@@ -294,7 +302,7 @@ def _check_cables(
             f" report {port} at their other end. Two devices have this GUID, or the node that reported the topology"
             " reports a cable that does not exist. This collection uses the first cable."
         )
-        yield Finding("fabric.guids", subject, FAIL, f"{len(places)} links", expected, why, remedy)
+        yield Finding("fabric.guids", subject, FAIL, count_of(len(places), "link"), expected, why, remedy)
     if len(by_cables) > _MOST_DOUBLED:
         why = (
             f"Only {_MOST_DOUBLED} of these ports have a finding of their own. So many duplicate GUIDs are not"
@@ -304,7 +312,7 @@ def _check_cables(
             "fabric.guids",
             f"{fabric.name} cables",
             FAIL,
-            f"{len(by_cables)} ports with several cables",
+            f"{count_of(len(by_cables), 'port')} with several cables",
             expected,
             why,
             remedy,
@@ -333,5 +341,10 @@ def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, nam
             )
             findings.append(Finding("fabric.guids", some(twins), FAIL, guid, expected, why, remedy))
     return findings or [
-        ok("fabric.guids", fabric.name, f"{len(topology.nodes)} nodes of the topology, {len(owners)} HCAs", expected)
+        ok(
+            "fabric.guids",
+            fabric.name,
+            f"{count_of(len(topology.nodes), 'node')} of the topology, {count_of(len(owners), 'HCA')}",
+            expected,
+        )
     ]

@@ -9,6 +9,7 @@ import functools
 import operator
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.infiniband.fabric import Link, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -55,7 +56,7 @@ def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksIn
         ok(
             "fabric.uplinks",
             fabric.name,
-            f"{len(uplinks)} leaves, at most {most} links to other switches each",
+            f"{count_of(len(uplinks), 'leaf', 'leaves')}, at most {count_of(most, 'link')} to other switches each",
             expected,
         )
     ]
@@ -72,7 +73,8 @@ def _check_wanted_uplinks(wanted: int, uplinks: typing.Mapping[str, _Uplinks], n
         if own < wanted:
             has = some([f"{names.node(guid)} ({count[guid]})" for guid in sorted(count)]) or "none"
             why = (
-                f"The intent requires {wanted} links to other switches from each leaf (uplinks). This leaf has links"
+                f"The intent requires {count_of(wanted, 'link')} to other switches from each leaf (uplinks)."
+                " This leaf has links"
                 f" to: {has}."
             )
             findings.append(
@@ -80,8 +82,8 @@ def _check_wanted_uplinks(wanted: int, uplinks: typing.Mapping[str, _Uplinks], n
                     "fabric.uplinks",
                     names.node(leaf),
                     FAIL,
-                    f"{own} links to other switches",
-                    f"at least {wanted} links to other switches",
+                    f"{count_of(own, 'link')} to other switches",
+                    f"at least {count_of(wanted, 'link')} to other switches",
                     why,
                     _OF_UPLINKS,
                 )
@@ -119,7 +121,7 @@ def _compare_uplinks(
                 "fabric.uplinks",
                 fabric.name,
                 UNKNOWN,
-                f"{len(uplinks)} leaves, not all compared",
+                f"{count_of(len(uplinks), 'leaf', 'leaves')}, not all compared",
                 expected,
                 why,
                 remedy,
@@ -174,8 +176,8 @@ def _compare_leaves(
         crowd = crowds[usual]
         if hcas[leaf] < crowd and (own >= hcas[leaf] or own * crowd >= usual * hcas[leaf]):
             measured, expected = (
-                f"{own} links to other switches for {hcas[leaf]} HCAs",
-                f"{usual} links to other switches for {crowd} HCAs, or the same ratio",
+                f"{count_of(own, 'link')} to other switches for {count_of(hcas[leaf], 'HCA')}",
+                f"{count_of(usual, 'link')} to other switches for {count_of(crowd, 'HCA')}, or the same ratio",
             )
             why = (
                 "The leaf has fewer links and fewer HCAs than the neighboring leaves. The leaf may be built this way,"
@@ -192,13 +194,13 @@ def _compare_leaves(
             if missing
             else "The missing links do not lead to one particular switch."
         )
-        why = f"Most neighboring leaves have {usual} links to other switches. {lacks}"
+        why = f"Most neighboring leaves have {count_of(usual, 'link')} to other switches. {lacks}"
         yield Finding(
             "fabric.uplinks",
             names.node(leaf),
             FAIL,
-            f"{own} links to other switches",
-            f"{usual} links to other switches",
+            f"{count_of(own, 'link')} to other switches",
+            f"{count_of(usual, 'link')} to other switches",
             why,
             _OF_UPLINKS,
         )

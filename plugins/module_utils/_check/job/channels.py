@@ -13,6 +13,7 @@ import dataclasses
 import json
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.load import to_data
 from ..._model.base.text import folded
 from ..._model.job.nccl import NOT_READ, NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
@@ -301,9 +302,11 @@ def _check_log(log: NcclLog) -> Finding:
     expected = "NCCL lines of level INFO"
     if not log.nccl_lines:
         why = "NCCL writes no log unless NCCL_DEBUG is set." if log.lines else "The log is empty."
-        return Finding("training.log", "job", UNKNOWN, f"{log.lines} lines, none of NCCL", expected, why, ON)
+        return Finding(
+            "training.log", "job", UNKNOWN, f"{count_of(log.lines, 'line')}, none of NCCL", expected, why, ON
+        )
     torn = (f", {log.torn} torn" if log.torn else "") + (", the last cut off" if log.cut else "")
-    return ok("training.log", "job", f"{log.nccl_lines} lines of {log.library}{torn}", expected)
+    return ok("training.log", "job", f"{count_of(log.nccl_lines, 'line')} of {log.library}{torn}", expected)
 
 
 def _check_version(log: NcclLog) -> Finding:
@@ -339,7 +342,7 @@ def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
 
     :param wanted: required number of ranks; None accepts any
     """
-    job, expected = find_whole_job(log), f"{wanted} ranks" if wanted is not None else "a communicator"
+    job, expected = find_whole_job(log), count_of(wanted, "rank") if wanted is not None else "a communicator"
     if job is None:
         why = (
             "The log has no line in which a rank identifies itself. NCCL did not begin to create a communicator, or"
@@ -355,18 +358,18 @@ def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
             "training.ranks",
             "job",
             FAIL,
-            f"{job.size} ranks",
+            count_of(job.size, "rank"),
             expected,
             why,
             "Compare WORLD_SIZE in all pods with the expected number of ranks.",
         )
-    return ok("training.ranks", "job", f"{job.size} ranks", expected)
+    return ok("training.ranks", "job", count_of(job.size, "rank"), expected)
 
 
 def _report_untold(log: NcclLog) -> typing.Iterator[Finding]:
     if log.untold:
         measured, why = (
-            f"{log.untold} more warnings of unknown kind",
+            f"{count_of(log.untold, 'more warning')} of unknown kind",
             "The log has too many different warnings. These warnings were only counted, so their meaning is unknown.",
         )
         remedy = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.job.job import JobSurroundings, JobWorkload, PodContainer, PodTemplate
 from ..._model.kubernetes.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim, Use
@@ -134,7 +135,7 @@ def _report_unread(scope: Scope, known: DeviceClaims) -> Finding:
         _CHECK,
         scope.subject,
         WARN,
-        f"{len(known.errors)} objects could not be read",
+        f"{count_of(len(known.errors), 'object')} could not be read",
         "all claims, classes and slices readable",
         why,
         remedy,
@@ -250,7 +251,8 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
     )
     if pods > 1 and "network" in _list_uses(scope.job.namespace, claim, known):
         why = (
-            f"{pods} pods share the devices of one claim. All of these pods must run on the node with the devices, or"
+            f"{count_of(pods, 'pod')} share the devices of one claim. All of these pods must run on the node"
+            " with the devices, or"
             " they wait for room on that node."
         )
         yield Finding(
@@ -292,14 +294,23 @@ def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> 
     nodes = len(known.devices_of(driver)) if driver else 0
     if claim.nodes > nodes and driver and not known.count_shared(driver):
         why = (
-            f"The ComputeDomain waits for {claim.nodes} nodes (numNodes). According to the ResourceSlices, {nodes}"
+            f"The ComputeDomain waits for {count_of(claim.nodes, 'node')} (numNodes). According to the"
+            f" ResourceSlices, {nodes}"
             " nodes have a channel of NVLink, so the pods would not start."
         )
         remedy = (
             "Run kubectl get resourceslices, and verify that the pod of NVIDIA's DRA driver runs on all nodes of the"
             " rack. Or correct numNodes; newer drivers accept 0."
         )
-        yield Finding(_CHECK, subject, FAIL, f"{nodes} nodes", f"{claim.nodes} nodes with a channel", why, remedy)
+        yield Finding(
+            _CHECK,
+            subject,
+            FAIL,
+            count_of(nodes, "node"),
+            f"{count_of(claim.nodes, 'node')} with a channel",
+            why,
+            remedy,
+        )
 
 
 def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
@@ -315,7 +326,8 @@ def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> ty
             continue
         if all(most < count for count, _driver, most in offered):
             measured = " or ".join(
-                f"{count} devices of {driver} requested, at most {most} on a node" for count, driver, most in offered
+                f"{count_of(count, 'device')} of {driver} requested, at most {most} on a node"
+                for count, driver, most in offered
             )
             why = (
                 f"According to the ResourceSlices, no node has as many devices as request {request.name} needs, so the"
@@ -350,7 +362,7 @@ def _check_one_node(
         for node, devices in known.devices_of(driver).items():
             nodes.add(node)
             if count - shared <= devices <= MOST_OF_NODE:
-                able[node] = f"{devices} devices of {driver} on {node}"
+                able[node] = f"{count_of(devices, 'device')} of {driver} on {node}"
     if len(able) == 1 and len(nodes) > 1:
         measured = ", ".join(able.values())
         why = (
@@ -367,7 +379,7 @@ def _check_one_node(
 def _report_implausible(subject: str, driver: str, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Warn about nodes that report more devices than any machine can have."""
     found = [
-        f"{node}: {count} devices of {driver}"
+        f"{node}: {count_of(count, 'device')} of {driver}"
         for node, count in known.devices_of(driver).items()
         if count > MOST_OF_NODE
     ]

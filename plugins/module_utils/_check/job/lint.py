@@ -14,6 +14,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.controllers.unread import describe_unread
+from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
 from ..._model.boundary.form import shown
 from ..._model.job.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
@@ -78,7 +79,7 @@ def lint(
             ok(
                 "job.read",
                 job.subject,
-                f"{sum(item.count for item in job.templates)} pods",
+                count_of(sum(item.count for item in job.templates), "pod"),
                 "a job that Kubernetes accepts",
             )
         )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.text import cut, folded
 from ..._model.job.job import Variable
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
@@ -77,7 +78,12 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
             "Write the NCCL variables into env of the container, so that job_lint can check them.",
         )
     if not wrong:
-        yield ok(check, scope.subject, f"{len({item.name for item in found})} variables, all of them read", expected)
+        yield ok(
+            check,
+            scope.subject,
+            f"{count_of(len({item.name for item in found}), 'variable')}, all of them read",
+            expected,
+        )
 
 
 def check_transport(scope: Scope) -> typing.Iterator[Finding]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.job.job import Replaced
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._parse.kubernetes.quantity import quantity
@@ -162,7 +163,8 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
     for name, count in sorted(used.items()):
         if asked.get(name, 0) < count:
             why = (
-                f"{count} attachments need one device of this resource each. Only the injector of the SR-IOV operator"
+                f"{count_of(count, 'attachment')} need one device of this resource each. Only the injector of"
+                " the SR-IOV operator"
                 " adds the resource to the pod, if it runs."
             )
             remedy = f"Add {name}: {count} to requests and limits."

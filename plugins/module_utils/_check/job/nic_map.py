@@ -12,6 +12,7 @@ import typing
 
 from ..._analysis.addresses.arithmetic import find_pool
 from ..._analysis.fleet.hcas_of_fabric import resolve
+from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
 from ..._model.base.text import both_ends, folded
 from ..._model.infiniband.fabric import ObservedSubnets
@@ -126,7 +127,7 @@ def _check_map_lines(name: str, found: NicMap) -> typing.Iterator[Finding]:
             "Correct the line in the map.",
         )
     if not found.broken:
-        yield ok("nic_map.read", name, f"{len(found.lines)} lines", expected)
+        yield ok("nic_map.read", name, count_of(len(found.lines), "line"), expected)
 
 
 def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInputs) -> typing.Iterator[Finding]:
@@ -176,7 +177,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
                 "Correct the name of the interface in the map. Run 'ip link' on the node to list its interfaces.",
             )
     if not wrong:
-        yield ok(check, name, f"{len(lines)} lines", expected)
+        yield ok(check, name, count_of(len(lines), "line"), expected)
     if inputs.members is None:
         return
     has = {(line.node, line.netdev) for line in lines}
@@ -214,7 +215,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
         yield ok(
             "nic_map.complete",
             name,
-            f"{sum(map(len, inputs.members.values()))} interfaces",
+            count_of(sum(map(len, inputs.members.values())), "interface"),
             "a line for each interface",
         )
 
@@ -246,7 +247,12 @@ def _report_unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterato
                     "Correct one of these lines.",
                 )
     if not wrong:
-        yield ok(check, name, f"{len(lines)} addresses", "each address, pod interface and host netdev once")
+        yield ok(
+            check,
+            name,
+            count_of(len(lines), "address", "addresses"),
+            "each address, pod interface and host netdev once",
+        )
 
 
 def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Finding]:
@@ -267,7 +273,7 @@ def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[
             check,
             name,
             FAIL,
-            f"{len(everything)} pod interfaces",
+            count_of(len(everything), "pod interface"),
             expected,
             why,
             "Render the map again with the filter linerate.rdma.render_nic_map.",
@@ -289,7 +295,7 @@ def _check_peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[
             "Add the missing lines for this node, or remove these interfaces from the other nodes.",
         )
     if not lacking:
-        yield ok(check, name, f"{folded(sorted(everything), _NAMED)} on {len(interfaces)} nodes", expected)
+        yield ok(check, name, f"{folded(sorted(everything), _NAMED)} on {count_of(len(interfaces), 'node')}", expected)
 
 
 def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.Iterator[Finding]:
@@ -330,4 +336,4 @@ def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.I
                 "Add the addresses of the map to ipam.exclude of the fabric.",
             )
     if not wrong:
-        yield ok(check, name, f"{len(found.lines)} addresses", expected)
+        yield ok(check, name, count_of(len(found.lines), "address", "addresses"), expected)

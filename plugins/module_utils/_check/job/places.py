@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
 from ..._model.base.text import folded
 from ..._model.job.job import JobSurroundings, JobWorkload
@@ -117,7 +118,7 @@ def _group_places(
     places = sum(rooms.values())
     shown, measured = (
         ", ".join(f"{name}: {count}" for name, count in amounts.items()),
-        f"room for {places} pods on {len(fit)} ready nodes",
+        f"room for {count_of(places, 'pod')} on {count_of(len(fit), 'ready node')}",
     )
     if places < pods:
         why = (
@@ -125,7 +126,13 @@ def _group_places(
             " for them."
         )
         yield Finding(
-            check, subject, FAIL, measured, f"room for {pods} pods", why, "Request less, or free or add nodes."
+            check,
+            subject,
+            FAIL,
+            measured,
+            f"room for {count_of(pods, 'pod')}",
+            why,
+            "Request less, or free or add nodes.",
         )
     else:
         offering = {
@@ -133,7 +140,9 @@ def _group_places(
             for node in fit
             if all(node.allocatable.get(name, 0) for name, count in amounts.items() if count)
         }
-        yield _check_one_node(subject, offering, places, pods) or ok(check, subject, measured, f"room for {pods} pods")
+        yield _check_one_node(subject, offering, places, pods) or ok(
+            check, subject, measured, f"room for {count_of(pods, 'pod')}"
+        )
     if lies:
         why = (
             f"A machine has at most {_MOST_GPUS} GPUs and at most {_MOST_PIECES} of another resource. Each kubelet"
@@ -168,7 +177,8 @@ def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, 
         return None
     rest = places - rooms[names[0]]
     why = (
-        f"Every other node reports less than a quarter of this room. Without this node, there is room for {rest} pods."
+        "Every other node reports less than a quarter of this room. Without this node, there is room for"
+        f" {count_of(rest, 'pod')}."
         " Each kubelet reports its own resources, so they can be wrong."
     )
     remedy = f"Verify that the machine has these resources: kubectl describe node {names[0]}."
@@ -176,8 +186,8 @@ def _check_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, 
         "job.resources",
         subject,
         WARN,
-        f"room for {rooms[names[0]]} pods on {names[0]} alone",
-        f"room for {pods} pods",
+        f"room for {count_of(rooms[names[0]], 'pod')} on {names[0]} alone",
+        f"room for {count_of(pods, 'pod')}",
         why,
         remedy,
     )

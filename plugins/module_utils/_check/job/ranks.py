@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.providers import PROVIDERS
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
@@ -29,7 +30,7 @@ def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
             "The log has channels of these ranks, but not the lines in which the ranks identify themselves. Their"
             " communicator is unknown."
         )
-        measured = f"{len(communicator.ranks)} ranks of an unknown communicator"
+        measured = f"{count_of(len(communicator.ranks), 'rank')} of an unknown communicator"
         return [Finding("training.ranks", subject, UNKNOWN, measured, "ranks of a known communicator", why, WHOLE)]
     expected = f"all {size} ranks, each with a complete initialization"
     seen = {rank.rank for rank in communicator.ranks}

@@ -11,6 +11,7 @@ import typing
 
 from ..._analysis.controllers.unread import describe_unread
 from ..._analysis.fleet import machines
+from ..._model.base.counts import count_of
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import MirrorFacts
 from ..._model.intent.profiles import attachment_kind, definitions, find_traits
@@ -192,7 +193,9 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
         measured += f", not on: {', '.join(missing[:20])}" if missing else ", and on no other node"
         return Finding("operators.multus", "multus", FAIL, measured, expected, why, remedy)
     if seen.multus_pods:
-        return ok("operators.multus", "multus", f"{seen.multus_pods} pods carry the network-status of multus", expected)
+        return ok(
+            "operators.multus", "multus", f"network-status of multus on {count_of(seen.multus_pods, 'pod')}", expected
+        )
     why = (
         "The cluster has no DaemonSet of multus and no pod with the network-status annotation. multus may be installed"
         " directly on the nodes. Stage bandwidth verifies whether it works."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.intent.intent import Intent
 from ..._model.intent.mirror import MirrorAnswer, MirrorFacts
 from ..._model.intent.profiles import HOST_DEVICE, IPOIB, attachment_kind, needs_nic_policy
@@ -132,7 +133,7 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
     names = ", ".join(answer.place for answer in answers[:5]) + (
         f" and {len(answers) - 5} more" if len(answers) > 5 else ""
     )
-    subject, measured = f"registry {host}", f"{len(answers)} images and charts: {said}"
+    subject, measured = f"registry {host}", f"{count_of(len(answers), 'image or chart', 'images and charts')}: {said}"
     if state == "refused":
         why = (
             f"The registry denies access, so whether it has {names} is unknown. Some registries also deny access to"

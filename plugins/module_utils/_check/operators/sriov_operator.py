@@ -11,6 +11,7 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.image_pull import Keys, explain, is_image_pull_message
+from ..._model.base.counts import count_of
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NO_OPERATOR, OperatorFacts, OperatorInstallation
@@ -197,7 +198,7 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
     if not seen.troubles:
         yield ok("operators.pods", f"namespace {seen.namespace}", expected, expected)
     elif len(seen.troubles) > _TROUBLES:
-        measured = f"{len(seen.troubles) - _TROUBLES} more pods not ready"
+        measured = f"{count_of(len(seen.troubles) - _TROUBLES, 'more pod')} not ready"
         remedy = f"List all pods of the namespace: kubectl -n {seen.namespace} get pods"
         yield Finding(
             "operators.pods",
@@ -312,7 +313,8 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
     )
     if daemon.ready < len(served):
         why = (
-            f"{len(served)} nodes of the inventory have a ready config daemon, but at most {daemon.ready} pods are of"
+            f"{count_of(len(served), 'node')} of the inventory have a ready config daemon, but at most"
+            f" {count_of(daemon.ready, 'pod')} are of"
             " the current template of the DaemonSet. The operator is still replacing the other pods, or it cannot"
             " replace them."
         )

@@ -17,6 +17,7 @@ from ..._analysis.controllers.sync_errors import LOCKED_DOWN
 from ..._analysis.fleet import unreachable_nodes, vendors, why_no_sriov
 from ..._analysis.fleet.bios import find_wanted_by
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ..._model.base.counts import count_of
 from ..._model.infiniband.fabric import ObservedSubnets
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits
@@ -223,7 +224,7 @@ def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
             "platform.node",
             name,
             WARN,
-            f"{len(platform.errors)} values could not be read",
+            f"{count_of(len(platform.errors), 'value')} could not be read",
             "all values read",
             why,
             f"Read these values as root on {name} to see the errors. Correct the cause, then run stage platform again.",
@@ -260,7 +261,7 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
         return ok(
             "platform.iommu",
             name,
-            f"{', '.join(platform.iommu_devices[:4])}, {platform.iommu_groups} groups, {arguments}",
+            f"{', '.join(platform.iommu_devices[:4])}, {count_of(platform.iommu_groups, 'group')}, {arguments}",
             expected,
         )
     harm = "VFs for network interfaces work without an IOMMU. VFs that a pod drives itself (vfio-pci) do not."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.boundary.devices import assigned_address
 from ..._model.kubernetes.node_roll import NodeOutcome
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
@@ -84,13 +85,18 @@ def check(
                 _CHECK,
                 node,
                 FAIL,
-                f"{len(lost)} parts missing",
+                f"{count_of(len(lost), 'part')} missing",
                 _EXPECTED,
                 f"After its reset, the node lacks: {'; '.join(lost[:10])}.",
                 _REMEDY,
             )
         else:
-            yield ok(_CHECK, node, f"{len(_list_physical(had))} HCAs and their links are present again", _EXPECTED)
+            yield ok(
+                _CHECK,
+                node,
+                f"{count_of(len(_list_physical(had)), 'HCA is', 'HCAs are')} present again, with all links",
+                _EXPECTED,
+            )
 
 
 def missing(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.kubernetes.node_roll import NodeOutcome, RollPlan
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
@@ -74,7 +75,8 @@ def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) ->
         return failed
     states = ", ".join(outcome.state for outcome in outcomes)
     why = (
-        f"The plan has {steps} steps for the node, but the roll reported {len(outcomes)} outcomes. The state of the"
+        f"The plan has {count_of(steps, 'step')} for the node, but the roll reported"
+        f" {count_of(len(outcomes), 'outcome')}. The state of the"
         " node is unknown."
     )
     return Finding(_CHECK, node, UNKNOWN, states, _EXPECTED, why, "Run stage platform again.")

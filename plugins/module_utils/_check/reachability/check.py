@@ -20,6 +20,7 @@ from ..._analysis.fleet.lids import Key, LidClaim, find_false_claims
 from ..._analysis.fleet.routes import find_paths, report_coverage
 from ..._analysis.fleet.suspects import find_suspects, make_trial
 from ..._analysis.schedule.coverage import compute_coverage
+from ..._model.base.counts import count_of
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import is_infiniband
@@ -166,7 +167,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
                 ok(
                     "reachability.node",
                     name,
-                    f"{len(facts.servers[name].value or ())} servers, {count} destinations pinged",
+                    f"{len(facts.servers[name].value or ())} servers, {count_of(count, 'destination')} pinged",
                     expected,
                 )
             )
@@ -255,7 +256,8 @@ def _judge_scope(
     measured = f"each port tested with up to {partners} of {most} partners on its rail"
     if packets and min(packets) < LEAST_PACKETS:
         why = (
-            f"Each port sent {min(packets)} packets to a partner, which is too few to show a loss of a few percent."
+            f"Each port sent {count_of(min(packets), 'packet')} to a partner, which is too few to show a loss"
+            " of a few percent."
             f" {LEAST_PACKETS} packets show a loss of 5 % with a probability of"
             f" {compute_chance_to_see(0.05, LEAST_PACKETS):.0%}."
         )
@@ -267,14 +269,15 @@ def _judge_scope(
             "reachability.scope",
             fabric.name,
             UNKNOWN,
-            f"{measured}, {min(packets)} packets to each",
+            f"{measured}, {count_of(min(packets), 'packet')} to each",
             f"at least {LEAST_PACKETS} packets to each partner",
             why,
             remedy,
         )
     if packets:
         measured += (
-            f", {min(packets)} packets to each: the test detects a loss of {_SMALL_LOSS:.0%} with a probability of"
+            f", {count_of(min(packets), 'packet')} to each: the test detects a loss of {_SMALL_LOSS:.0%} with"
+            " a probability of"
             f" {compute_chance_to_see(_SMALL_LOSS, min(packets)):.1%}"
         )
     return ok("reachability.scope", fabric.name, measured, "every port tested as client and as server")

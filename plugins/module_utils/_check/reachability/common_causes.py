@@ -11,6 +11,7 @@ import typing
 from ..._analysis.fleet.hca_locations import find_topology
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, named
+from ..._model.base.counts import count_of
 from ..._model.infiniband.fabric import ObservedTopologies, Place, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
@@ -103,7 +104,15 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
             "Check the cause in the finding reachability.pair of each pair. With more packets (reachability_count) or"
             " more partners (reachability_rounds), the test may find a common cause."
         )
-    return Finding("reachability.suspect", fabric.name, FAIL, f"{rest.failed} pairs fail", "no pair fails", why, remedy)
+    return Finding(
+        "reachability.suspect",
+        fabric.name,
+        FAIL,
+        count_of(rest.failed, "pair fails", "pairs fail"),
+        "no pair fails",
+        why,
+        remedy,
+    )
 
 
 def _format_explained_pairs(suspect: Suspect) -> str:

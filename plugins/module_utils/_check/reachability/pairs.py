@@ -10,6 +10,7 @@ import typing
 from ..._analysis.fleet.lids import Key
 from ..._analysis.fleet.partitions import Apart, apart
 from ..._analysis.fleet.suspects import Suspect
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
@@ -224,7 +225,7 @@ def judge_pairs(
                 "reachability.pair",
                 f"{fabric.name} further pairs",
                 FAIL,
-                f"{len(bad) - len(shown)} further pairs did not pass",
+                f"{count_of(len(bad) - len(shown), 'further pair')} did not pass",
                 "0 % loss",
                 why,
                 remedy,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.lids import LidClaim
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
@@ -83,7 +84,7 @@ def judge_port(
     if bad and len(parted) == len(bad):
         partners = {pair.server if pair.client == port else pair.client for pair in bad}
         why = (
-            f"Partition keys separate this port from {len(partners)} partners. The keys of this port are"
+            f"Partition keys separate this port from {count_of(len(partners), 'partner')}. The keys of this port are"
             f" {folded(port.pkeys, 8)}."
         )
         return Finding("reachability.port", subject, find_status(parted), measured, expected, why, remedy_of(parted))

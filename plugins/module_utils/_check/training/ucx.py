@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.job.nccl import NcclLog
 from ..._model.job.ucx import UcxEndpoint
@@ -47,13 +48,15 @@ def judge_endpoints(
         hosts.setdefault(endpoint.host, []).append(endpoint)
     if not hosts:
         why = "The log contains no UCX line with the transports of an endpoint, so the transports are unknown."
-        yield Finding(_CHECK, "job", UNKNOWN, f"{log.lines} lines, none about an endpoint", _EXPECTED, why, _SHOW)
+        yield Finding(
+            _CHECK, "job", UNKNOWN, f"{count_of(log.lines, 'line')}, none about an endpoint", _EXPECTED, why, _SHOW
+        )
     if log.more_endpoints:
         why = (
             "The log contains incomplete lines about endpoints, or more kinds of endpoints than can be stored. The"
             " transports of these endpoints are unknown."
         )
-        measured = f"{log.more_endpoints} further lines about endpoints"
+        measured = f"{count_of(log.more_endpoints, 'further line')} about endpoints"
         remedy = (
             "Provide one complete file for each pod, and the logs of fewer pods if there are very many. Then run stage"
             " training again."
@@ -78,7 +81,7 @@ def _judge_host(
     bare = [item for item in endpoints if not item.rdma and not item.tcp]
     if bare and all(item.nvlink for item in bare):
         why = (
-            f"{sum(item.count for item in bare)} endpoints to other hosts use only NVLink between nodes (cuda_ipc), so"
+            f"{count_of(sum(item.count for item in bare), 'endpoint to other hosts uses', 'endpoints to other hosts use')} only NVLink between nodes (cuda_ipc), so"
             " the network was not tested."
         )
         return Finding(_CHECK, host, UNKNOWN, measured, _EXPECTED, why, _WITHOUT_NVLINK)
@@ -92,7 +95,7 @@ def _judge_host(
     slow = [item for item in endpoints if not item.rdma]
     if slow:
         why = (
-            f"{sum(item.count for item in slow)} endpoints to other hosts send over TCP. UCX reports this only at log"
+            f"{count_of(sum(item.count for item in slow), 'endpoint to other hosts sends', 'endpoints to other hosts send')} over TCP. UCX reports this only at log"
             " level info."
         )
         return Finding(_CHECK, host, FAIL, measured, _EXPECTED, why, _TCP)
@@ -120,14 +123,14 @@ def _judge_host(
     beside = [item for item in endpoints if item.nvlink]
     if beside and allowed is not None:
         why = (
-            f"{sum(item.count for item in beside)} endpoints to other hosts use NVLink between nodes (cuda_ipc) in"
+            f"{count_of(sum(item.count for item in beside), 'endpoint to other hosts uses', 'endpoints to other hosts use')} NVLink between nodes (cuda_ipc) in"
             " addition to RDMA. The data of GPUs uses NVLink, so the log does not verify the network for this data."
         )
         return Finding(_CHECK, host, WARN, measured, _EXPECTED, why, _WITHOUT_NVLINK)
     datagrams = [item for item in endpoints if item.sends_datagrams]
     if datagrams and allowed is not None:
         why = (
-            f"{sum(item.count for item in datagrams)} endpoints to other hosts use only unreliable datagrams (UD). The"
+            f"{count_of(sum(item.count for item in datagrams), 'endpoint to other hosts uses', 'endpoints to other hosts use')} only unreliable datagrams (UD). The"
             " CPU then sends the data in packets of the MTU. UCX uses UD if it cannot open RC or DC, or if a process"
             " has more peers than UCX_RC_MAX_NUM_EPS."
         )

@@ -13,6 +13,7 @@ import collections
 import dataclasses
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.node.tuning import NodeTuning
 from ..._model.node.tuning_rows.row import TuningRow
@@ -76,7 +77,11 @@ def check(
             yield _make_differing_finding(odd, remedy)
         if not group.odd:
             members = group.nodes
-            alone = "1 node: no comparable node" if len(members) == 1 else f"{len(members)} nodes with the same values"
+            alone = (
+                "1 node: no comparable node"
+                if len(members) == 1
+                else f"{count_of(len(members), 'node')} with the same values"
+            )
             yield ok(CHECK, names(members), alone, f"same values on comparable nodes: {group.kind}")
 
 

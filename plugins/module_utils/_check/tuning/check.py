@@ -14,6 +14,7 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet import unreachable_nodes
+from ..._model.base.counts import count_of
 from ..._model.intent.intent import Intent
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.node_tuning import ObservedSettings, TuningSet
@@ -80,7 +81,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 ok(
                     "tuning.node",
                     name,
-                    f"{len(observed.value.rows)} rows, {len(observed.value.unread)} rows could not be read",
+                    f"{count_of(len(observed.value.rows), 'row')},"
+                    f" {count_of(len(observed.value.unread), 'row')} could not be read",
                     "data from module node_info",
                 )
             )

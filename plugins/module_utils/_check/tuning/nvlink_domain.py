@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.node.tuning import NodeTuning
 from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
@@ -72,7 +73,7 @@ def _check_domain(cluster: str, cliques: typing.Mapping[str, typing.Sequence[str
     subject, expected = f"NVLink domain {cluster}", "one clique for all nodes of the domain"
     if len(cliques) == 1:
         ((clique, members),) = cliques.items()
-        return ok(CHECK, subject, f"clique {clique} on {len({*members})} nodes", expected)
+        return ok(CHECK, subject, f"clique {clique} on {count_of(len({*members}), 'node')}", expected)
     measured = folded([f"clique {clique} on {names(members)}" for clique, members in sorted(cliques.items())], _SHOWN)
     why = "GPUs of different cliques have no NVLink between them. A job over these nodes uses the network instead."
     return Finding(CHECK, subject, WARN, measured, expected, why, _REMEDY)

@@ -13,6 +13,7 @@ import typing
 
 from ..._analysis.fleet.hcas_of_fabric import resolve
 from ..._analysis.fleet.vendors import NVIDIA, find_vendor
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded, parse_number
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband, owns_rdma
@@ -229,7 +230,8 @@ def _check_sides(fabric: Fabric, row: TuningRow, by_value: _ByValue, off: _ByVal
         status: Status = FAIL if row.name == "roce_pfc" else WARN
         how = "as many as" if len(group) == len(by_value[usual]) else "unlike"
         why = (
-            f"{len(group)} HCAs have this value, {how} the {len(by_value[usual])} HCAs that have {usual}. A link with"
+            f"{count_of(len(group), 'HCA has', 'HCAs have')} this value, {how} the"
+            f" {count_of(len(by_value[usual]), 'HCA that has', 'HCAs that have')} {usual}. A link with"
             " different settings on its two sides loses packets under load, or stalls."
         )
         yield Finding(

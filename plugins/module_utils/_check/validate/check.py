@@ -15,6 +15,7 @@ import re
 import typing
 
 from ..._analysis.addresses import arithmetic as ranges
+from ..._model.base.counts import count_of
 from ..._model.base.load_error import LoadError
 from ..._model.base.rules import run_rule
 from ..._model.intent.intent import Intent
@@ -187,7 +188,7 @@ def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tup
 def _check_nodes(facts: Facts) -> list[Finding]:
     expected = "at least 1 host in group rdma_nodes"
     if facts.nodes:
-        return [ok("validate.nodes", "inventory", f"{len(facts.nodes)} hosts", expected)]
+        return [ok("validate.nodes", "inventory", count_of(len(facts.nodes), "host"), expected)]
     if blamed := controller.find_cause(facts.controller, facts.inventory_kind, facts.inventory_where):
         why = (
             f"The inventory reads the nodes from the API server, and could not do so. The finding {blamed} reports the"
@@ -287,7 +288,7 @@ def _check_schema(intent: Intent) -> typing.Iterator[Finding]:
     yield ok(
         "validate.intent",
         "intent",
-        f"{len(intent.fabrics)} fabrics, {len(intent.waivers)} waivers",
+        f"{count_of(len(intent.fabrics), 'fabric')}, {count_of(len(intent.waivers), 'waiver')}",
         "types and keys of the schema",
     )
 
@@ -298,7 +299,7 @@ def _check_measures(intent: Intent) -> list[Finding]:
         ok(
             "validate.measures",
             "rdma_cluster.measures",
-            f"{len(intent.cluster.measures)} measures",
+            count_of(len(intent.cluster.measures), "measure"),
             "comparable figures",
         )
     ]
@@ -325,7 +326,7 @@ def _check_collectives(intent: Intent, nodes: typing.Sequence[str]) -> list[Find
         ok(
             "validate.collectives",
             "rdma_cluster.collectives",
-            f"{len(wanted.tests)} tests",
+            count_of(len(wanted.tests), "test"),
             "settings that do not contradict each other",
         )
     ]

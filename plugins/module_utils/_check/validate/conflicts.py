@@ -15,6 +15,7 @@ import operator
 import typing
 
 from ..._analysis.fleet.claims import why_apart
+from ..._model.base.counts import count_of
 from ..._model.base.load_exactly import Unread
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import ClusterIntent, Fabric, Intent
@@ -84,7 +85,7 @@ def _check_unique_names(intent: Intent) -> list[Finding]:
                 continue
         for name, where in places.items():
             if len(where) > 1 and name:
-                measured = f"{len(where)} fabrics: {', '.join(f'rdma_fabrics[{index}]' for index in where)}"
+                measured = f"{count_of(len(where), 'fabric')}: {', '.join(f'rdma_fabrics[{index}]' for index in where)}"
                 findings.append(
                     _report_bad(
                         "unique_names", f"{what} {name}", measured, "1 fabric", why, f"Give each fabric its own {what}."
@@ -112,7 +113,7 @@ def _check_claims(intent: Intent) -> list[Finding]:
         findings += run_rule(
             _check_claim, fabric, other, f"rdma_fabrics[{index}].select", f"rdma_fabrics[{before}].select"
         )
-    return findings or [ok("validate.claims", "rdma_fabrics", f"{len(intent.fabrics)} fabrics", _UNCLAIMED)]
+    return findings or [ok("validate.claims", "rdma_fabrics", count_of(len(intent.fabrics), "fabric"), _UNCLAIMED)]
 
 
 def _check_claim(fabric: Fabric, other: Fabric, place: str, other_place: str) -> typing.Iterator[Finding]:

@@ -9,6 +9,7 @@ import operator
 import re
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import count_pods_on_a_node, find_traits
@@ -212,7 +213,7 @@ def _check_numbers(fabric: Fabric, path: str) -> list[Finding]:
         ok(
             "validate.numbers",
             path,
-            f"{fabric.select.hcas_per_node} HCAs, {count_pods_on_a_node(fabric)} pods per node",
+            f"{count_of(fabric.select.hcas_per_node, 'HCA')}, {count_of(count_pods_on_a_node(fabric), 'pod')} per node",
             "numbers that an HCA supports",
         )
     ]
@@ -248,5 +249,5 @@ def _check_uplinks(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
         )
         remedy = "Correct the number, or remove the key if one switch connects all nodes."
         yield refuse_value(
-            "numbers", f"{path}.uplinks", f"{fabric.uplinks} links", f"1 to {_MOST_UPLINKS} links", why, remedy
+            "numbers", f"{path}.uplinks", count_of(fabric.uplinks, "link"), f"1 to {_MOST_UPLINKS} links", why, remedy
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Intent
@@ -53,7 +54,7 @@ def _check_waiver_length(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
                 "Shorten the pattern: replace a part of it with *.",
             )
             yield refuse_value(
-                "waivers", f"{path}.{name}", f"{len(pattern)} characters", f"at most {MOST_PATTERN}", why, remedy
+                "waivers", f"{path}.{name}", count_of(len(pattern), "character"), f"at most {MOST_PATTERN}", why, remedy
             )
 
 

@@ -14,6 +14,7 @@ from ..._analysis.controllers.device_plugin import why_not_offered
 from ..._analysis.controllers.sync_errors import add_cause
 from ..._analysis.fleet import machines
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
@@ -99,7 +100,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     "Run stage virtual_functions again: files that change while the operator creates VFs can be read in"
                     f" the next run. If the finding remains, read the files on {name} as root."
                 )
-                measured = f"{len(observed.value.errors)} unreadable files"
+                measured = count_of(len(observed.value.errors), "unreadable file")
                 findings.append(
                     Finding("virtual_functions.read", name, WARN, measured, "0 unreadable files", why, remedy)
                 )
@@ -181,7 +182,7 @@ def _list_functions(
 
 
 def _check_members(fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports]) -> Finding:
-    expected = f"{fabric.select.hcas_per_node} physical functions"
+    expected = count_of(fabric.select.hcas_per_node, "physical function")
     measured = folded([layers.hca.name for layers in functions]) or "none"
     if len(functions) == fabric.select.hcas_per_node:
         return ok("virtual_functions.members", f"{fabric.name} {name}", measured, expected)

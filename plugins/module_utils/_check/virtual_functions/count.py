@@ -10,6 +10,7 @@ import typing
 
 from ..._analysis.controllers.sync_errors import explain
 from ..._analysis.fleet import vendors, why_no_sriov
+from ..._model.base.counts import count_of
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .function_reports import FunctionReports
 
@@ -68,7 +69,7 @@ def _find_wrong_layer(
         )
     if sriov.total < wanted:
         return (
-            f"Intent or firmware: the function supports at most {sriov.total} virtual functions.",
+            f"Intent or firmware: the function supports at most {count_of(sriov.total, 'virtual function')}.",
             f"{vendors.more_functions(layers.hca)} Or lower virtual_functions to {sriov.total}.",
         )
     if layers.state is None:
@@ -95,7 +96,8 @@ def _find_wrong_layer(
     if desired != wanted:
         return (
             (
-                f"Operator: it requests {desired} virtual functions on this function. Another policy takes precedence,"
+                f"Operator: it requests {count_of(desired, 'virtual function')} on this function. Another"
+                " policy takes precedence,"
                 " or the operator has not processed the policy of this collection yet."
             ),
             "Compare priority and nicSelector of the policies: kubectl get sriovnetworknodepolicies -A -o yaml.",
@@ -103,7 +105,8 @@ def _find_wrong_layer(
     if sriov.current == wanted and in_kernel != wanted:
         return (
             (
-                f"Kernel: sriov_numvfs is {wanted}, but only {in_kernel} virtual functions exist. The other functions"
+                f"Kernel: sriov_numvfs is {wanted}, but only {count_of(in_kernel, 'virtual function')} exist."
+                " The other functions"
                 " were removed from the PCI bus, or are still starting."
             ),
             (
@@ -122,7 +125,10 @@ def _find_wrong_layer(
     if in_kernel != wanted:
         known = explain(layers.state.last_sync_error)
         return (
-            (f"Config daemon: the operator requests {desired} virtual functions, and the daemon has not created them.")
+            (
+                f"Config daemon: the operator requests {count_of(desired, 'virtual function')}, and the"
+                " daemon has not created them."
+            )
             + (f" {known[0]}" if known else ""),
             (
                 f"{known[1] if known else 'Read the log of the config daemon.'} Last error:"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.infiniband.fabric import ObservedTopologies, SeenSubnet
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
@@ -203,7 +204,15 @@ def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas], others: typing.M
                 " the VFs."
             )
             findings.append(
-                Finding("virtual_functions.guids", guid, FAIL, f"{len(functions)} functions", "1 function", why, remedy)
+                Finding(
+                    "virtual_functions.guids",
+                    guid,
+                    FAIL,
+                    count_of(len(functions), "function"),
+                    "1 function",
+                    why,
+                    remedy,
+                )
             )
     for guid, functions in sorted(owners.items()):
         virtual_ones = [name for name, virtual in functions.items() if virtual]
@@ -224,6 +233,11 @@ def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas], others: typing.M
     virtual = [guid for guid, functions in owners.items() if any(functions.values())]
     if virtual and not findings:
         findings.append(
-            ok("virtual_functions.guids", "all nodes", f"{len(virtual)} GUIDs of VFs, all unique", "all unique")
+            ok(
+                "virtual_functions.guids",
+                "all nodes",
+                f"{count_of(len(virtual), 'GUID')} of VFs, all unique",
+                "all unique",
+            )
         )
     return findings

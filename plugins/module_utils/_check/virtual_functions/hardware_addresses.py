@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.counts import count_of
 from ..._model.base.text import folded
 from ..._model.boundary.devices import assigned_address
 from ..._model.node.hca import Hca
@@ -44,7 +45,7 @@ def check_addresses(fabric: str, functions: typing.Iterable[FunctionReports]) ->
     shared = {address: its for address, its in sorted(owners.items()) if _is_conflict(its)}
     count = sum(any(owner.is_virtual for owner in its) for its in owners.values())
     if not shared:
-        measured = f"{count} MAC addresses of VFs, all unique"
+        measured = f"{count_of(count, 'MAC address', 'MAC addresses')} of VFs, all unique"
         return [ok(_CHECK, f"{fabric}, all nodes", measured, "all unique")] if count else []
     return [_report(fabric, address, its) for address, its in shared.items()]
 
@@ -71,4 +72,4 @@ def _report(fabric: str, address: str, owners: typing.Sequence[_Owner]) -> Findi
         " annotation of the pod. Then recreate the VFs, or set a unique address for each function (ip link set PF vf"
         " NUMBER mac ADDRESS)."
     )
-    return Finding(_CHECK, f"{fabric} {address}", FAIL, f"{len(owners)} functions", _EXPECTED, why, remedy)
+    return Finding(_CHECK, f"{fabric} {address}", FAIL, count_of(len(owners), "function"), _EXPECTED, why, remedy)

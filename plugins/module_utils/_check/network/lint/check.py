@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ...._model.base.counts import count_of
 from ...._model.intent.intent import Fabric
 from ...._model.intent.profiles import find_traits, is_infiniband, isolates_rdma
 from ...._model.operators.sriov_operator import Policy
@@ -92,7 +93,8 @@ def read_held(
         for name, mine in findings.items()
     }
     return {
-        name: f"the linter reports {len(items)} failures, the first on {items[0].subject}: {items[0].measured}"
+        name: f"the linter reports {count_of(len(items), 'failure')}, the first on {items[0].subject}:"
+        f" {items[0].measured}"
         for name, items in failed.items()
         if items
     }
@@ -163,7 +165,7 @@ def _check_selects(
     :param name: name of the node
     """
     subject, count = f"{fabric.name} {name}", fabric.select.hcas_per_node
-    expected = f"{count} physical functions"
+    expected = count_of(count, "physical function")
     node, state = world.nodes.get(name), world.states.get(name)
     if node is None:
         why = "The cluster has no node of this name."
@@ -227,7 +229,8 @@ def _check_selects(
             " run stage network again.",
         )
     why = (
-        f"The operator reports {len(state.interfaces)} interfaces of the node, and the policy selects too few of them:"
+        f"The operator reports {count_of(len(state.interfaces), 'interface')} of the node, and the policy"
+        " selects too few of them:"
         f" {explain_not_selected(policy, state, world)}."
     )
     return Finding(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import typing
 
+from ...._model.base.counts import count_of
 from ...._model.operators.sriov_operator import Policy, SupportedNic
 from .policy_context import LIST, POLICY, ClusterBefore, Objection
 
@@ -148,7 +149,10 @@ def _check_range(policy: Policy, written: str) -> typing.Iterator[Objection]:
         )
     elif int(match[3]) >= policy.vfs_count:
         text = f"failed to parse {written} PF name nicSelector, end range exceeds the maximum VF index"
-        why = f"The {policy.vfs_count} virtual functions have the numbers 0 to {policy.vfs_count - 1}."
+        why = (
+            f"The policy creates {count_of(policy.vfs_count, 'virtual function')}, with the numbers 0 to"
+            f" {policy.vfs_count - 1}."
+        )
     else:
         return
     yield Objection(

@@ -8,6 +8,7 @@ import typing
 
 from ...._analysis.controllers.sriov_operator import MELLANOX
 from ...._analysis.fleet.vendors import load_rdma
+from ...._model.base.counts import count_of
 from ...._model.node.hca import NodeHcas
 from ...._model.operators.sriov_operator import Policy, StateInterface
 from .policy_context import FUNCTIONS, LINK, RDMA, Objection, Where
@@ -76,7 +77,7 @@ def check_functions(policy: Policy, interface: StateInterface) -> typing.Iterato
         yield Objection(
             FUNCTIONS,
             "nowhere",
-            f"{wanted} virtual functions on InfiniBand",
+            f"{count_of(wanted, 'virtual function')} on InfiniBand",
             f"less than {INFINIBAND_MANY_VFS} virtual functions",
             why,
             remedy,
