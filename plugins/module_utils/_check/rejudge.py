@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._model.base.counts import count_of
 from .._model.base.errors import RdmaError
+from .._model.base.phrases import count_of
 from .._model.run.facts import FactCount, RunStart
 from .._model.run.findings import SKIPPED, STAGES, Finding
 from .._model.run.records import CLOSED, Record

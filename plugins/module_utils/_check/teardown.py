@@ -12,6 +12,7 @@ import typing
 from .._analysis.controllers.installation import describe_helm_removal
 from .._analysis.disruption import machine_config
 from .._model.base.marks import LABEL
+from .._model.base.phrases import clause
 from .._model.base.text import cut
 from .._model.intent.intent import Intent
 from .._model.intent.profiles import find_traits
@@ -165,14 +166,17 @@ def _check_namespace(subject: str, item: AppliedObject) -> Finding:
     if item.reason == UNREAD:
         why = (
             "The namespace was not deleted, because it is unknown whether it contains objects of other users:"
-            f" {item.refusal}."
+            f" {clause(item.refusal)}."
         )
         remedy = (
             "Grant the user of the kubeconfig the right to list all resources in this namespace, then run the teardown"
             f" again. {keep}"
         )
         return Finding("teardown.object", subject, UNKNOWN, "unknown", "gone", why, remedy)
-    why = f"The namespace was not deleted, because {item.refusal}. Deleting the namespace would delete them as well."
+    why = (
+        f"The namespace was not deleted, because {clause(item.refusal)}. Deleting the namespace would delete them"
+        " as well."
+    )
     remedy = f"Move or delete these objects, then run the teardown again. {keep}"
     return Finding("teardown.object", subject, FAIL, "there", "gone", why, remedy)
 
@@ -191,7 +195,7 @@ def _report_stays(item: RetainedObject) -> Finding:
         WARN,
         "there",
         "gone, or left intentionally",
-        f"The object was not deleted: {item.why}.",
+        f"The object was not deleted: {clause(item.why)}.",
         item.remedy or by_hand,
     )
 
@@ -201,7 +205,7 @@ def _check_releases(left: OperatorsSeen) -> list[Finding]:
     on them by now, so a teardown does not remove them.
     """
     if left.errors:
-        why = f"The remaining operators are unknown: {'; '.join(left.errors[:3])}."
+        why = f"The remaining operators are unknown: {clause('; '.join(left.errors[:3]))}."
         remedy = (
             "Grant the user of the kubeconfig the rights of docs/rbac that the intent requires, then run the teardown"
             " again."
@@ -249,7 +253,7 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
         FAIL,
         seen.detail,
         expected,
-        f"{seen.detail}.",
+        f"{clause(seen.detail, 'No reason was reported')}.\",
         seen.remedy or "Read the log of the config daemon on the node, then run the teardown again.",
     )
 
@@ -278,14 +282,14 @@ def _drop_in(name: str, facts: Facts) -> Finding:
         )
     if seen.value is not None and seen.error is None:
         return Finding("teardown.drop_in", name, FAIL, seen.value, expected, f"{DROP_IN} still exists.", f"{by_hand}.")
-    why = f"It is unknown whether {DROP_IN} exists: {seen.error}."
+    why = f"It is unknown whether {DROP_IN} exists: {clause(seen.error)}."
     if name in facts.by_pods:
         remedy = (
             "Correct the error under 'why', so that the observer pod of the node responds, then run the teardown again."
             f" Or check on the node: ls {DROP_IN}"
         )
         return Finding("teardown.drop_in", name, UNKNOWN, "unknown", expected, why, remedy)
-    why = f"It is unknown whether {DROP_IN} is gone and containerd runs without it: {seen.error}."
+    why = f"It is unknown whether {DROP_IN} is gone and containerd runs without it: {clause(seen.error)}."
     # what it found it removes last, so that it is found again
     by_hand = f"rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     remedy = (
@@ -303,8 +307,11 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
         f'grubby --update-kernel=ALL --remove-args="$(xargs < /{RECORD})" && rm /{RECORD} (RHEL and derivatives)'
     )
     if seen is None or seen.value is None or seen.error is not None:
-        error = "the node was not queried" if seen is None else seen.error or "empty answer"
-        why = f"It is unknown whether kernel arguments of this collection are still set for the next boot: {error}."
+        error = "the node was not queried" if seen is None else clause(seen.error, "no data was returned")
+        why = (
+            "It is unknown whether kernel arguments of this collection are still set for the next boot:"
+            f" {clause(error)}."
+        )
         if by_pod:
             remedy = (
                 "Correct the error under 'why', so that the observer pod of the node responds, then run the teardown"
@@ -351,7 +358,7 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
     expected = "none of the files that the module kernel_settings writes"
     if seen is not None and seen.value is not None and "changes" in seen.value and seen.error is None:
         return ok("teardown.settings", name, "removed" if seen.value["changes"] else "none", expected)
-    error = "the node was not queried" if seen is None else seen.error or "empty answer"
+    error = "the node was not queried" if seen is None else clause(seen.error, "no data was returned")
     remedy = "Make the node reachable, then run the teardown again."
     return Finding(
         "teardown.settings",
@@ -359,7 +366,7 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
         UNKNOWN,
         "unknown",
         expected,
-        f"It is unknown whether the files are gone: {error}.",
+        f"It is unknown whether the files are gone: {clause(error)}.",
         remedy,
     )
 
@@ -369,7 +376,7 @@ def _check_operator(operators: typing.Optional[OperatorFacts]) -> Finding:
         why = (
             "The API server was not queried."
             if operators is None
-            else f"Some objects could not be read: {'; '.join(operators.errors[:3])}."
+            else f"Some objects could not be read: {clause('; '.join(operators.errors[:3]))}."
         )
         return Finding(
             "teardown.operator",

@@ -10,6 +10,7 @@ import dataclasses
 import ipaddress
 import typing
 
+from ..._model.base.phrases import clause, count_of
 from ..._model.intent.intent import Fabric, Intent, Ipam, NvIpamPool
 from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UsedNetwork
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
@@ -163,7 +164,8 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
             "Create the pool, correct pool.name and pool.namespace, or set pool.create: true.",
         )
     measured = (
-        f"{found.network}, {_format_node_share(found.kind, found.share)} per node, shares for {len(found.nodes)} nodes"
+        f"{found.network}, {_format_node_share(found.kind, found.share)} per node, address blocks for"
+        f" {count_of(len(found.nodes), 'node')}"
     )
     if (found.network, found.share) != (str(pool.network), share):
         return _check_other(fabric, found, measured, expected, wanted.create)
@@ -171,7 +173,8 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
     if not missing:
         return ok("network.address_pool", fabric.name, measured, expected)
     why = (
-        f"These nodes have no share: {', '.join(missing[:_SHOWN])}. The nodeSelector of the pool excludes them, the"
+        f"These nodes have no address block: {', '.join(missing[:_SHOWN])}. The nodeSelector of the pool"
+        " excludes them, the"
         " pool has no addresses left, or the controller of nv-ipam does not run."
     )
     remedy = (
@@ -182,7 +185,7 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
         "network.address_pool",
         fabric.name,
         FAIL,
-        (f"{measured}; {len(missing)} nodes without a share"),
+        (f"{measured}; {count_of(len(missing), 'node')} without an address block"),
         expected,
         why,
         remedy,
@@ -206,8 +209,8 @@ def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str
     if not found.nodes:
         return ok("network.address_pool", fabric.name, f"{measured}; will be changed", expected)
     why = (
-        "The pool will be changed, and nv-ipam then drops all shares. Running pods keep their addresses, and nv-ipam"
-        " may give the same addresses to other pods."
+        "When the pool changes, nv-ipam discards the address blocks of all nodes. Running pods keep their addresses,"
+        " but nv-ipam may give the same addresses to other pods."
     )
     return Finding(
         "network.address_pool",
@@ -216,7 +219,7 @@ def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str
         measured,
         expected,
         why,
-        "Stop the pods of this network first, or set a new pool.name.",
+        "Stop the pods of this network before the pool changes, or set a new pool.name.",
     )
 
 
@@ -243,7 +246,10 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
     ]
     if not met and not routes:
         return ok(
-            "network.address_overlap", fabric.name, (f"{network} overlaps with none of {len(taken)} networks"), expected
+            "network.address_overlap",
+            fabric.name,
+            (f"{network} overlaps with none of {count_of(len(taken), 'network')}"),
+            expected,
         )
     said = [f"{network} overlaps with {item.network} ({item.owner}, {_WHAT[item.kind]})" for item in met]
     said += [
@@ -264,7 +270,7 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
             measured,
             expected,
             why,
-            "Give each attachment its own network.",
+            "Set ipam of the fabric or of the other attachment to a network of its own, then run stage network again.",
         )
     why = (
         "A pod with an interface on this network sends traffic for the other network into it. The pod then cannot reach"
@@ -277,7 +283,7 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
         measured,
         expected,
         why,
-        ("Use a network that the cluster does not use."),
+        "Set ipam of the fabric to a network that the cluster does not use, then run stage network again.",
     )
 
 
@@ -318,7 +324,7 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
             )
         )
     if seen.errors:
-        why = f"These networks could not be read or compared: {'; '.join(seen.errors[:_SHOWN])}."
+        why = f"These networks could not be read or compared: {clause('; '.join(seen.errors[:_SHOWN]))}."
         remedy = (
             "Give the user of the kubeconfig the rights in docs/rbac/look.yml, and correct invalid networks. Then run"
             " stage network again."
@@ -328,7 +334,7 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
                 "network.address_overlap",
                 "cluster",
                 UNKNOWN,
-                f"{len(seen.errors)} items not read",
+                f"{count_of(len(seen.errors), 'network')} not read",
                 expected,
                 why,
                 remedy,
@@ -344,12 +350,12 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
                 "unknown",
                 expected,
                 why,
-                "Compare the pod network with the ranges manually.",
+                "Compare the pod network of the cluster with the ranges in ipam of the fabrics.",
             )
         )
     if seen.unclear:
-        why = f"The addresses of these attachments are unknown: {'; '.join(seen.unclear[:_SHOWN])}."
-        measured = f"{len(seen.unclear)} attachments not compared"
+        why = f"The addresses of these attachments are unknown: {clause('; '.join(seen.unclear[:_SHOWN]))}."
+        measured = f"{count_of(len(seen.unclear), 'attachment')} not compared"
         findings.append(
             Finding(
                 "network.address_overlap",
@@ -358,7 +364,8 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
                 measured,
                 expected,
                 why,
-                "Compare these attachments with the ranges manually.",
+                "Compare the addresses of these attachments with ipam of the fabrics: kubectl get"
+                " network-attachment-definitions -A -o yaml.",
             )
         )
     return findings

@@ -13,6 +13,7 @@ import collections
 import dataclasses
 import typing
 
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.measurement.bandwidth import End, PairResult, RdmaPod
@@ -292,7 +293,9 @@ def _compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRa
     if found is None and expected is not None:
         found = HcaRates("", pod.rail, pod.rate_gbps, expected, "line_rate.expected_gbps")
     if found is None:
-        unknown = f"the capability of the link of {pod.node} is unknown because node_info reports no HCA for its pod"
+        unknown = (
+            f"the rate that the link of {pod.node} supports is unknown because node_info reports no HCA for its pod"
+        )
         own = (Limit(pod.rate_gbps, f"port of {pod.node} {pod.rate_gbps:g}"),) if pod.rate_gbps else ()
         return EndRate((), unknown, own, pod.rate_gbps)
     address, hca = pod.physical_function or pod.pci or "", found.pcie
@@ -303,7 +306,9 @@ def _compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRa
         most += (Limit(carried, f"PCIe of {pod.node} {carried:.4g}"),)
     now = found.now if found.now is not None else pod.rate_gbps
     if found.could is None:
-        return EndRate((), f"the capability of the link of {pod.node} {found.hca} is unknown: {found.why}", most, now)
+        return EndRate(
+            (), f"the rate that the link of {pod.node} {found.hca} supports is unknown: {clause(found.why)}", most, now
+        )
     limits = [("port", found.data * found.could, address)]
     if hca is not None and hca.could is not None:
         limits.append(("PCIe", hca.could, _strip_pci_function(address)))

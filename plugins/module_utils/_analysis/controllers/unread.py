@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.phrases import clause
 from ..._model.base.text import folded
 from ..._model.run.findings import UNKNOWN, Finding
 
@@ -30,6 +31,6 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
     :param check: check id of the finding
     :param rights: instruction by which the user gets the rights to read the objects
     """
-    why = f"These objects could not be read, or their format is invalid: {'; '.join(errors[:_QUOTED])}."
+    why = f"These objects could not be read, or their format is invalid: {clause('; '.join(errors[:_QUOTED]))}."
     remedy = f"{rights} Ask the owner of an object with an invalid format to correct it."
     return Finding(check, subject, UNKNOWN, count_unread(errors), "all objects read", why, remedy)

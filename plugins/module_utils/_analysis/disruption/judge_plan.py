@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.disruption import (
@@ -38,8 +39,7 @@ def describe_plan(planned: DisruptionPlan) -> tuple[str, ...]:
     paused health check.
     """
     nodes = [
-        f"{node.node} {_describe_fate(node, planned)}:"
-        f" {'; '.join(node.reasons)}{f' ({len(node.pods)} pods)' if node.pods else ''}"
+        f"{node.node} {_describe_fate(node, planned)}: {'; '.join(node.reasons)}{_format_pod_count(node)}"
         for node in planned.nodes
         if node.action in ("drain", "reboot")
     ]
@@ -49,6 +49,10 @@ def describe_plan(planned: DisruptionPlan) -> tuple[str, ...]:
         *pools,
         *(f"{check}: paused while the nodes of MachineConfigPools reboot" for check in planned.pauses),
     )
+
+
+def _format_pod_count(node: NodePlan) -> str:
+    return f" ({count_of(len(node.pods), 'pod')})" if node.pods else ""
 
 
 def _describe_fate(node: NodePlan, planned: DisruptionPlan) -> str:
@@ -87,7 +91,7 @@ def check_plan(
     ]
     found += [_report_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
     if not planned.pools:
-        return (*found, ok("network.drain", "cluster", "no node is drained or rebooted", "no blockers"))
+        return (*found, ok("network.drain", "cluster", "no node is drained or rebooted", "nothing that blocks a drain"))
     found += [_report_in_the_way(kind, reason) for kind, reason in planned.unread.items() if kind not in _ESSENTIAL]
     found += [_report_blocked(node) for node in planned.nodes if node.blockers]
     found += [_report_closed(why) for why in planned.closed]
@@ -106,7 +110,10 @@ def _allowed_text(cluster: ClusterIntent) -> str:
 
 
 def _report_unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
-    why = f"Without {kind}, the nodes that drain or reboot cannot be determined, so nothing was applied."
+    why = (
+        f"The objects of kind {kind} could not be read, so it is unknown which nodes would drain or reboot."
+        " Nothing was applied."
+    )
     remedy = (
         "Give the user of the kubeconfig the right to list this kind (docs/rbac/look.yml). If the operator is not"
         " installed, see the findings of stage operators. Then run stage network again."
@@ -151,7 +158,7 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             "network.disruption",
             subject,
             UNKNOWN,
-            "; ".join(node.reasons),
+            "; ".join(node.reasons) or "state unknown",
             expected,
             why,
             "Correct the findings of stage operators, then run stage network again.",
@@ -182,19 +189,26 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             measured,
             expected,
             why,
-            "Stop these pods first, or set disableDrain to false.",
+            "Stop these pods first, or set disableDrain of the SriovOperatorConfig to false. Then run stage"
+            " network again.",
         )
     if node.lost:
         why = f"The drain deletes pods that no controller recreates: {folded(node.lost, _NAMED)}."
         return Finding(
-            "network.disruption", subject, WARN, measured, expected, why, ("Save these pods first if they are needed.")
+            "network.disruption",
+            subject,
+            WARN,
+            measured,
+            expected,
+            why,
+            "If you need these pods, save their definitions (kubectl get pod -o yaml) and their data first.",
         )
     return ok("network.disruption", subject, measured, expected)
 
 
 def _describe_action(node: NodePlan, planned: DisruptionPlan) -> str:
     drains = planned.drains or bool(node.rolled_by)
-    pods = f", {len(node.pods)} pods are evicted" if node.pods and drains else ""
+    pods = f", {count_of(len(node.pods), 'pod is', 'pods are')} evicted" if node.pods and drains else ""
     if drains:
         return f"{'drain and reboot' if node.action == 'reboot' else 'drain'}{pods}"
     return (
@@ -205,15 +219,19 @@ def _describe_action(node: NodePlan, planned: DisruptionPlan) -> str:
 
 
 def _report_in_the_way(kind: str, reason: str) -> Finding:
-    why = f"Without {kind}, the obstacles to a drain cannot be determined, so nothing was applied."
+    why = (
+        f"The objects of kind {kind} could not be read, so it is unknown whether they block a drain. Nothing was"
+        " applied."
+    )
     return Finding(
         "network.drain",
         f"cluster {kind}",
         UNKNOWN,
         reason,
-        "no blockers",
+        "nothing that blocks a drain",
         why,
-        "Give the user of the kubeconfig the right to list this kind, then run stage network again.",
+        "Give the user of the kubeconfig the right to list this kind (docs/rbac/look.yml), then run stage"
+        " network again.",
     )
 
 
@@ -223,7 +241,9 @@ def _report_blocked(node: NodePlan) -> Finding:
         "Let the PodDisruptionBudget allow an eviction (one more replica), delete the pods, or complete the update of"
         " the MachineConfigPool. Then run stage network again."
     )
-    return Finding("network.drain", node.node, FAIL, "; ".join(node.blockers), "no blockers", why, remedy)
+    return Finding(
+        "network.drain", node.node, FAIL, "; ".join(node.blockers), "nothing that blocks a drain", why, remedy
+    )
 
 
 def _report_closed(why: str) -> Finding:
@@ -247,10 +267,12 @@ def _list_turns(pool: PoolPlan) -> Finding:
     if pool.blockers:
         why = "The nodes would wait forever for their turn, so nothing was applied."
         remedy = (
-            "Set maxUnavailable of the SriovNetworkPoolConfig to at least 1, and assign each node to one pool only."
+            "Set maxUnavailable of the SriovNetworkPoolConfig to at least 1, and assign each node to only one"
+            " pool. Then run stage network again."
         )
         remedy = (
-            "Repair the MachineConfigPool first, have it unpaused, or keep one KubeletConfig for it."
+            "Repair or unpause the MachineConfigPool, or keep only one KubeletConfig for it. Then run stage"
+            " network again."
             if pool.machines
             else remedy
         )
@@ -271,7 +293,4 @@ def _describe_turns(pool: PoolPlan) -> str:
         return "; ".join(pool.blockers)
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at a time"
     once = ", rolled once" if pool.machines else ""
-    return (
-        f"{len(pool.nodes)} nodes, {at_once}, in {pool.waves} {'wave' if pool.waves == 1 else 'waves'}{once};"
-        f" {pool.limit}"
-    )
+    return f"{count_of(len(pool.nodes), 'node')}, {at_once}, in {count_of(pool.waves, 'wave')}{once}; {pool.limit}"

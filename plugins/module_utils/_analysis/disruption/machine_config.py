@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.kubernetes.disruption import Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, PoolPlan
 from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
@@ -21,6 +22,7 @@ from ..controllers.budgets import PodsOfCluster, find_held_pods
 from ..controllers.machine_config_operator import current, find_conflicting_configs, find_rendered_configs
 from ..controllers.sriov_operator import describe, find_machine_pool, leaves
 
+_LOG_OF_CONTROLLER = "oc logs -n openshift-machine-config-operator deployment/machine-config-controller"
 _IN_FORCE = "accepted by the machine config operator, and applied on all machines of its pools"
 
 
@@ -139,9 +141,12 @@ def roll_of(pool: MachinePool, nodes: tuple[str, ...], blocked: tuple[str, ...] 
 
 def _list_pool_blockers(pool: MachinePool) -> typing.Iterator[str]:
     if pool.conditions.get("Degraded") == "True":
-        yield f"{describe(pool)} and is degraded ({pool.degraded} machines): {pool.message or 'no reason reported'}"
+        yield (
+            f"{describe(pool)} and is degraded ({count_of(pool.degraded, 'machine')}):"
+            f" {pool.message or 'no reason reported'}"
+        )
     if pool.paused and not pool.paused_by_us:
-        yield f"MachineConfigPool {pool.name} is paused, and not by this collection. It must be unpaused first"
+        yield f"MachineConfigPool {pool.name} is paused, but not by this collection: unpause it first"
 
 
 def find_at_once(text: typing.Optional[str], size: int) -> typing.Optional[int]:
@@ -168,7 +173,7 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
     :param error: why the new configuration did not become ready; empty if it did
     :param check: check id of the findings
     """
-    expected = "all machines on the new configuration, after 1 roll"
+    expected, again = "all machines on the new configuration, after 1 roll", _describe_rerun(check)
     if error:
         why = (
             f"The new configuration did not become ready: {error}. The pools were unpaused nevertheless, so that no"
@@ -181,18 +186,20 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
             "not ready",
             expected,
             why,
-            "See the log of the machine-config-controller, then rerun.",
+            f"See the log: {_LOG_OF_CONTROLLER}. Correct the cause, then {again}.",
         )
     for roll in rolls:
         subject, measured = (
             f"MachineConfigPool {roll.pool}",
-            f"{roll.updated} of {roll.machines} machines on {roll.config or 'no configuration'}, rolls: {roll.rolls}",
+            f"{roll.updated} of {roll.machines} machines on {roll.config or 'no configuration'}, rolled"
+            f" {'once' if roll.rolls == 1 else f'{roll.rolls} times'}",
         )
         if roll.error:
-            why = f"Not all nodes of the pool reached the new configuration: {roll.error}."
+            why = f"Not all nodes of the pool reached the new configuration: {clause(roll.error)}."
             remedy = (
-                "See oc describe machineconfigpool and the log of the machine-config-daemon on the node that makes no"
-                " progress, then rerun."
+                "Run oc describe machineconfigpool, and read the log of the machine-config-daemon on the"
+                " node that makes"
+                f" no progress. Correct the cause, then {again}."
             )
             yield Finding(check, subject, FAIL, measured, expected, why, remedy)
         elif not roll.updated <= roll.machines <= roll.updated + len(roll.others):
@@ -205,7 +212,7 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 expected,
                 why,
                 "Read the state of the pool with oc describe machineconfigpool, and correct its degraded node or its"
-                " blocked drain. Then run stage network again.",
+                " blocked drain. Then {again}.",
             )
         elif roll.rolls > 1:
             why = (
@@ -233,7 +240,7 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 measured,
                 expected,
                 why,
-                "See oc describe node for each of them: a NotReady node applies no configuration.",
+                "Run oc describe node for each of these nodes: a NotReady node applies no configuration.",
             )
         else:
             yield ok(check, subject, measured, expected)
@@ -259,9 +266,10 @@ def report_not_rolled(
         if node.rolled_by:
             by_nodes.setdefault(node.rolled_by, set()).add(node.node)
     unknown = {node.node for node in planned.nodes if node.action == "unknown"}
+    again = _describe_rerun(check)
     expected, remedy = (
         "all machines on the new configuration, after 1 roll",
-        "Correct the other findings of the stage, then rerun.",
+        f"Correct the other findings of the stage, then {again}.",
     )
     for name in dict.fromkeys((*members, *by_nodes)):
         subject = f"MachineConfigPool {name}"
@@ -271,11 +279,12 @@ def report_not_rolled(
         nodes = len(members.get(name, ()))
         if machines.get(name, nodes) < nodes:
             why = (
-                f"The plan contains {nodes} nodes of the pool, and some of them have left the pool. It could not be"
+                f"The plan contains {count_of(nodes, 'node')} of the pool, and some of them have left the"
+                " pool. It could not be"
                 " verified that they have the new configuration."
             )
-            left = "Compare oc get machineconfigpool and the roles of its nodes with the plan, then rerun."
-            yield Finding(check, subject, UNKNOWN, f"{machines[name]} machines", expected, why, left)
+            left = f"Compare oc get machineconfigpool and the roles of its nodes with the plan, then {again}."
+            yield Finding(check, subject, UNKNOWN, count_of(machines[name], "machine"), expected, why, left)
         odd = sorted((by_nodes.get(name, set()) ^ set(members.get(name, ()))) - unknown)
         if odd:
             why = (
@@ -283,6 +292,23 @@ def report_not_rolled(
                 f" {folded(odd)}."
             )
             yield Finding(check, subject, UNKNOWN, "unknown", expected, why, remedy)
+
+
+def _describe_rerun(check: str) -> str:
+    """Return the instruction to run the playbook of a check again."""
+    stage = check.partition(".")[0]
+    return "run the teardown again" if stage == "teardown" else f"run stage {stage} again"
+
+
+def _describe_behind(pool: MachinePool, config: HostConfig, stand: KubeletStatus) -> str:
+    """Return why the machines of a pool do not have a KubeletConfig yet."""
+    missing = set(find_rendered_configs(pool, config, stand.pools)) - set(pool.sources)
+    if current(pool) and missing:
+        return (
+            f"the configuration {pool.wanted_config} of MachineConfigPool {pool.name} does not contain"
+            f" {folded(sorted(missing))}"
+        )
+    return describe(pool)
 
 
 def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:
@@ -295,7 +321,7 @@ def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> ty
     if stand.error or not stand.wanted:
         why = (
             "It could not be determined whether the kubelets have their settings:"
-            f" {stand.error or 'the KubeletConfigs were not read'}."
+            f" {clause(stand.error, 'the KubeletConfigs were not read')}."
         )
         remedy = "Give the user of the kubeconfig the rights in docs/rbac/look.yml, then run stage network again."
         yield Finding("network.kubelet", "KubeletConfig", UNKNOWN, "not read", _IN_FORCE, why, remedy)
@@ -334,7 +360,7 @@ def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -
             "no condition for its current generation",
             _IN_FORCE,
             why,
-            "See the log of the machine-config-controller.",
+            f"See the log: {_LOG_OF_CONTROLLER}. Correct the cause, then run stage network again.",
         )
     if config.refusal:
         why = (
@@ -358,13 +384,18 @@ def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -
         )
         why = f"{'; '.join(clashes) or 'No MachineConfigPool has the labels that the KubeletConfig selects'}."
         remedy = (
-            "Put all settings into one KubeletConfig."
+            "Put all settings into one KubeletConfig, then run stage network again."
             if clashes
-            else "Label the pool with rdma_cluster.host.kubelet.pool_labels."
+            else "Give the pool the labels of rdma_cluster.host.kubelet.pool_labels (oc label machineconfigpool"
+            " POOL KEY=VALUE),"
+            " then run stage network again."
         )
         return Finding(check, subject, FAIL, measured, _IN_FORCE, why, remedy)
     if behind:
-        why = f"Not all machines have the configuration yet: {'; '.join(map(describe, behind))}."
+        why = (
+            "Not all machines have the configuration yet:"
+            f" {'; '.join(_describe_behind(pool, config, stand) for pool in behind)}."
+        )
         return Finding(
             check,
             subject,

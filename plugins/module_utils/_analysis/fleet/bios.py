@@ -129,13 +129,16 @@ def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted:
     if waits and then:
         if now:
             return _Judged("ok", "")
-        return _Judged("pending", f"{attribute.pending} takes effect at the next reset{_describe_pending_job(bios)}")
+        return _Judged(
+            "pending", f"the value {attribute.pending} takes effect at the next reset{_describe_pending_job(bios)}"
+        )
     if now is not False and then is not False:
         if now is None or then is None:
             return _Judged(
                 "unknown",
                 (
-                    f"{attribute.current if now is None else attribute.pending} does not show whether it is"
+                    f"the value {attribute.current if now is None else attribute.pending} does not show"
+                    " whether the setting is"
                     f" {in_words(wanted)}"
                 ),
             )
@@ -146,9 +149,9 @@ def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted:
             else _Judged("ok", "")
         )
     seen = (
-        f"{attribute.pending} takes effect at the next reset, and is not {in_words(wanted)}"
+        f"the value {attribute.pending}, which takes effect at the next reset, does not mean {in_words(wanted)}"
         if waits and then is False
-        else f"{attribute.current} is not {in_words(wanted)}"
+        else f"the value is {attribute.current}, not {in_words(wanted)}"
     )
     if attribute.read_only:
         return _Judged("read_only", f"{seen}; {attribute.read_only}")

@@ -149,7 +149,7 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     if not choice:
         return _make_unresolved_membership(
             fabric,
-            f"no subnet manager is seen by {count} HCAs of a node: {seen_by}",
+            f"on no node do {count} HCAs see the same subnet manager ({seen_by})",
             f"Bring up the ports and the subnet manager of the fabric '{fabric.name}', or correct its"
             " select.hcas_per_node",
         )

@@ -15,6 +15,7 @@ import dataclasses
 import re
 import typing
 
+from ..._model.base.phrases import clause
 from ..._model.boundary.fabric import LANES, PAYLOAD, PCIE_SPEED
 from ..._model.infiniband.fabric import LANE_GBPS, ObservedTopologies, SeenTopology
 from ..._model.intent.intent import Fabric
@@ -270,8 +271,9 @@ def _find_infiniband(seen: typing.Optional[SeenTopology], why: str, members: typ
     """
     capabilities, topology = (seen.capabilities, seen.topology) if seen else (None, None)
     if topology is None or capabilities is None or capabilities.error is not None:
-        why = (capabilities.error if capabilities else None) or why or "iblinkinfo was not run"
-        return [(member.port.rate_gbps if member.port else None, None, f"iblinkinfo: {why}") for member in members]
+        known = (capabilities.error if capabilities else None) or why
+        why = f"iblinkinfo: {clause(known)}" if known else "iblinkinfo was not run"
+        return [(member.port.rate_gbps if member.port else None, None, why) for member in members]
     ends = collect_far_ends(topology)
     faster = collect_possible_rates(capabilities)
     complete = capabilities.links >= 2 * len(topology.links)

@@ -74,18 +74,20 @@ def _check_node(
     :param told: boot ID that the kubelet of the node reports; empty if it reports none
     :param owners: names of the nodes by the boot ID that their kubelets report
     """
-    expected = f"boot {told}, as reported by the kubelet" if told else "the boot that the kubelet reports"
-    measured = ", ".join(f"{kind}: {f'boot {boot}' if boot else 'no boot ID'}" for kind, boot in sorted(given.items()))
+    expected = f"boot ID {told}, as reported by the kubelet" if told else "the boot ID that the kubelet reports"
+    measured = ", ".join(
+        f"{kind}: {f'boot ID {boot}' if boot else 'no boot ID'}" for kind, boot in sorted(given.items())
+    )
     odd = {kind: boot for kind, boot in sorted(given.items()) if not boot or boot != told}
     if told and not odd:
-        return ok(check_id, name, f"boot {told}", expected)
+        return ok(check_id, name, f"boot ID {told}", expected)
     compare = (
         f"Compare the output of '{_LOOK}' at the address of {name} with status.nodeInfo.bootID in kubectl get node"
         f" {name} -o yaml"
     )
     if not told:
         why = (
-            f"The kubelet of {name} reports no boot ID, so it could not be verified that the facts come from this node."
+            f"The kubelet of {name} reports no boot ID, so it could not be verified that the data comes from this node."
         )
         return Finding(
             check_id,
@@ -100,18 +102,19 @@ def _check_node(
     if others:
         whose = ", ".join(list(others)[:3])
         why = (
-            f"The facts {', '.join(sorted({*others.values()}))} of {name} were read on the machine that the cluster"
+            f"The data of {name} (facts {', '.join(sorted({*others.values()}))}) was read on the machine that"
+            " the cluster"
             f" knows as {whose}. The results of the stages for {name} therefore belong to {whose}."
         )
         remedy = f"Correct ansible_host of {name} and {whose} in the inventory, then run all stages again. {compare}."
         return Finding(check_id, name, FAIL, measured, expected, why, remedy)
     if not all(odd.values()):
         unread = ", ".join(kind for kind, boot in odd.items() if not boot)
-        why = f"The facts {unread} of {name} contain no boot ID, so they may come from a different machine."
+        why = f"The data of {name} (facts {unread}) contains no boot ID, so it may come from a different machine."
         return Finding(check_id, name, UNKNOWN, measured, expected, why, f"Run all stages again. {compare}.")
     why = (
-        f"No kubelet reports the boot ID in the facts {', '.join(odd)} of {name}. The facts come from a machine that is"
-        " not a node of the cluster, or the node has rebooted since."
+        f"The data of {name} (facts {', '.join(odd)}) has a boot ID that no kubelet reports. The data comes from a"
+        " machine that is not a node of the cluster, or the node has rebooted since."
     )
     remedy = (
         f"{compare}. If they differ, correct ansible_host of {name} in the inventory. Otherwise run all stages again."

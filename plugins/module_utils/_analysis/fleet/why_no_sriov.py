@@ -38,7 +38,7 @@ _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], tuple[str, str]] = {
         f"BIOS or firmware: {_ABSENT}. SR-IOV is disabled in one of them, or the function does not support it.",
         (
             "Run lspci -vvv as root on the node. If it shows Single Root I/O Virtualization, enable SR-IOV in the BIOS"
-            " and reboot the node. Otherwise: {enable}"
+            " and reboot the node. Otherwise {disabled}"
         ),
     ),
 }
@@ -49,4 +49,5 @@ def why(hca: Hca) -> tuple[str, str]:
     the name of the layer.
     """
     cause, remedy = _CAUSES[hca.sriov_absence]
-    return cause, remedy.replace("{enable}", vendors.enable_functions(hca))
+    enable = vendors.enable_functions(hca)
+    return cause, remedy.replace("{enable}", enable).replace("{disabled}", f"{enable[:1].lower()}{enable[1:]}")

@@ -210,7 +210,10 @@ CAUSES: dict[str, Cause] = {
         " /usr/bin/ib_write_bw), and run the command of the measurement by hand in the pod. Set pods.image to an image"
         " with perftest itself.",
     ),
-    "exit_code": Cause("The tool ended with an unknown error.", "Read the error text in this finding."),
+    "exit_code": Cause(
+        "The tool ended with an unknown error.",
+        "Read the error under 'measured', if there is one, and dmesg of both nodes. Then run stage bandwidth again.",
+    ),
     "pod": Cause("One of the two pods could not be used.", "See the findings bandwidth.pod of the nodes."),
     "not_run": Cause("The measurement did not run.", "Run stage bandwidth again."),
     **dict.fromkeys(

@@ -22,6 +22,7 @@ from ..._analysis.fleet.line_rates import LineRates
 from ..._analysis.fleet.routes import report_coverage
 from ..._analysis.schedule.coverage import compute_coverage
 from ..._analysis.schedule.measurements import by_links
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import carries_rdma, is_infiniband, list_rails
 from ..._model.measurement.bandwidth import BandwidthFacts, PairLayers, PairResult, RoundPlan
@@ -155,7 +156,7 @@ def _check_suspects(
                 UNKNOWN,
                 "coverage unknown",
                 "each link that these nodes use is measured",
-                f"The paths between the nodes could not be determined: {why}.",
+                f"The paths between the nodes could not be determined: {clause(why)}.",
                 remedy,
             )
         ]

@@ -10,7 +10,7 @@ import statistics
 import typing
 
 from ..._analysis.fleet.small_messages import find_no_measurement, find_tail
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
 from ..._model.measurement.bandwidth import PairLatency, RdmaPod

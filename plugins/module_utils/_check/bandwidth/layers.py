@@ -17,7 +17,7 @@ from ..._analysis.bandwidth.bounds import BandwidthBound, far, limited
 from ..._analysis.bandwidth.floors import PairLimits, gbps
 from ..._analysis.fleet.vendors import link_command, priorities_command
 from ..._analysis.schedule.wider import wider
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult
 from ..._model.node.hca import Hca, ObservedHcas, PcieLink
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -75,7 +75,7 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
             UNKNOWN,
             "not measured",
             _describe_expected_rates(None),
-            f"The pair was not measured layer by layer: {pair.why or 'no reason is given'}.",
+            f"The pair was not measured layer by layer: {clause(pair.why, 'no reason is given')}.",
             remedy,
         )
     steps = [_drop_doubtful_figure(ground, pair, step) for step in pair.steps]
@@ -83,7 +83,7 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
     measured, expected = "; ".join(map(_describe_layer_step, steps)), _describe_expected_rates(least)
     lost, before, at = find_loss(least, steps, _compute_wanted_rate(ground))
     missing = [step for step in steps if step.average_gbps is None and not step.absent]
-    unseen = "".join(f" {STEPS[step.layer]} could not be measured: {step.why}." for step in missing)
+    unseen = "".join(f" {STEPS[step.layer]} could not be measured: {clause(step.why)}." for step in missing)
     known = _describe_known_ends(lost or [step.layer for step in steps if not step.absent], steps, hcas)
     if at is not None and before is not None and at.average_gbps is not None:
         told = _describe_rate_drop(steps, at, before, at.average_gbps)

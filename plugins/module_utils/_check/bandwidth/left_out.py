@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import LEFT_OUT, End, PairResult

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.line_rates import HcaRates, LineRates, Pcie
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import ObservedHcas
@@ -52,7 +53,7 @@ def check_links(
     for node in nodes:
         if node not in seen:
             error = (hcas[node].error if node in hcas else "the node was not queried") or why or "it reports no HCA"
-            text = f"The HCA of this node on the fabric could not be determined: {error}."
+            text = f"The HCA of this node on the fabric could not be determined: {clause(error)}."
             remedy = f"See the findings of stages discover and fabric for {node}."
             findings.append(
                 Finding(
@@ -68,7 +69,7 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
         return ok(_CHECK, subject, "virtual device of a hypervisor, without a link of its own", _EXPECTED)
     words = [f"{found.now:g} Gb/s" if found.now is not None else "link rate unknown"]
     words += [f"PCIe {found.pcie.trained}"] if found.pcie is not None else []
-    could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "link rate unknown"]
+    could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "a known link rate"]
     could += [f"PCIe {found.pcie.text}"] if found.pcie is not None and found.pcie.text else []
     said = [
         *_check_port_rate(fabric, found, by_link),
@@ -97,7 +98,7 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
         )
         if is_infiniband(fabric):
             remedy += " The finding fabric.capability shows why iblinkinfo does not report the rate."
-        yield _Said(unknown, f"The rate that the link supports could not be determined: {found.why}.", remedy)
+        yield _Said(unknown, f"The rate that the link supports could not be determined: {clause(found.why)}.", remedy)
     elif found.now is None:
         yield _Said(
             unknown,

@@ -9,7 +9,7 @@ import typing
 
 from ..._analysis.bandwidth.floors import PairLimits
 from ..._analysis.fleet.packets import ROCE_V1_INDEX, ROCE_V1_VENDORS, find_least_mtu
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.intent.profiles import carries_rdma, is_infiniband
 from ..._model.measurement.bandwidth import PairResult
@@ -45,7 +45,7 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
             "Run ib_write_bw in the pods by hand (the facts of the pair contain its command), and read Mtu and GID"
             " index above the table."
         )
-        found.append((f"packets unknown: {_list(ground, unread)}", why, remedy))
+        found.append((f"packet size unknown: {_list(ground, unread)}", why, remedy))
     small = [pair for pair in measured if least is not None and pair.packet_bytes is not None]
     small = [pair for pair in small if (pair.packet_bytes or 0) < (least or 0)]
     if small:

@@ -10,7 +10,7 @@ import typing
 
 from ..._analysis.bandwidth.bounds import find_bounds
 from ..._analysis.bandwidth.floors import TCP_FAIL, TCP_WARN, Best, PairLimits, gbps
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.measurement.bandwidth import LEFT_OUT, QUEUE_PAIRS, PairResult
@@ -118,7 +118,7 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
     if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
         how = (
-            f"TCP, {count_of(pair.streams, 'parallel stream')}"
+            f"TCP, {_format_streams(pair)}"
             if pair.transport == "TCP"
             else f"{pair.message_bytes} bytes x {pair.iterations}{_format_queue_pairs(pair)}"
         )
@@ -166,6 +166,12 @@ def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tup
         " a Linux distribution, use NVIDIA's subnet manager instead (DOCA-OFED, UFM, or the one on the switch)."
     )
     return why, f"{first} If it is NVIDIA's subnet manager: {remedy[0].lower()}{remedy[1:]}"
+
+
+def _format_streams(pair: PairResult) -> str:
+    if pair.streams is None:
+        return "an unknown number of parallel streams"
+    return count_of(pair.streams, "parallel stream")
 
 
 def _format_queue_pairs(pair: PairResult) -> str:
@@ -352,11 +358,17 @@ def _check_floor(
     floor, text = ground.floor(pair)
     if floor is None:
         remedy = (
-            "Set line_rate.expected_gbps of the fabric to the rate that its links must have, or see the finding"
-            " bandwidth.link for the missing value. Then run stage bandwidth again."
+            "Set line_rate.expected_gbps of the fabric to the rate that its links must have, or see the findings"
+            " bandwidth.link and bandwidth.pod for the missing value. Then run stage bandwidth again."
         )
         return Finding(
-            "bandwidth.floor", subject, UNKNOWN, gbps(average), "a floor", f"The floor is unknown: {text}.", remedy
+            "bandwidth.floor",
+            subject,
+            UNKNOWN,
+            gbps(average),
+            "a known floor (minimum bandwidth)",
+            f"The floor of this pair is unknown: {clause(text)}.",
+            remedy,
         )
     if average >= floor:
         return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")

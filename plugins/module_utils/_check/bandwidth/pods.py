@@ -12,7 +12,7 @@ import typing
 from ..._analysis.addresses.arithmetic import excluded_from, outside_of
 from ..._analysis.controllers.image_pull import explain, of_pods
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma, is_interface_moved, list_rails
@@ -48,13 +48,15 @@ def check_pods(
             after = facts.functions.get(name, ObservedHcas()).value
             doubt = held.get(end) or _why_on_another_rail(fabric, pod, membership) or _why_no_function(pod, after)
             if doubt:
-                finding = dataclasses.replace(finding, status=UNKNOWN, why=f"{_DOUBT} {doubt}.", remedy=_ONE_RUN)
+                finding = dataclasses.replace(
+                    finding, status=UNKNOWN, why=f"{_DOUBT} {clause(doubt)}.", remedy=_ONE_RUN
+                )
         findings.append(finding)
     return findings
 
 
 _DOUBT = "It is unknown which HCA was measured on this rail of the node."
-_ONE_RUN = "Run stages discover to bandwidth again in one run: these facts contradict each other."
+_ONE_RUN = "Run stages discover to bandwidth again in one run, because the data of these stages is contradictory."
 
 
 def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -> str:
@@ -66,9 +68,10 @@ def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -
     only = len(list_rails(fabric)) == 1 and not (pod.physical_function or (is_interface_moved(fabric) and pod.pci))
     if not rails or only or rails.get(function or "") == pod.rail:
         return ""
-    mine = ", ".join(address for address, number in rails.items() if number == pod.rail) or "none known"
+    mine = ", ".join(address for address, number in rails.items() if number == pod.rail) or "unknown"
     return (
-        f"The pod {pod.name} has a function of {function or 'no HCA that sysfs names'}, but the HCA of the rail is"
+        f"The pod {pod.name} has a function of {function or 'an HCA that sysfs does not report'}, but the HCA"
+        " of the rail is"
         f" {mine}"
     )
 
@@ -81,7 +84,7 @@ def _why_no_function(pod: RdmaPod, node: typing.Optional[NodeHcas]) -> str:
     if not its or pod.pci in its:
         return ""
     return (
-        f"The pod {pod.name} has {pod.pci or 'no function that is known'}, but the virtual functions of"
+        f"The pod {pod.name} has {pod.pci or 'an unknown function'}, but the virtual functions of"
         f" {pod.physical_function} are {folded(its, 8)}"
     )
 

@@ -14,6 +14,7 @@ from ..._analysis.fleet.routes import listed
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.paths import PathTable
 from ..._analysis.schedule.port_counters import Port, list_uplinks
+from ..._model.base.phrases import clause
 from ..._model.infiniband.counters import BITS, RCV_DATA, XMIT_DATA, XMIT_WAIT, PortGrowth
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
@@ -109,7 +110,9 @@ class Counted:
                 " PORTS as root on a node of the fabric."
             )
             return CounterEvidence(
-                " ".join([f"The counters of its ports were not read before and after a test: {pair.why}.", *slower]),
+                " ".join(
+                    [f"The counters of its ports were not read before and after a test: {clause(pair.why)}.", *slower]
+                ),
                 by_hand if is_infiniband(self._fabric) else "",
             )
         read = [port for port in pair.ports if not port.why]

@@ -10,7 +10,7 @@ import collections
 import typing
 
 from ..._analysis.schedule.measurements import by_links, everybody
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import percent
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import End, PairResult, RdmaPod, RoundPlan
@@ -59,7 +59,7 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
         " so a slow node is found as well."
     )
     if plan.why:
-        why += f" Rounds that use each link could not be planned because the paths are unknown: {plan.why}."
+        why += f" Rounds that use each link could not be planned because the paths are unknown: {clause(plan.why)}."
     remedy = (
         f"No action is required if this is sufficient. Otherwise set bandwidth.rounds of the fabric to {all_rounds},"
         " then run stage bandwidth again: the pods then run as long as these rounds take."
@@ -148,8 +148,10 @@ def check_participation(
         expected = f"measured with at least {count_of(max(1, partners), 'other node')}"
         if name not in usable:
             error = pods[rail, name].error if (rail, name) in pods else "no pod was started"
-            why, remedy = f"The node has no usable pod: {error}.", CAUSES["pod"].remedy
-            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with 0", expected, why, remedy))
+            why, remedy = f"The node has no usable pod: {clause(error)}.", CAUSES["pod"].remedy
+            findings.append(
+                Finding("bandwidth.measured", subject, UNKNOWN, "measured with 0 other nodes", expected, why, remedy)
+            )
         elif len(met[rail, name]) < max(1, partners):
             why, remedy = (
                 explain_cause("not_run", fabric)

@@ -11,7 +11,7 @@ import typing
 from ..._analysis.fleet.routes import listed
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.paths import PathTable
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import CountedPair
 from ..._model.run.findings import FAIL, WARN, Finding, ok

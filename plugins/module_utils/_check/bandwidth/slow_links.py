@@ -13,7 +13,7 @@ from ..._analysis.fleet.routes import listed
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.localization import SLOW, Evidence, Reading
 from ..._analysis.schedule.paths import PathTable
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import End, PairResult

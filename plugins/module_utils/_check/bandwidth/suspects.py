@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.suspects import Element, find_suspects, make_trial
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.bandwidth.medians import compute_medians
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.measurement.bandwidth import Earlier, PairResult
 from ..._model.run.findings import WARN, Finding, ok
 
@@ -62,8 +62,11 @@ def check_unread(earlier: Earlier) -> list[Finding]:
     """
     if not earlier.unread:
         return []
-    why = f"The measurements of these runs are ignored because they could not be read: {'; '.join(earlier.unread)}."
-    remedy = "Remove the folders of these runs below runs/ of the report, or restore the missing files."
+    why = (
+        "The measurements of these runs are ignored because they could not be read:"
+        f" {clause('; '.join(earlier.unread))}."
+    )
+    remedy = "Remove these runs from the folder runs/ of the report, or restore their missing files."
     return [
         Finding(
             "bandwidth.trend",

@@ -10,7 +10,7 @@ import typing
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.paths import PathTable
 from ..._analysis.schedule.port_counters import Port, list_uplinks
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.infiniband.counters import RCV_DATA, XMIT_DATA, PortGrowth
 from ..._model.measurement.bandwidth import CountedPair
 

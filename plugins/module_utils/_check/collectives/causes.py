@@ -12,7 +12,7 @@ from __future__ import annotations
 import statistics
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.job.nccl import NcclChoice, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.node.tuning import NodeTuning
 from ..._model.node.tuning_rows.row import fits

@@ -8,7 +8,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
 from ..job.channels import name_hcas
@@ -300,7 +300,7 @@ def report_channels(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterato
             status,
             measured,
             EACH_CHANNEL,
-            f"{why}.",
+            f"{clause(why, 'No reason was reported')}.\",
             remedy,
         )
     if proven and not together:

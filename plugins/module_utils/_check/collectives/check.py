@@ -115,7 +115,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "collectives",
                 UNKNOWN,
                 "no fabric selected",
-                expected,
+                f"results of collectives over fabric {fabric.name}",
                 why,
                 (
                     "See validate.collectives for the error in the intent. Correct the intent, then run stage"
@@ -124,7 +124,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             ),
         )
     if seen is None or seen.fabric != fabric.name:
-        what = "not run" if seen is None else f"run over fabric {seen.fabric}"
+        what = "no results" if seen is None else f"results over fabric {seen.fabric or 'without a name'}"
         why = f"This run has no results of collectives over fabric {fabric.name}, so their performance is unknown."
         return (
             Finding(
@@ -194,7 +194,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
         excess = explain_excess(ran, wanted.gpus_per_node)
         if excess:
             measured, expected = excess
-            subject = f"{ran.test}, {ran.kind}: {folded(ran.nodes, _NAMED)}"
+            subject = f"{ran.test}, {ran.kind}: {folded(ran.nodes, _NAMED) or 'no node'}"
             why = (
                 "A test on these nodes cannot produce such a log, so another program wrote it. The log was not"
                 " evaluated."
@@ -203,7 +203,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
                 "Check the pods of this test for a program that writes into the log of NCCL, then run stage collectives"
                 " again."
             )
-            findings.append(Finding("collectives.log", subject, UNKNOWN, measured, f"at most {expected}", why, remedy))
+            findings.append(Finding("collectives.log", subject, UNKNOWN, measured, expected, why, remedy))
             unproven = dataclasses.replace(ran, log=None, evidence=f"its log has {measured} and was not evaluated")
             found.setdefault(ran.key, []).append(unproven)
         else:

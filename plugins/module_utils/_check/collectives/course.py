@@ -24,7 +24,7 @@ from ..._analysis.schedule.collectives import (
     without_overlap,
 )
 from ..._analysis.schedule.halving import RailTrial
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.job.nccl import NcclLog
 from ..._model.measurement.collectives import (
@@ -406,7 +406,7 @@ class Course:
         """Return the subject of the findings on a test."""
         more = f" rail {test.rail}" if isinstance(test, RailTrial) else ""
         more = f", {test.change.replace('_', ' ')}" if isinstance(test, Repeat) else more
-        return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED)}{more}"
+        return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED) or 'no node'}{more}"
 
     def _judge_test(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
         subject, expected = self.subject(test), "ranks on each node that exit normally, with results and logs"
@@ -415,7 +415,8 @@ class Course:
             why = (
                 f"The test gave no results: {ran.evidence or 'it printed none'}."
                 if ran is not None
-                else "The stored results do not contain this test, which follows the previous tests."
+                else "The stored results do not contain this test, although the results of the previous tests"
+                " require it."
             )
             remedy = (
                 f"Check the image {self._wanted.image}. Run 'kubectl -n linerate-measure describe pods' while the stage"

@@ -11,7 +11,7 @@ import typing
 
 from ..._analysis.schedule.collectives import CollectiveGroup, CollectiveTests, Kind
 from ..._analysis.schedule.halving import Named
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.measurement.collectives import ExpectedBusbw, TestName
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -209,7 +209,7 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
             "collectives.suspect",
             f"{name}, {place}",
             FAIL,
-            f"suspect found in step {kind}",
+            f"suspect found in step '{kind}'",
             "no suspect",
             f"{_first_up(why)}.",
             remedy,
@@ -221,7 +221,7 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
             "collectives.suspect",
             subject,
             UNKNOWN,
-            f"suspect not determined in step {kind}",
+            f"suspect not determined in step '{kind}'",
             "no suspect",
             why,
             "Run stage collectives again on an idle fabric.",

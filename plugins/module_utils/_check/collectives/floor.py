@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 
 #: tree: NCCL's double binary tree, which NVLSTree uses between nodes as well; in_network: the switches reduce (SHARP);
 #: pat: of small ranks, one a node

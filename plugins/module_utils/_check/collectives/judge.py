@@ -10,7 +10,7 @@ import dataclasses
 import statistics
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.job.nccl import NcclChoice, NcclLog
 from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.measurement.collectives import ExpectedBusbw

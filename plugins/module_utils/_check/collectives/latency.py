@@ -14,7 +14,7 @@ import statistics
 import typing
 
 from ..._analysis.fleet.small_messages import find_no_measurement, find_tail
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.job.nccl_tests import NcclTestRow
 from ..._model.measurement.collectives import SMALL_BYTES, LatencyFigures, TestName
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok

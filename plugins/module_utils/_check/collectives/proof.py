@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.job.nccl import NcclCommunicator, NcclLog
 from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
@@ -380,7 +380,8 @@ def _check_rails_used(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Fi
         rails = wanted.hcas.get(host, {})
         seen = {rails[name] for name in names if rails.get(name) is not None}
         idle = [rail for rail in wanted.rails if rail not in seen]
-        measured = f"rail {spell_numbers(sorted(rail for rail in seen if rail is not None)) or 'none'}"
+        numbers = sorted(rail for rail in seen if rail is not None)
+        measured = f"rail {spell_numbers(numbers)}" if numbers else "no rail"
         unknown = [name for name in names if name in rails and rails[name] is None]
         if not idle:
             yield ok("collectives.rails", host, measured, expected)

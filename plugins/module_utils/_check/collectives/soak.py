@@ -11,8 +11,13 @@ from __future__ import annotations
 
 import typing
 
+<<<<<<< HEAD
 from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
+=======
+from ..._model.base.phrases import clause, count_of
+>>>>>>> 1c88747f (findings: give each sentence its cause, its command and its end)
 from ..._model.measurement.collectives import HcaErrors
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
@@ -143,7 +148,7 @@ def judge_errors(
         item = known.get((node, device), HcaErrors(node, device, why="the counters were not read"))
         name, doubts = f"{subject}: {node} {device}", _list_doubts(item)
         if item.why or not item.read:
-            why = f"The error counters of this HCA are unknown: {item.why or 'none was read'}."
+            why = f"The error counters of this HCA are unknown: {clause(item.why, 'none was read')}."
             remedy = (
                 "Check /sys/class/infiniband in the pod, and the driver of the HCA on the node. Then run stage"
                 " collectives again."

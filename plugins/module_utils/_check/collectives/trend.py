@@ -10,7 +10,7 @@ import statistics
 import typing
 
 from ..._analysis.bandwidth.medians import compute_medians
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.boundary.fabric import BUS_GBS
 from ..._model.measurement.collectives import EarlierCollectives, LatencyFigures, StepFigures, StepKey
 from ..._model.run.findings import WARN, Finding, ok
@@ -95,8 +95,8 @@ def check_trend(
         slower.append(ok("collectives.trend", "steps", measured, f"at least {1 - MOST_DROP:g} x their medians"))
     slower += _check_latencies(latencies, earlier, ratio)
     if earlier.unread:
-        why = f"The results of these runs could not be read and are not used: {'; '.join(earlier.unread)}."
-        remedy = "Remove the folders of these runs below runs/ of the report, or restore the missing files."
+        why = f"The results of these runs could not be read and are not used: {clause('; '.join(earlier.unread))}."
+        remedy = "Remove these runs from the folder runs/ of the report, or restore their missing files."
         measured = f"{count_of(len(earlier.unread), 'kept run')} unreadable"
         slower.append(Finding("collectives.trend", "kept runs", WARN, measured, "0 kept runs unreadable", why, remedy))
     return slower

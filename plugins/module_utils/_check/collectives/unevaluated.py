@@ -33,14 +33,17 @@ def explain_excess(ran: RanTest, gpus: int) -> typing.Optional[tuple[str, str]]:
         return None
     places, of_host, ranks = len(set(ran.nodes)), MOST_RANKS_OF_GPU * min(gpus, MOST_GPUS), ran.log.count_ranks()
     if len(ranks) > places:
-        return f"ranks of {len(ranks)} hosts", count_of(places, "host")
+        return (
+            f"ranks of {count_of(len(ranks), 'host')}",
+            f"at most {count_of(places, 'host')}" if places else "no ranks, because the test lists no node",
+        )
     for host, count in ranks.items():
         if count > of_host:
-            return f"{count_of(count, 'rank')} of {host}", f"{count_of(of_host, 'rank')} per host"
+            return f"{count_of(count, 'rank')} of {host}", f"at most {count_of(of_host, 'rank')} per host"
     if ran.log.most_channels > MOST_CHANNELS:
-        return f"a rank with {count_of(ran.log.most_channels, 'channel')}", f"{MOST_CHANNELS} channels"
+        return f"a rank with {count_of(ran.log.most_channels, 'channel')}", f"at most {MOST_CHANNELS} channels"
     if ran.log.size > MOST_PARTS_OF_LOG:
-        return count_of(ran.log.size, "log entry", "log entries"), f"{MOST_PARTS_OF_LOG} log entries"
+        return count_of(ran.log.size, "log entry", "log entries"), f"at most {MOST_PARTS_OF_LOG} log entries"
     return None
 
 

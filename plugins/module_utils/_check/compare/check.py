@@ -13,7 +13,7 @@ import dataclasses
 import statistics
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.comparison import FabricBandwidth, Figure, Kind, Measure
 from ..._model.intent.intent import Fabric, Intent

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.intent.comparison import Kind, Measure
 
 #: networks whose figures differ by less than this are as good as each other

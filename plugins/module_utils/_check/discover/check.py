@@ -14,8 +14,8 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet import unreachable_nodes
-from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
+from ..._model.base.phrases import clause, count_of
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.clock import ObservedClock
@@ -120,7 +120,7 @@ def _count_nodes(seen: int, expected: int) -> Finding:
 def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str]) -> list[Finding]:
     expected = "data from module node_info"
     if observed.value is None or observed.error is not None:
-        why = f"Data collection (module node_info) failed on {name}: {observed.error or 'its answer is empty'}."
+        why = f"Data collection (module node_info) failed on {name}: {clause(observed.error, 'no data was returned')}."
         remedy = unreachable_nodes.remedy(name, by_pods, "Python 3.9 or later")
         return [Finding("discover.node", name, UNKNOWN, "no data", expected, why, remedy)]
     node = observed.value
@@ -134,7 +134,7 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
         )
     ]
     if node.errors:
-        why = f"Some files could not be read, so their values are unknown: {'; '.join(node.errors[:10])}."
+        why = f"Some files could not be read, so their values are unknown: {clause('; '.join(node.errors[:10]))}."
         remedy = (
             f"Read the files on {name} as root to see the error. If virtual functions were created or removed during"
             " the stage, run stage discover again."

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.node.clock import NodeClock, ObservedClock
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
@@ -109,7 +109,7 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
     clock = seen.value
     if clock is None or seen.error is not None:
         why, remedy = (
-            f"Data collection (module node_info) failed on {name}: {seen.error or 'its answer is empty'}.",
+            f"Data collection (module node_info) failed on {name}: {clause(seen.error, 'no data was returned')}.",
             f"Correct the problem that the finding discover.node reports for {name}, then run stage discover again.",
         )
         return Finding(CHECK, name, UNKNOWN, "no data", _describe_expected_offset(), why, remedy)
@@ -188,7 +188,8 @@ def _format_offset_range(found: Range) -> str:
     if low <= 0 <= high:
         return f"within {max(-low, high):.1f} s of"
     near, far = sorted(map(abs, found))
-    return f"{_format_span(near)} to {_format_span(far)} {'ahead of' if low > 0 else 'behind'}"
+    spans = dict.fromkeys((_format_span(near), _format_span(far)))
+    return f"{' to '.join(spans)} {'ahead of' if low > 0 else 'behind'}"
 
 
 def _format_span(seconds: float) -> str:

@@ -10,8 +10,8 @@ import typing
 from ..._analysis.fleet import bonds
 from ..._analysis.fleet.hcas_of_fabric import find_candidates, selects
 from ..._analysis.fleet.mtus import find_usual_mtus, list_other_nodes
-from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband, is_interface_moved, owns_rdma
@@ -108,7 +108,7 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
 def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netdev]]) -> typing.Iterator[Finding]:
     """Check that the parts of a bond are up and alike: one of them speaks for the bond elsewhere."""
     expected = "all members of the bond up, with the same speed and the same MTU"
-    shown = [f"{netdev.name} {netdev.state or 'unread'}" for _hca, netdev in parts]
+    shown = [f"{netdev.name} {netdev.state or 'in an unknown state'}" for _hca, netdev in parts]
     speeds = sorted({netdev.speed_gbps for _hca, netdev in parts if netdev.speed_gbps is not None})
     mtus = sorted({netdev.mtu for _hca, netdev in parts if netdev.mtu is not None})
     troubles = []

@@ -11,7 +11,7 @@ import typing
 
 from ..._analysis.fleet import vendors
 from ..._analysis.fleet.hcas_of_fabric import selects
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.hca import Hca, NodeHcas

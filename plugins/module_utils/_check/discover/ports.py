@@ -26,7 +26,7 @@ class PortTrouble:
 
 def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
     """Return the problem because of which a port cannot be used, or None if the port is active and has a LID."""
-    seen = f"{port.state or 'state unread'}, {port.physical_state or 'link unread'}"
+    seen = f"{port.state or 'port state unknown'}, {port.physical_state or 'link state unknown'}"
     if port.state is None or port.physical_state is None:
         return PortTrouble(
             seen,
@@ -83,7 +83,7 @@ def check_port(subject: str, port: Port) -> Finding:
     expected = "ACTIVE, LinkUp, with a LID"
     wrong = find_trouble(port)
     if wrong is None:
-        rate = f"{port.rate_gbps:g} Gb/s ({port.width}X {port.speed})" if port.rate_gbps is not None else "rate unread"
+        rate = f"{port.rate_gbps:g} Gb/s ({port.width}X {port.speed})" if port.rate_gbps is not None else "rate unknown"
         return ok("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)
     return Finding(
         "discover.port", subject, FAIL if wrong.known else UNKNOWN, wrong.measured, expected, wrong.why, wrong.remedy

@@ -9,7 +9,7 @@ import typing
 
 from ..._analysis.fleet.hca_locations import Ends, group_nodes_by_layout
 from ..._analysis.fleet.hcas_of_fabric import Member, Membership
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import LinkEnd
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
@@ -33,7 +33,7 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
     own, it is not known whether it has some. Only servers of one model are compared: the order of the slots means
     nothing beside another one.
     """
-    expected = "HCA k of neighboring nodes on the same leaf"
+    expected = "on neighboring nodes, HCAs of the same rail on the same leaf"
     if fabric.rails == "none":
         return [ok("fabric.rails", fabric.name, "not compared: the intent has rails: none", "any cabling")]
     cablings = _collect_cablings(membership, ends)
@@ -101,7 +101,7 @@ def _check_model(
             ]
             why = (
                 f"{_describe_miscabling(cabling, rival, rails)} Each of the two cablings has the same number of nodes,"
-                f" so only the cabling plan shows the right one: {some(model.having(cabling, rails))} against"
+                f" so only the cabling plan shows which is right: that of {some(model.having(cabling, rails))} against"
                 f" {some(model.having(rival, rails))}."
             )
             yield _report_wrong_cable(fabric.name, "; ".join(both), expected, why)

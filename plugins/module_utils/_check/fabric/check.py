@@ -15,7 +15,7 @@ from ..._analysis.fleet import unreachable_nodes
 from ..._analysis.fleet.claims import why_apart
 from ..._analysis.fleet.hca_locations import find_topology_or_first_view, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import Member, Membership, find_candidates, resolve, selects
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
@@ -114,14 +114,14 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
     findings = []
     for name, hcas in facts.nodes.items():
         expected = "data from modules node_info and subnet_manager_info" if infiniband else "data from module node_info"
-        seen = facts.subnets.get(name, ObservedSubnets(error="was not queried"))
+        seen = facts.subnets.get(name, ObservedSubnets(error="the node was not queried"))
         errors = (
-            [f"module node_info: {hcas.error or 'empty answer'}"]
+            [f"module node_info: {clause(hcas.error, 'no data was returned')}"]
             if hcas.value is None or hcas.error is not None
             else []
         )
         if infiniband and (seen.value is None or seen.error is not None):
-            errors.append(f"module subnet_manager_info: {seen.error or 'empty answer'}")
+            errors.append(f"module subnet_manager_info: {clause(seen.error, 'no data was returned')}")
         if errors:
             remedy = unreachable_nodes.remedy(name, facts.by_pods, TOOLS)
             findings.append(
@@ -131,7 +131,7 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
                     UNKNOWN,
                     "no data",
                     expected,
-                    f"Data collection failed on {name}: {'; '.join(errors)}.",
+                    f"Data collection failed on {name}: {clause('; '.join(errors))}.",
                     remedy,
                 )
             )
@@ -180,7 +180,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
             return [
                 Finding("fabric.membership", fabric.name, UNKNOWN, "no port could be queried", expected, why, remedy)
             ]
-        why = f"The HCAs of the fabric could not be identified: {membership.why}." + (
+        why = f"The HCAs of the fabric could not be identified: {clause(membership.why)}." + (
             words_of_ports(world) if is_infiniband(fabric) else ""
         )
         return [
@@ -269,7 +269,7 @@ def _why_not(fabric: Fabric, membership: Membership, name: str, world: FabricFac
                 words.append(f"{hca.name} port {port.number} sees the subnet manager {answer.master.guid}")
             else:
                 words.append(f"{hca.name} port {port.number}: {answer.error}")
-    return f"These ports are not members of this fabric: {folded(words, MOST, '; ')}."
+    return f"These ports were not assigned to this fabric: {folded(words, MOST, '; ')}."
 
 
 def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, world: FabricFacts) -> list[Finding]:
@@ -288,7 +288,13 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
         return [
             *findings,
             Finding(
-                "fabric.topology", fabric.name, UNKNOWN, "no topology", "a topology from one port", why_none, remedy
+                "fabric.topology",
+                fabric.name,
+                UNKNOWN,
+                "no topology",
+                "the topology, read from one port",
+                why_none,
+                remedy,
             ),
         ]
     findings += check_whole(fabric, seen.topology)

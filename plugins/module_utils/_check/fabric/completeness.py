@@ -6,11 +6,14 @@ the fabric.
 
 from __future__ import annotations
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import UNKNOWN, Finding
 from .names import Names, some
+
+#: types of devices in the words of ibnetdiscover
+_KINDS = {"Ca": "HCA", "Switch": "switch", "Rt": "router"}
 
 
 def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
@@ -21,16 +24,21 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
     kinds = {node.guid: node.kind for node in topology.nodes}
     ends = {(end.guid, end.kind) for link in topology.links for end in (link.a, link.b)}
     strange = sorted(
-        f"{kind or 'something'} {guid or 'without a GUID'}" for guid, kind in ends if kinds.get(guid) != kind
+        f"{_KINDS.get(kind or '', kind or 'device')} {guid or 'without a GUID'}"
+        for guid, kind in ends
+        if kinds.get(guid) != kind
     )
     subject = f"{fabric.name} links"
     remedy = "Run ibnetdiscover as root on a node of the fabric and look for errors, then run stage fabric again."
     if strange:
         why = (
-            "Links lead to devices that are not in the list of devices of the topology, or that have a different kind"
-            f" there: {some(strange)}. The discovery was incomplete, so other devices may be missing as well."
+            "Some links end at devices that the device list of the topology does not contain, or lists as a different"
+            f" type: {some(strange)}. The discovery was incomplete, so other devices may be missing as well."
         )
-        measured, expected = f"{count_of(len(strange), 'link port')} without a device", "a device at each link port"
+        measured, expected = (
+            f"{count_of(len(strange), 'link')} to an unlisted device",
+            "each link between listed devices",
+        )
         return [Finding("fabric.topology", subject, UNKNOWN, measured, expected, why, remedy)]
     parts = sorted(_find_parts(topology), key=len)
     if len(parts) > 1:

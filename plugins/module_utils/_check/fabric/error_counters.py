@@ -13,7 +13,7 @@ import typing
 
 from ..._analysis.fleet.hca_locations import End
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import ErrorReport, PortErrors, SeenErrors, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -325,8 +325,10 @@ def _check_complete(
         [f"{names.lid(port.lid)} {'all ports' if port.port == ALL_PORTS else f'port {port.port}'}" for port in unread]
     )
     asked = (
-        "These queries for error counters got no response:"
-        f" {words or f'{failures}, of ports that the tool did not name'}."
+        f"These queries for error counters got no response: {words}."
+        if words
+        else f"{count_of(failures, 'query', 'queries')} for error counters got no response, and the tool did not report"
+        " the ports."
     )
     # a waiver of one port is none of another one
     measured += f": {words}" if words else ""

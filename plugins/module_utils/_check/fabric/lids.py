@@ -7,7 +7,7 @@ from __future__ import annotations
 from ..._analysis.fleet.hca_locations import Topologies
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.lids import find_false_claims
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, Finding
 from .names import FabricFacts

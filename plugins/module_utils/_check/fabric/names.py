@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.phrases import clause
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import SeenSubnet, SeenTopology, Topology
 from ..._model.node.hca import NodeHcas
@@ -78,7 +79,7 @@ def some(items: typing.Sequence[str]) -> str:
 def words_of_ports(world: FabricFacts) -> str:
     """Return a sentence with the first errors that ports reported; empty without errors."""
     words = [
-        f"{name} {seen.rdma_device}: {seen.error}"
+        f"{name} {seen.rdma_device}: {clause(seen.error)}"
         for name, subnets in world.subnets.items()
         for seen in subnets
         if seen.error

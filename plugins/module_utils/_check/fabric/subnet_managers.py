@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import Membership, find_candidates
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import SeenManagers, SeenSubnet, SeenTopology, SubnetManager, Topology
 from ..._model.intent.intent import Fabric
@@ -138,14 +138,14 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names) -> list
     """
     expected = "a response from the subnet manager of each port with the IsSM bit"
     if not managers.ports:
-        why = f"The ports with a subnet manager could not be read: {managers.error or 'the answer is empty'}."
+        why = f"The ports with a subnet manager could not be read: {clause(managers.error, 'the answer is empty')}."
         return [Finding("fabric.manager", fabric.name, UNKNOWN, "unknown", expected, why, _SEE_MASTER)]
     mute = []
     for port in managers.ports:
         if port.manager is None:
             why = (
                 "The port has the IsSM bit, but its subnet manager did not respond: the subnet manager hangs, or the"
-                f" port cannot be reached. Error: {port.error}."
+                f" port cannot be reached. Error: {clause(port.error, 'none reported')}."
             )
             remedy = (
                 "Check the process of the subnet manager and its log on that machine, and restart it. If the process"
@@ -172,7 +172,7 @@ def _check_standby(
             _STANDBY,
         )
     if not managers.ports:
-        why = f"The ports with a subnet manager could not be read: {managers.error or 'the answer is empty'}."
+        why = f"The ports with a subnet manager could not be read: {clause(managers.error, 'the answer is empty')}."
         return Finding("fabric.standby", fabric.name, UNKNOWN, "unknown", _STANDBY, why, _SEE_MASTER)
     why = "The fabric has only one subnet manager. If it stops, ports that come up later get no LID."
     return Finding(
@@ -226,7 +226,10 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
 def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManagers) -> Finding:
     expected = "the activity count rises"
     if managers.activity_first is None or managers.activity_later is None:
-        why = f"The activity count of the master could not be compared: {managers.error or 'it was not read twice'}."
+        why = (
+            "The activity count of the master could not be compared:"
+            f" {clause(managers.error, 'it was not read twice')}."
+        )
         return Finding("fabric.activity", fabric.name, UNKNOWN, "unknown", expected, why, _SEE_MASTER)
     if managers.master not in membership.subnet_managers:
         why = (
@@ -309,7 +312,7 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts)
     if any(len(subnets) >= fabric.select.hcas_per_node for subnets in silent.values()):
         return [_report_nobody_answers(fabric, silent, world)]
     if any(seen.master for subnets in world.subnets.values() for seen in subnets):
-        why = f"The subnet manager of the fabric could not be determined: {membership.why}."
+        why = f"The subnet manager of the fabric could not be determined: {clause(membership.why)}."
         return [_report_unknown_master(fabric, why, "See the finding fabric.membership for the remedy.")]
     if not any(world.subnets.values()):
         why = "No port was queried: no node responded, or no node has an InfiniBand port."

@@ -9,7 +9,7 @@ import typing
 from ..._analysis.fleet.hca_locations import Ends, collect_far_ends
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.host_names import collect_owners, host_of
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.cables import ANY, take_cables
 from ..._model.infiniband.fabric import SeenCapabilities, Topology
@@ -63,7 +63,7 @@ def _make_topology_finding(fabric: Fabric, topology: Topology) -> Finding:
         "fabric.topology",
         fabric.name,
         f"{count_of(switches, 'switch', 'switches')}, {count_of(hcas, 'HCA')}, {count_of(len(topology.links), 'link')}",
-        "a topology from one port",
+        "the topology, read from one port",
     )
 
 
@@ -165,7 +165,7 @@ def _check_capabilities(
         "fabric.capability",
         fabric.name,
         WARN,
-        f"{len(ports)} of {capabilities.links} link ports below",
+        f"{len(ports)} of {capabilities.links} link ports below the supported rate",
         expected,
         why,
         remedy,
@@ -302,7 +302,9 @@ def _check_cables(
             f" report {port} at their other end. Two devices have this GUID, or the node that reported the topology"
             " reports a cable that does not exist. This collection uses the first cable."
         )
-        yield Finding("fabric.guids", subject, FAIL, count_of(len(places), "link"), expected, why, remedy)
+        yield Finding(
+            "fabric.guids", subject, FAIL, f"{count_of(len(places), 'link')} at this port", expected, why, remedy
+        )
     if len(by_cables) > _MOST_DOUBLED:
         why = (
             f"Only {_MOST_DOUBLED} of these ports have a finding of their own. So many duplicate GUIDs are not"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import find_candidates
+from ..._model.base.phrases import clause
 from ..._model.infiniband.fabric import SeenSubnet
 from ..._model.intent.intent import Fabric
 from ..._model.node.hca import Hca
@@ -88,7 +89,7 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
         behind = [f"{name} {seen.rdma_device}" for name, seen in found if seen.barrier == barrier]
         if behind:
             return f"No tool can open these ports because {text}: {some(behind)}.", remedy
-    words = [f"{name} {seen.rdma_device}: {seen.error}" for name, seen in found]
+    words = [f"{name} {seen.rdma_device}: {clause(seen.error)}" for name, seen in found]
     return (
         f"These ports could not be queried: {some(words)}.",
         f"Run sminfo as root on {nodes[0]} to see the error, then run stage fabric again.",

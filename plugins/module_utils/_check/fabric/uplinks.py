@@ -9,7 +9,7 @@ import functools
 import operator
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import Link, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok

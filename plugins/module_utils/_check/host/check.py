@@ -11,6 +11,7 @@ import typing
 
 from ..._analysis.controllers.image_pull import explain, is_image_pull_message, of_pods
 from ..._analysis.fleet import unreachable_nodes
+from ..._model.base.phrases import clause
 from ..._model.intent.host_intent import Memlock
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import carries_rdma
@@ -62,7 +63,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         findings += gpudirect.check(
             name,
             intent.cluster.host,
-            facts.platforms.get(name, ObservedPlatform(error="was not queried")),
+            facts.platforms.get(name, ObservedPlatform(error="the node was not queried")),
             facts.by_pods,
         )
     if intent.cluster.host.gpudirect == "peermem":
@@ -81,7 +82,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings.append(_check_memlock_limit(memlock))
     if memlock.by == "containerd":
         findings += [
-            _check_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not queried")), facts)
+            _check_runtime(
+                memlock, name, facts.runtimes.get(name, ObservedText(error="the node was not queried")), facts
+            )
             for name in facts.nodes
         ]
     proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
@@ -116,7 +119,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
     ]
     planned = facts.check_mode and any(item.action != "unchanged" for item in made)
     for name in facts.nodes if wanted else ():
-        seen = facts.platforms.get(name, ObservedPlatform(error="was not queried"))
+        seen = facts.platforms.get(name, ObservedPlatform(error="the node was not queried"))
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
         runs = cut_to_kernel(runs) if runs is not None else None
         missing = [argument for argument in wanted if argument not in (runs or ())]
@@ -130,7 +133,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
         elif runs is None:
             why = (
                 "The kernel arguments of the node are unknown:"
-                f" {seen.error or 'its kernel arguments could not be read'}."
+                f" {clause(seen.error, 'its kernel arguments could not be read')}."
             )
             remedy = unreachable_nodes.remedy(name, facts.by_pods, "/proc/cmdline")
             yield Finding(check_id, name, UNKNOWN, "could not be read", expected, why, remedy)
@@ -201,7 +204,7 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
     )
     subject = f"ClusterPolicy {seen.names[0]}" if len(seen.names) == 1 else "ClusterPolicy"
     if seen.error:
-        why = f"The ClusterPolicy could not be read or changed: {seen.error}."
+        why = f"The ClusterPolicy could not be read or changed: {clause(seen.error)}."
         remedy = (
             "If Helm or another tool owns the field, set driver.rdma.enabled: true in that tool. Otherwise give the"
             " user the rights in docs/rbac/peermem.yml. Then run stage host again."
@@ -294,7 +297,10 @@ def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts
     wanted = "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
     expected = f"LimitMEMLOCK of containerd {wanted}"
     if seen.value is None or seen.error is not None:
-        why = f"The drop-in could not be written, or systemd could not be queried: {seen.error or 'empty answer'}."
+        why = (
+            "The drop-in could not be written, or systemd could not be queried:"
+            f" {clause(seen.error, 'the task returned no data')}."
+        )
         remedy = unreachable_nodes.remedy(name, facts.by_pods, "systemctl and containerd")
         return Finding("host.containerd", name, UNKNOWN, "no data", expected, why, remedy)
     if seen.value.strip() == wanted:
@@ -337,13 +343,13 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
         why = (
             "In check mode, this collection starts no pod."
             if facts.check_mode
-            else f"The limit could not be verified: {error}."
+            else f"The limit could not be verified: {clause(error)}."
         )
         remedy = (
             "Run stage host without check mode."
             if facts.check_mode
             else (
-                "Correct the error that the finding reports. The node needs a free virtual function, and the image"
+                "Correct the error under 'why'. The node needs a free virtual function, and the image"
                 " must contain ibv_rc_pingpong. Then run stage host again."
             )
         )

@@ -12,12 +12,15 @@ import re
 import typing
 
 from ..._analysis.fleet import unreachable_nodes
+from ..._model.base.phrases import clause
 from ..._model.intent.host_intent import HostNeeds
 from ..._model.node.platform import GpuDriver, ObservedPlatform
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 #: of Linux, since which RDMA registers DMA-BUFs; of the driver, since which its open kernel modules export them
 _KERNEL, _DRIVER = (5, 12), 515
+#: end of a reason that does not show whether a requirement is met
+_UNKNOWN = "is unknown"
 _WAYS = {"dma_buf": "DMA-BUF", "peermem": "nvidia-peermem"}
 
 
@@ -36,7 +39,7 @@ def check(
     expected = "DMA-BUF, or nvidia-peermem" if needs.gpudirect == "auto" else _WAYS[needs.gpudirect]
     platform = observed.value
     if platform is None or observed.error is not None:
-        why = f"Data collection (module node_info) failed on {name}: {observed.error or 'empty answer'}."
+        why = f"Data collection (module node_info) failed on {name}: {clause(observed.error, 'no data was returned')}."
         return (
             Finding(
                 "host.gpudirect",
@@ -62,14 +65,15 @@ def check(
         for way in wanted
     }
     told = (
-        f"driver {driver.version or 'of unknown version'}{_describe_module_kind(driver)}, kernel {platform.kernel},"
+        f"driver {driver.version or 'of unknown version'}{_describe_module_kind(driver)}, kernel"
+        f" {platform.kernel or 'unknown'},"
         f" {_network_driver(driver)}"
     )
     for way in wanted:
         if not missing[way]:
             return (ok("host.gpudirect", name, f"{_WAYS[way]}: {told}", expected),)
     why = " ".join(f"{_WAYS[way]}: {'; '.join(reasons)}." for way, reasons in missing.items())
-    if all("not known" in " ".join(reasons) for reasons in missing.values()):
+    if all(_UNKNOWN in " ".join(reasons) for reasons in missing.values()):
         return (
             Finding(
                 "host.gpudirect",
@@ -78,7 +82,9 @@ def check(
                 told,
                 expected,
                 why,
-                "Run cat /proc/driver/nvidia/version on the node to see the version and the kind of the driver.",
+                "On the node, run cat /proc/driver/nvidia/version to see the version and the kind of the"
+                " driver, and uname -r"
+                " to see the version of the kernel. Then run stages platform and host again.",
             ),
         )
     return (Finding("host.gpudirect", name, FAIL, told, expected, why, _describe_gpudirect_remedy(wanted)),)
@@ -91,11 +97,11 @@ def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[str]:
     """
     number = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
     if number is None:
-        yield f"the version of the kernel is not known ({kernel})"
+        yield f"the version of the kernel {_UNKNOWN}{f' ({kernel})' if kernel else ''}"
     elif (int(number[1]), int(number[2])) < _KERNEL:
         yield f"kernel {kernel} is older than {_KERNEL[0]}.{_KERNEL[1]}"
     if driver.open is None:
-        yield "it is not known whether the driver uses the open kernel modules"
+        yield f"whether the driver uses the open kernel modules {_UNKNOWN}"
     elif not driver.open:
         yield "the driver uses the proprietary kernel modules, which do not export GPU memory"
     major = re.match(r"[0-9]{1,6}", driver.version or "")
@@ -120,11 +126,11 @@ def _describe_gpudirect_remedy(wanted: typing.Sequence[str]) -> str:
             " use kernel 5.12 or newer."
         ),
         "peermem": (
-            "nvidia-peermem: set spec.driver.rdma.enabled: true in the only ClusterPolicy, and install DOCA-OFED with"
+            "nvidia-peermem: set spec.driver.rdma.enabled: true in the ClusterPolicy, and install DOCA-OFED with"
             " the network operator (ofedDriver)."
         ),
     }
-    return " ".join(said[way] for way in wanted)
+    return f"{' '.join(said[way] for way in wanted)} Then run stages platform and host again."
 
 
 def _describe_module_kind(driver: GpuDriver) -> str:

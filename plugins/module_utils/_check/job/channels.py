@@ -13,8 +13,8 @@ import dataclasses
 import json
 import typing
 
-from ..._model.base.counts import count_of
 from ..._model.base.load import to_data
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.job.nccl import NOT_READ, NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
@@ -125,14 +125,16 @@ def _exclude_processes(log: NcclLog, left: typing.AbstractSet[str]) -> NcclLog:
 def _report_left_out(item: NcclLeftOut) -> Finding:
     hosts = f", with lines of {folded(item.hosts)}" if item.hosts else ""
     why = (
-        f"This host or file has too many lines to be stored: {item.why}. NCCL writes less for one pod, so a program in"
+        f"This host or file has too many lines to be stored: {clause(item.why)}. NCCL writes less for one"
+        " pod, so a program in"
         " the pod writes false NCCL lines, or the log covers many runs. None of these lines count. The other hosts and"
         " files were judged."
     )
     remedy = "Check the programs that the pod of this host or file runs. Give the log of one run of the job."
     if item.why.startswith(NOT_READ):
         why = (
-            f"This collection reads a log only from a regular file of limited size: {item.why}. The other hosts and"
+            f"This collection reads a log only from a regular file of limited size: {clause(item.why)}. The"
+            " other hosts and"
             " files were judged."
         )
         remedy = (
@@ -358,22 +360,24 @@ def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
             "training.ranks",
             "job",
             FAIL,
-            count_of(job.size, "rank"),
+            f"{job.size} ranks",
             expected,
             why,
             "Compare WORLD_SIZE in all pods with the expected number of ranks.",
         )
-    return ok("training.ranks", "job", count_of(job.size, "rank"), expected)
+    return ok("training.ranks", "job", f"{job.size} ranks", expected)
 
 
 def _report_untold(log: NcclLog) -> typing.Iterator[Finding]:
     if log.untold:
         measured, why = (
-            f"{count_of(log.untold, 'more warning')} of unknown kind",
-            "The log has too many different warnings. These warnings were only counted, so their meaning is unknown.",
+            f"{count_of(log.untold, 'further warning')}, only counted",
+            "The log has more different warnings than this collection stores. The further warnings were only"
+            " counted, so their meaning is unknown.",
         )
         remedy = (
-            "Read the log (grep WARN) and remove the cause of the warnings: a program of the job that writes them, or"
-            " a setting about which NCCL warns each time."
+            "Read the warnings in the log (grep WARN), and remove their cause: a program of the job that"
+            " writes them, or"
+            " a setting about which NCCL warns each time. Then run stage training again with the new log."
         )
         yield Finding("training.problem", "job", UNKNOWN, measured, "no warning", why, remedy)

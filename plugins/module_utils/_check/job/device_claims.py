@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.job.job import JobSurroundings, JobWorkload, PodContainer, PodTemplate
 from ..._model.kubernetes.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim, Use

@@ -14,8 +14,8 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.controllers.unread import describe_unread
-from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
+from ..._model.base.phrases import count_of
 from ..._model.boundary.form import shown
 from ..._model.job.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
 from ..._model.kubernetes.device_claims import DeviceClaims

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import cut, folded
 from ..._model.job.job import Variable
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok

@@ -7,7 +7,7 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.job.job import Replaced
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._parse.kubernetes.quantity import quantity

@@ -12,8 +12,8 @@ import typing
 
 from ..._analysis.addresses.arithmetic import find_pool
 from ..._analysis.fleet.hcas_of_fabric import resolve
-from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import both_ends, folded
 from ..._model.infiniband.fabric import ObservedSubnets
 from ..._model.intent.intent import Fabric
@@ -208,7 +208,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             UNKNOWN,
             "not read",
             "a line for each interface",
-            f"{why}.",
+            f"{clause(why, 'No reason was reported')}.\",
             "Correct the error under 'why', then run node_info and nic_map_lint again.",
         )
     if not missing and not inputs.unread:
@@ -317,7 +317,7 @@ def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.I
                 FAIL,
                 line.address,
                 expected,
-                f"{why}.",
+                f"{clause(why, 'No reason was reported')}.\",
                 "Correct the address in the map.",
             )
         elif pool.hands_out(line.address):

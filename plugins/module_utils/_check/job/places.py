@@ -9,8 +9,8 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.kubernetes.objects import ClusterNode

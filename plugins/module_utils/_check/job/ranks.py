@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.providers import PROVIDERS
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.job.nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok

@@ -16,6 +16,7 @@ from ..._analysis.controllers.installation import describe_installation_step
 from ..._analysis.controllers.sriov_operator import matches
 from ..._analysis.controllers.unread import describe_unread
 from ..._model.base.load_error import nearest
+from ..._model.base.phrases import clause
 from ..._model.base.text import folded
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.job.stack import ClusterQueue, Stack
@@ -213,7 +214,7 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
                 FAIL,
                 f"{name} is not active",
                 expected,
-                f"The job would stay suspended. Reason for the inactive queue: {reason}.",
+                f"The job would stay suspended. Reason for the inactive queue: {clause(reason)}.",
                 f"Run kubectl describe {name.partition(' ')[0].lower()} -A, and correct the cause that it shows.",
             )
     labels = stack.namespaces.get(job.namespace)

@@ -12,6 +12,7 @@ import typing
 from ..._analysis.addresses import in_use as ipam
 from ..._analysis.controllers.unread import count_unread
 from ..._analysis.disruption import judge_plan, machine_config
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
 from ..._model.kubernetes.addresses import AddressFacts
@@ -145,7 +146,8 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     if not lint.errors:
         return []
     why = (
-        f"The linter could not read all of its input: {'; '.join(lint.errors[:5])}. Its findings do not cover this"
+        f"The linter could not read all of its input: {clause('; '.join(lint.errors[:5]))}. Its findings do"
+        " not cover this"
         " input."
     )
     remedy = (
@@ -200,7 +202,8 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
     ]
     for check_id, what, name in expected:
         if not any(item.kind == what and name in ("", item.name) for item in mine):
-            why = facts.unmade.get(fabric.name, "This collection did not send such an object to the API server.")
+            unmade = facts.unmade.get(fabric.name)
+            why = unmade or f"The fabric requires a {what}, but this collection did not send one to the API server."
             findings.append(
                 Finding(
                     check_id,
@@ -209,7 +212,9 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
                     f"no {what} {name}".rstrip(),
                     "accepted by the API server",
                     why,
-                    "Correct the cause under 'why', then run stage network again.",
+                    "Correct the cause under 'why', then run stage network again."
+                    if unmade
+                    else "Run stage network again with the current intent.",
                 )
             )
     return findings
@@ -230,7 +235,7 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
             measured, why = (
                 count_unread(seen.errors, "kinds not read"),
                 "Objects of an earlier intent could not be determined, because some kinds could not be listed:"
-                f" {'; '.join(seen.errors[:5])}.",
+                f" {clause('; '.join(seen.errors[:5]))}.",
             )
         remedy = (
             "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
@@ -295,20 +300,13 @@ def _judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> F
             check_id,
             subject,
             UNKNOWN,
-            f"would be created: {item.refusal}",
+            f"would be created{f': {item.refusal}' if item.refusal else ''}",
             expected,
             why,
             "Correct the findings operators.*, then run stage network without --check.",
         )
-    return Finding(
-        check_id,
-        subject,
-        FAIL,
-        f"{item.action or 'not sent'}: {item.refusal}",
-        expected,
-        _explain_refusal(item),
-        _describe_refusal_remedy(item),
-    )
+    measured = f"{item.action or 'not sent'}{f': {item.refusal}' if item.refusal else ''}"
+    return Finding(check_id, subject, FAIL, measured, expected, _explain_refusal(item), _describe_refusal_remedy(item))
 
 
 #: what the webhook of operator v1.6.0 says, what it means, what helps [pkg/webhook/validate.go]
@@ -371,6 +369,10 @@ def _explain_refusal(item: AppliedObject) -> str:
         )
     if item.reason == "Forbidden" and "admission webhook" not in item.refusal:
         return "The user of the kubeconfig does not have the right to write this object."
+    if item.action != "refused" and not item.refusal:
+        return f"This collection did not apply the object: its action is '{item.action or 'not sent'}'."
+    if not item.refusal:
+        return "The API server or a webhook rejected the object and reported no message."
     return "The API server or a webhook rejected the object. The message of the API server is under 'measured'."
 
 
@@ -395,6 +397,12 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         return (
             "Use a different name in the intent, delete the object, or give it the label"
             " app.kubernetes.io/managed-by=linerate.rdma. Then run stage network again."
+        )
+    if not item.refusal:
+        return (
+            "Run stage network again. If the finding remains, read the log of the API server and of its webhooks."
+            if item.action == "refused"
+            else "Run stage network again."
         )
     return "Correct the cause that the message under 'measured' reports, then run stage network again."
 
@@ -424,7 +432,7 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     if seen.phase == "ready" and seen.allocatable == wanted:
         return ok("network.allocatable", subject, measured, expected)
     if facts.unwritten:
-        why = f"This run applied no objects. Current state: {seen.detail}."
+        why = f"This run applied no objects. Current state: {clause(seen.detail)}."
         remedy = (
             "Run stage network without --check. If the plan was refused, see the findings network.disruption and"
             " network.drain."
@@ -452,10 +460,10 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             FAIL,
             measured,
             expected,
-            f"{seen.detail}.",
+            f"The node cannot become ready for the fabric: {clause(seen.detail)}.",
             seen.remedy or "Correct the cause under 'why', then run stage network again.",
         )
-    why = f"The wait ended before the node was ready for the fabric. Last state: {seen.detail}."
+    why = f"The wait ended before the node was ready for the fabric. Last state: {clause(seen.detail)}."
     remedy = (
         f"{seen.remedy or 'Correct the cause of the last state.'} If the node only needs more time, raise"
         " rdma_cluster.wait_seconds. Then run stage network again."
@@ -500,7 +508,7 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     if seen.phase == "ready" and refused is None:
         return ok("network.ready", subject, f"{measured}: {seen.detail}", expected)
     if facts.unwritten:
-        why = f"This run applied no objects. Current state: {seen.detail}."
+        why = f"This run applied no objects. Current state: {clause(seen.detail)}."
         return Finding("network.ready", subject, UNKNOWN, measured, expected, why, "Run stage network without --check.")
     if seen.phase == "ready" and refused is not None:
         why = (
@@ -517,9 +525,9 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
             "See the finding network.*_accepted for this object.",
         )
     why = (
-        f"{seen.detail}."
+        f"The node cannot become ready for the fabric: {clause(seen.detail)}."
         if seen.phase == "failed"
-        else f"The wait ended before the node was ready for the fabric. Last state: {seen.detail}."
+        else f"The wait ended before the node was ready for the fabric. Last state: {clause(seen.detail)}."
     )
     remedy = seen.remedy or (
         "Correct the cause under 'why', or raise rdma_cluster.wait_seconds. Then run stage network again."
@@ -553,8 +561,9 @@ def _explain_missing_wait(fabric: Fabric, facts: Facts) -> tuple[str, str]:
     if fabric.name in facts.unmade:
         return facts.unmade[fabric.name], "Correct the cause under 'why', then run stage network again."
     return (
-        "The inventory does not list this node in the group rdma_nodes, so the stage did not wait for its resources.",
-        ("Put the node into the group rdma_nodes of the inventory, then run stage network again."),
+        "The stage did not wait for the resources of this node: the inventory does not list the node in the group"
+        " rdma_nodes, or the result of the wait is incomplete.",
+        "Check that the group rdma_nodes of the inventory contains the node, then run stage network again.",
     )
 
 

@@ -11,7 +11,7 @@ import typing
 
 from ..._analysis.controllers.unread import describe_unread
 from ..._analysis.fleet import machines
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import MirrorFacts
 from ..._model.intent.profiles import attachment_kind, definitions, find_traits
@@ -175,7 +175,10 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
         if not missing and served:
             return ok("operators.multus", "multus", measured, expected)
         if seen.errors and not served:
-            why = f"The pods of multus could not be read, so their nodes are unknown: {'; '.join(seen.errors[:5])}."
+            why = (
+                "The pods of multus could not be read, so their nodes are unknown:"
+                f" {clause('; '.join(seen.errors[:5]))}."
+            )
             return Finding(
                 "operators.multus",
                 "multus",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.phrases import clause
 from ..._model.node.platform import ObservedPlatform
 from ..._model.operators.drivers import (
     GPU,
@@ -187,7 +188,7 @@ def _report_message(pool: DriverPool) -> typing.Optional[Finding]:
         f"See kubectl describe {pool.policy.kind.lower()} {pool.policy.name}. If a precompiled image is missing, build"
         f" the image or set {forced} to false. Then run stage operators again."
     )
-    return _make_finding(pool, FAIL, f"The operator reports: {pool.policy.message}.", remedy)
+    return _make_finding(pool, FAIL, f"The operator reports: {clause(pool.policy.message)}.", remedy)
 
 
 def _report_unsigned(pool: DriverPool) -> typing.Optional[Finding]:

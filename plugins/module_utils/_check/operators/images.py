@@ -22,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import Intent
 from ..._model.intent.mirror import on_mirror
 from ..._model.kubernetes.images import ImageFacts, ImageReference, MirrorRule
@@ -54,9 +55,9 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
     """Return a finding for each image, or a single finding with the reason for which the rules were not read."""
     if seen is None or seen.errors:
         why = (
-            f"The mirror rules could not be read from the API server: {'; '.join(seen.errors[:5])}."
+            f"The mirror rules could not be read from the API server: {clause('; '.join(seen.errors[:5]))}."
             if seen
-            else "The API server was not queried."
+            else "The API server was not queried, so the mirror rules are unknown."
         )
         remedy = (
             "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
@@ -155,11 +156,12 @@ def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath
     why, remedy = _explain_unused_mirrors(named, name, seen)
     if not seen.source:
         why = (
-            f"The nodes must not contact {own} for this image (NeverContactSource or blockedRegistries), and no"
+            f"The configuration of the cluster forbids the nodes to contact {own} for this image"
+            " (NeverContactSource or blockedRegistries), and no"
             f" mirror can be used. {why}".strip()
         )
         return Finding(
-            "operators.image", subject, FAIL, f"no registry left, {seen.scope} is blocked", _EXPECTED, why, remedy
+            "operators.image", subject, FAIL, f"no permitted registry: {seen.scope} is blocked", _EXPECTED, why, remedy
         )
     if seen.rules:
         why = (
@@ -204,7 +206,9 @@ def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) ->
         return (
             why,
             (
-                f"Write {named} with its digest. To get the digest, run skopeo inspect --format"
+                f"Set {named} to the name with the digest, then run stage operators again. To print this"
+                " name, run skopeo"
+                f" inspect --format"
                 f" '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{name.identity}"
             ),
         )

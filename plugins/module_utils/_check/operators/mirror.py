@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.intent.intent import Intent
 from ..._model.intent.mirror import MirrorAnswer, MirrorFacts
 from ..._model.intent.profiles import HOST_DEVICE, IPOIB, attachment_kind, needs_nic_policy
@@ -117,7 +117,8 @@ def _check_mirror_answer(answer: MirrorAnswer) -> Finding:
     if answer.state == "there":
         return ok(_ID, subject, f"{answer.place}{f': {answer.said}' if answer.said else ''}", _EXPECTED)
     why = (
-        f"The registry does not have {answer.place}: {answer.said}. These components need it:"
+        f"The registry does not have {answer.place}{f' ({clause(answer.said)})' if answer.said else ''}."
+        " These components need it:"
         f" {', '.join(answer.needed_by)}."
     )
     remedy = f"On a machine with internet access, run {' && '.join(answer.put)}"
@@ -133,7 +134,10 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
     names = ", ".join(answer.place for answer in answers[:5]) + (
         f" and {len(answers) - 5} more" if len(answers) > 5 else ""
     )
-    subject, measured = f"registry {host}", f"{count_of(len(answers), 'image or chart', 'images and charts')}: {said}"
+    subject, measured = (
+        f"registry {host}",
+        f"{count_of(len(answers), 'image or chart', 'images and charts')} not verified{f': {said}' if said else ''}",
+    )
     if state == "refused":
         why = (
             f"The registry denies access, so whether it has {names} is unknown. Some registries also deny access to"

@@ -15,6 +15,7 @@ from ..._analysis.controllers.installation import (
     name_way_to_trust,
     served_by_labels,
 )
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import Intent
 from ..._model.job.stack import Controller
 from ..._model.operators.operators import Needed, Operator, OperatorsSeen, needed
@@ -47,7 +48,7 @@ def check(
         return
     for row in needed(intent, seen.job, seen.olm):
         if seen.errors:
-            why = f"The API server did not return all objects: {'; '.join(seen.errors[:5])}."
+            why = f"The API server did not return all objects: {clause('; '.join(seen.errors[:5]))}."
             yield Finding(
                 CHECK,
                 row.operator.name,
@@ -96,7 +97,7 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
     if untrusted is not None:
         why = (
             f"The run installed nothing in namespace {untrusted.namespace}, because this collection does not trust the"
-            f" namespace: {untrusted.why}. {operator.lack}"
+            f" namespace: {clause(untrusted.why)}. {operator.lack}"
         )
         return Finding(
             CHECK,
@@ -153,6 +154,8 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
     operator, expected, measured = row.operator, _describe_expected_operator(row), describe_installation(found)
     namespace, _slash, name = found.name.partition("/")
     remedy = f"See kubectl -n {namespace} describe deployment {name}. The events of its pods report the cause."
+    if not found.wanted:
+        remedy = f"Run kubectl -n {namespace} scale deployment {name} --replicas=1."
     if found.ready < 1 or found.wanted < 1:
         no_pod = "has no available pod of the current template of its Deployment"
         why = f"The operator {no_pod if found.wanted else 'is scaled to 0'}. {operator.lack}"
@@ -207,7 +210,7 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
     if untrusted is not None:
         why = (
             "The operator is ready. The run did not check whether an upgrade is needed, because this collection does"
-            f" not trust the namespace {untrusted.namespace}: {untrusted.why}."
+            f" not trust the namespace {untrusted.namespace}: {clause(untrusted.why)}."
         )
         return Finding(CHECK, operator.name, WARN, measured, expected, why, name_way_to_trust(untrusted.namespace))
     return ok(CHECK, operator.name, measured, expected)

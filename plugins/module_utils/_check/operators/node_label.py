@@ -13,6 +13,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet import vendors
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.node.hca import Hca, ObservedHcas
@@ -68,21 +69,21 @@ def _explain_missing_label(
         )
     if found is None:
         unread = "; ".join(item.unread for item in discovery or () if item.unread)
-        why = "Node feature discovery runs on the node and should set the label" + (
+        why = "Node feature discovery runs on the node, but has not set the label to this value" + (
             f"; its configuration could not be read: {unread}." if unread else "."
         )
         found = (
             why,
             (
-                "See the log of the worker of node feature discovery on the node. The worker checks the node once a"
-                " minute."
+                "Read the log of the worker of node feature discovery on the node. The worker checks the node once a"
+                " minute. Correct the cause, then run stage operators again."
             ),
         )
     why, remedy = found
     if value is None:
         why += (
             " The data that the node itself reports (module node_info) is missing:"
-            f" {observed.error if observed is not None and observed.error else 'the node was not queried'}."
+            f" {clause(observed.error if observed is not None else None, 'the node was not queried')}."
         )
     return why, remedy
 

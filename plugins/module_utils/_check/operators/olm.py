@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.phrases import clause
 from ..._model.operators.olm import OlmFacts, OperatorStatus
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
@@ -19,7 +20,7 @@ def _check_operator(stand: OperatorStatus) -> Finding:
     subject, expected = f"package {stand.package}", f"{stand.wanted or 'its ClusterServiceVersion'} installed by OLM"
     measured = f"{stand.installed or 'nothing installed'}, {stand.phase}"
     if stand.phase == "planned":
-        why = f"This run is a dry run: {stand.detail}."
+        why = f"In check mode, this run installs nothing. State of the operator: {clause(stand.detail, 'unknown')}."
         return Finding(
             "operators.olm",
             subject,
@@ -30,15 +31,20 @@ def _check_operator(stand: OperatorStatus) -> Finding:
             stand.remedy or "Run stage operators without --check.",
         )
     if stand.phase != "ready":
-        late = "The time limit was reached: " if stand.phase == "waiting" else ""
-        why = f"{late}{stand.detail or 'OLM reports no cause'}."
+        late = (
+            "The installation did not finish within the time limit. Last state"
+            if stand.phase == "waiting"
+            else "The installation failed"
+        )
+        why = f"{late}: {clause(stand.detail, 'OLM reports no cause')}."
         return Finding(
             "operators.olm", subject, FAIL, measured, expected, why, stand.remedy or "Run stage operators again."
         )
     if not stand.wanted or stand.installed != stand.wanted:
         why = (
-            f"This collection counts the operator as ready, but {stand.installed or 'nothing'} is installed and"
-            f" {stand.wanted or 'nothing'} is requested."
+            f"The operator is ready, but not in the requested version: {stand.installed or 'no version'} is"
+            " installed, and"
+            f" {stand.wanted or 'no version'} is requested."
         )
         return Finding("operators.olm", subject, UNKNOWN, measured, expected, why, "Run stage operators again.")
     if not stand.upgrade:

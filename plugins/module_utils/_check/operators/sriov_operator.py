@@ -11,7 +11,7 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.image_pull import Keys, explain, is_image_pull_message
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NO_OPERATOR, OperatorFacts, OperatorInstallation
@@ -105,7 +105,7 @@ def check_olm(seen: OperatorFacts) -> list[Finding]:
         )
         measured = ", ".join(part for part in (item.phase or "no state yet", item.version) if part)
         good = item.phase == "Succeeded" if item.kind == "ClusterServiceVersion" else bool(item.version)
-        why = f"OLM reports: {item.message or 'nothing yet'}."
+        why = f"OLM reports: {clause(item.message)}." if item.message else "OLM has not reported a state yet."
         remedy = (
             f"See kubectl -n {item.namespace} describe {item.kind.lower()} {item.name}. If approval is manual, approve"
             " the InstallPlan. Then run stage operators again."
@@ -122,7 +122,7 @@ def _check_version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
         (item.version for item in seen.olm if item.kind == "ClusterServiceVersion" and item.phase == "Succeeded"), ""
     )
     if version:
-        return ok("operators.version", "SR-IOV network operator", version, "known")
+        return ok("operators.version", "SR-IOV network operator", version, "a known version")
     why = (
         "Neither the labels of the Deployment, nor RELEASE_VERSION, nor the tag of the image contain the version of the"
         " operator."
@@ -182,7 +182,7 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
     for trouble in seen.troubles[:_TROUBLES]:
         name, _colon, detail = trouble.partition(": ")
         why = "A part of the operator fails or is still starting. Your nodes do not necessarily depend on this part."
-        remedy = f"kubectl -n {seen.namespace} describe pod {name}"
+        remedy = f"Read the events of the pod: kubectl -n {seen.namespace} describe pod {name}"
         if is_image_pull_message(detail):
             owner = f"the owner of pod {name}"
             keys = Keys(
@@ -194,7 +194,7 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
             )
             cause, remedy = explain(detail, keys)
             why = f"{cause} {why}"
-        yield Finding("operators.pods", f"Pod {name}", WARN, detail, expected, why, remedy)
+        yield Finding("operators.pods", f"Pod {name}", WARN, detail or "not ready", expected, why, remedy)
     if not seen.troubles:
         yield ok("operators.pods", f"namespace {seen.namespace}", expected, expected)
     elif len(seen.troubles) > _TROUBLES:

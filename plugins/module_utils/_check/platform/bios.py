@@ -17,6 +17,7 @@ import re
 import typing
 
 from ..._analysis.fleet import why_no_sriov
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import Fabric
 from ..._model.node.hca import Hca
 from ..._model.node.platform import PciEvidence
@@ -60,7 +61,8 @@ def check(
     made, offered = function.sriov_current or 0, function.capability
     if offered and function.sriov_current is not None and offered.current != made:
         why = (
-            f"The kernel reports {made} VFs, but the function reports {offered.current} VFs. The function was reset"
+            f"The number of VFs is {made} according to the kernel, but {offered.current} according to the"
+            " function. The function was reset"
             " without the kernel, or VFs were created or removed during the data collection."
         )
         yield _make_unproven_finding(
@@ -186,7 +188,7 @@ def _make_unproven_finding(
         " address. Or check SR-IOV and Above 4G decoding in the BIOS, on the setup screen or through the BMC. Then"
         " waive this check with the result as the reason."
     )
-    return Finding("platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{question.rstrip('.')}.", remedy or by_hand)
+    return Finding("platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{clause(question, 'No reason was' ' reported')}.\", remedy or by_hand)
 
 
 def _describe_evidence(function: PciEvidence) -> str:

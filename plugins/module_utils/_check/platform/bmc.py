@@ -14,6 +14,7 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet.bios import Wanted, describe_way_out, list_states
+from ..._model.base.phrases import clause
 from ..._model.node.bios import BiosState, Key, NodeBios, ObservedBios
 from ..._model.node.identity import Claims, Verdict
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
@@ -69,7 +70,7 @@ def find_report(
     if observed is None:
         return None
     if observed.error is not None or observed.value is None:
-        return BmcReport((observed.error or "empty answer").rstrip("."), wishes=frozenset(wishes))
+        return BmcReport(clause(observed.error, "the BMC returned no data"), wishes=frozenset(wishes))
     verdict = claims.judge(name, observed.value.identity, observed.value.asserted)
     if verdict.refused:
         return BmcReport(verdict.why, observed.value, wishes=frozenset(wishes), verdict=verdict)
@@ -95,7 +96,7 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
     if said.error:
         return dataclasses.replace(
             finding,
-            why=f"{finding.why} The BMC of the node reports no settings: {said.error}.",
+            why=f"{finding.why} The BMC of the node reports no settings: {clause(said.error)}.",
             remedy=f"Make the BMC respond. {finding.remedy}",
         )
     bad, switch = said.bad(*_FOR_FUNCTIONS), said.states.get("sriov")
@@ -110,7 +111,7 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
     if switch is not None and switch.state == "ok":
         return ok(finding.check, finding.subject, f"{_BY_BMC}{switch.measured}", finding.expected)
     why = switch.why.rstrip(".") if switch else "SR-IOV is not desired"
-    return dataclasses.replace(finding, why=f"{finding.why} The BMC does not determine it either: {why}.")
+    return dataclasses.replace(finding, why=f"{finding.why} The BMC does not determine it either: {clause(why)}.")
 
 
 def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> Finding:
@@ -122,7 +123,9 @@ def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> F
     if said is None or finding.status == PASS:
         return finding
     if said.error:
-        return dataclasses.replace(finding, why=f"{finding.why} The BMC of the node reports no settings: {said.error}.")
+        return dataclasses.replace(
+            finding, why=f"{finding.why} The BMC of the node reports no settings: {clause(said.error)}."
+        )
     keys = keys or _FOR_FUNCTIONS
     shown = [
         state for key, state in said.states.items() if key in keys and state.measured and state.measured != _ABSENT
@@ -195,7 +198,7 @@ def check(
             unread,
             "no response",
             expected,
-            f"{said.error}.",
+            f"{clause(said.error, 'No reason was reported')}.\",
             "Correct the error under 'why', then run stage platform again. Until then, only data from the node itself"
             " is used.",
         )

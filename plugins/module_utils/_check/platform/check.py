@@ -17,7 +17,7 @@ from ..._analysis.controllers.sync_errors import LOCKED_DOWN
 from ..._analysis.fleet import unreachable_nodes, vendors, why_no_sriov
 from ..._analysis.fleet.bios import find_wanted_by
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.infiniband.fabric import ObservedSubnets
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits
@@ -110,9 +110,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             )
     for name, hcas in facts.nodes.items():
         observed = facts.platforms.get(name, ObservedPlatform(error="the node was not queried"))
-        errors = [hcas.error or "empty answer"] if name not in nodes else []
+        errors = [clause(hcas.error, "no data was returned")] if name not in nodes else []
         if observed.value is None or observed.error is not None:
-            errors.append(observed.error or "empty answer")
+            errors.append(clause(observed.error, "no data was returned"))
         expected = "data from module node_info"
         if errors or observed.value is None:
             remedy = unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later")
@@ -123,7 +123,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     UNKNOWN,
                     "no data",
                     expected,
-                    f"Data collection (module node_info) failed on the node: {'; '.join(dict.fromkeys(errors))}.",
+                    "Data collection (module node_info) failed on the node:"
+                    f" {clause('; '.join(dict.fromkeys(errors)))}.",
                     remedy,
                 )
             )
@@ -217,7 +218,7 @@ def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
         return []
     why = (
         "These values could not be read, so the findings that need them can be unknown:"
-        f" {'; '.join(platform.errors[:10])}."
+        f" {clause('; '.join(platform.errors[:10]))}."
     )
     return [
         Finding(
@@ -245,7 +246,7 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
     if platform.iommu_devices is None or platform.iommu_groups is None or platform.acpi_tables is None:
         why = (
             "The state of the IOMMU could not be determined, because these values could not be read:"
-            f" {'; '.join(platform.errors[:5])}."
+            f" {clause('; '.join(platform.errors[:5]), 'no error was reported')}."
         )
         return Finding(
             "platform.iommu",

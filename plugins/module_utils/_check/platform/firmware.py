@@ -13,6 +13,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet import vendors
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import Fabric
 from ..._model.node.firmware import (
     HcaFirmware,
@@ -38,7 +39,7 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
         told = "; ".join(causes[:3])
         why = (
             "It is unknown whether NVIDIA's NIC configuration operator manages the firmware of this node, because its"
-            f" NicDevice objects could not be read: {told}."
+            f" NicDevice objects could not be read: {clause(told)}."
         )
         remedy = (
             "Check which program wrote the objects: kubectl get nicdevices -A -o yaml. Then restart the daemon of the"
@@ -56,7 +57,7 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
     if nics.errors:
         why = (
             "It is unknown whether NVIDIA's NIC configuration operator manages the firmware, because the NicDevice"
-            f" objects could not be read: {'; '.join(nics.errors[:3])}."
+            f" objects could not be read: {clause('; '.join(nics.errors[:3]))}."
         )
         remedy = (
             "Grant the user the rights of docs/rbac/look.yml (list nicdevices). Without a cluster, set"

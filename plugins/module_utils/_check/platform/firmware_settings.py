@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import is_infiniband
 from ..._model.node.firmware import (
@@ -153,12 +154,14 @@ def check_settings(
             "The values of these settings change at the next reset, even if that reset has a different cause: reset"
             " pending."
         )
-        remedy = f"{way_of_reset(seen.device, seen.address)} Alternatively set them back to the active values."
+        remedy = (
+            f"{way_of_reset(seen.device, seen.address)} Alternatively set these settings back to their active values."
+        )
         yield FirmwareObjection(WARN, measured, "no setting is waiting for a reset", why, remedy)
     if seen.errors:
         why = (
             "It is unknown which settings are waiting for a reset, or the list is incomplete:"
-            f" {'; '.join(seen.errors[:3])}."
+            f" {clause('; '.join(seen.errors[:3]))}."
         )
         yield FirmwareObjection(
             WARN,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.boundary.devices import assigned_address
 from ..._model.kubernetes.node_roll import NodeOutcome
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
@@ -45,7 +45,10 @@ def check(
     for node, had in before.items():
         seen = now.get(node, ObservedHcas(error="the node was not queried"))
         if seen.value is None or seen.error is not None:
-            why = f"The HCAs and links of the node after its reset are unknown: {seen.error or 'its answer is empty'}."
+            why = (
+                "The HCAs and links of the node after its reset are unknown:"
+                f" {clause(seen.error, 'no data was returned')}."
+            )
             yield Finding(
                 _CHECK,
                 node,
@@ -85,9 +88,9 @@ def check(
                 _CHECK,
                 node,
                 FAIL,
-                f"{count_of(len(lost), 'part')} missing",
+                f"{count_of(len(lost), 'HCA, port or interface', 'HCAs, ports or interfaces')} missing or slower",
                 _EXPECTED,
-                f"After its reset, the node lacks: {'; '.join(lost[:10])}.",
+                f"After the reset of the node, these are missing or slower than before: {'; '.join(lost[:10])}.",
                 _REMEDY,
             )
         else:
@@ -156,7 +159,7 @@ def _list_lost_parts(had: Hca, has: Hca) -> typing.Iterator[str]:
             continue
         again = ports.get(port.number, Port(port.number))
         if again.state != "ACTIVE":
-            yield f"{had.name} port {port.number}, which was ACTIVE and now is {again.state or 'not there'}"
+            yield f"{had.name} port {port.number}, which was ACTIVE and now is {again.state or 'missing'}"
         elif port.rate_gbps and (again.rate_gbps is None or again.rate_gbps < port.rate_gbps):
             rate = "an unknown rate" if again.rate_gbps is None else f"{again.rate_gbps:g} Gb/s"
             yield f"{had.name} port {port.number}, which had {port.rate_gbps:g} Gb/s and now has {rate}"

@@ -7,11 +7,12 @@ from __future__ import annotations
 import collections
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.kubernetes.node_roll import NodeOutcome, RollPlan
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 _CHECK, _EXPECTED = "platform.roll", "nodes with the desired settings, after at most one reset"
+_CONTINUE = "Run stage platform again. The roll continues at the point where it stopped."
 _AGAIN = (
     "Correct the error under 'why', then run stage platform again. The roll continues at the point where it stopped."
 )
@@ -24,7 +25,7 @@ def check(
     complete result. Yield nothing if no roll was requested.
     """
     if error:
-        yield Finding(_CHECK, "cluster", UNKNOWN, "not finished", _EXPECTED, f"{error.rstrip('.')}.", _AGAIN)
+        yield Finding(_CHECK, "cluster", UNKNOWN, "not finished", _EXPECTED, f"{clause(error, 'No reason was' ' reported')}.\", _AGAIN)
         return
     if planned is None and outcomes is None:
         return
@@ -69,15 +70,16 @@ def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) ->
     if (steps, len(outcomes)) == (1, 1):
         return _check_node(outcomes[0])
     if not outcomes:
-        return _check_node(NodeOutcome(node, "unknown", "The roll did not report an outcome for the node"))
+        return _check_node(
+            NodeOutcome(node, "unknown", "The roll did not report an outcome for the node", remedy=_CONTINUE)
+        )
     failed = next((found for found in map(_check_node, outcomes) if found.status == FAIL), None)
     if failed is not None:
         return failed
     states = ", ".join(outcome.state for outcome in outcomes)
     why = (
-        f"The plan has {count_of(steps, 'step')} for the node, but the roll reported"
-        f" {count_of(len(outcomes), 'outcome')}. The state of the"
-        " node is unknown."
+        f"The plan contains {count_of(steps, 'step') if steps else 'no step'} for the node, but the roll reported"
+        f" {count_of(len(outcomes), 'result')} for it. The state of the node is unknown."
     )
     return Finding(_CHECK, node, UNKNOWN, states, _EXPECTED, why, "Run stage platform again.")
 
@@ -104,6 +106,6 @@ def _check_node(outcome: NodeOutcome) -> Finding:
         status,
         f"{outcome.state}{did}",
         _EXPECTED,
-        f"{outcome.why.rstrip('.')}.",
+        f"{clause(outcome.why, 'No reason was reported')}.\",
         f"{(outcome.remedy or _AGAIN).rstrip('.')}.",
     )

@@ -20,7 +20,7 @@ from ..._analysis.fleet.lids import Key, LidClaim, find_false_claims
 from ..._analysis.fleet.routes import find_paths, report_coverage
 from ..._analysis.fleet.suspects import find_suspects, make_trial
 from ..._analysis.schedule.coverage import compute_coverage
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import is_infiniband
@@ -92,7 +92,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             continue
         membership = number_by_leaf(resolve(fabric, nodes, subnets), facts.topologies)
         if not membership.resolved:
-            why = f"The ports of the fabric could not be determined: {membership.why}."
+            why = f"The ports of the fabric could not be determined: {clause(membership.why)}."
             findings.append(
                 Finding(
                     "reachability.scope",
@@ -136,14 +136,14 @@ def _check_nodes(facts: Facts) -> list[Finding]:
     findings = []
     for name, hcas in facts.nodes.items():
         given: dict[str, typing.Any] = {
-            "node_info": hcas,
-            "subnet_manager_info": facts.subnets.get(name, ObservedSubnets(error="was not queried")),
-            "ibping servers": facts.servers.get(name, ObservedServers(error="were not started")),
-            "ibping clients": facts.pings.get(name, ObservedPings(error="were not started")),
-            "stop of the ibping servers": facts.stopped.get(name, ObservedServers(error="was not requested")),
+            "module node_info": hcas,
+            "module subnet_manager_info": facts.subnets.get(name, ObservedSubnets(error="the node was not queried")),
+            "ibping servers": facts.servers.get(name, ObservedServers(error="they were not started")),
+            "ibping clients": facts.pings.get(name, ObservedPings(error="they were not started")),
+            "stop of the ibping servers": facts.stopped.get(name, ObservedServers(error="it was not requested")),
         }
         errors = [
-            f"{what}: {answer.error or 'empty answer'}"
+            f"{what}: {clause(answer.error, 'no data was returned')}"
             for what, answer in given.items()
             if answer.value is None or answer.error is not None
         ]
@@ -157,7 +157,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
                     UNKNOWN,
                     "no data",
                     expected,
-                    f"Data collection failed on the node: {'; '.join(errors)}.",
+                    f"Data collection failed on the node: {clause('; '.join(errors))}.",
                     remedy,
                 )
             )

@@ -11,7 +11,7 @@ import typing
 from ..._analysis.fleet.hca_locations import find_topology
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, named
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import ObservedTopologies, Place, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok

@@ -10,7 +10,7 @@ import typing
 from ..._analysis.fleet.lids import Key
 from ..._analysis.fleet.partitions import Apart, apart
 from ..._analysis.fleet.suspects import Suspect
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import Place
 from ..._model.intent.intent import Fabric
@@ -245,7 +245,7 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
     expected = "0 % loss"
     if pair.ping is None:
         why, remedy = (
-            f"ibping returned no measurement: {pair.why}.",
+            f"ibping returned no measurement: {clause(pair.why)}.",
             pair.remedy
             or f"Run ibping as root on {pair.client.node} to see the error, then run stage reachability again.",
         )
@@ -253,7 +253,7 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
     ping = pair.ping
     measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
     if pair.passed and ping.late:
-        return _judge_late(subject, f"{measured}; in a shorter run before, packets sent again: {ping.late}", pair)
+        return _judge_late(subject, f"{measured}; packets sent again in a shorter run before: {ping.late}", pair)
     if pair.passed:
         return ok("reachability.pair", subject, measured, expected)
     if pair.apart and not _why_no_server(pair.server, servers):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet.lids import LidClaim
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok

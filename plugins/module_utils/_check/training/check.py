@@ -321,17 +321,24 @@ def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
 
 
 def _report_other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int]) -> Finding:
-    others = [job or "no controller" for job in jobs if job != pod.job]
+    others = [job or "a pod without a controller" for job in jobs if job != pod.job]
     why = (
-        f"The pods with the host names in the log belong to several jobs, also to {folded(others)}. It is unknown which"
-        " of them wrote the log."
+        "The pods with the host names in the log belong to different jobs. Other than this pod's job:"
+        f" {folded(others)}. It"
+        " is unknown which of them wrote the log."
     )
     remedy = (
         "Set training_selectors to the labels of the job, and run stage training before the pods of the job are"
         " removed."
     )
     return Finding(
-        "training.hcas", host, UNKNOWN, f"{pod.name} of {pod.job or 'no controller'}", "pods of one job", why, remedy
+        "training.hcas",
+        host,
+        UNKNOWN,
+        f"{pod.name} of {pod.job}" if pod.job else f"{pod.name} without a controller",
+        "pods of one job",
+        why,
+        remedy,
     )
 
 
@@ -344,7 +351,7 @@ def _report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) ->
             UNKNOWN,
             "HCAs of the pod unknown",
             expected,
-            f"{pod.error}.",
+            f"{clause(pod.error, 'No reason was reported')}.\",
             "Run kubectl get pod -o yaml, and check the network annotation of the pod (k8s.v1.cni.cncf.io/networks)."
             " Then run stage training again.",
         )

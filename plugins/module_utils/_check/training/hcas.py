@@ -62,7 +62,7 @@ def check_hcas(
             " fabric.",
         )
     if nameless:
-        why = f"The log does not report which HCA {folded(nameless)} is."
+        why = f"The log does not report the HCA of these network devices: {folded(nameless)}."
         remedy = (
             "Run the job with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET, because NCCL then also names merged"
             " devices. Then run stage training again with the new logs."
@@ -127,7 +127,7 @@ def check_rails(fabric: Fabric, subject: str, got: PodDevices, used: dict[str, b
     expected = f"each of {count} rails used"
     rails = {rail for device, rail in got.devices.items() if rail is not None and device in used}
     idle = [rail for rail in range(count) if rail not in rails]
-    measured = f"rails {', '.join(map(str, sorted(rails))) or 'none'}"
+    measured = f"rails {', '.join(map(str, sorted(rails)))}" if rails else "no rail"
     if not idle:
         return ok("training.rails", subject, measured, expected)
     unknown = sorted(device for device, rail in got.devices.items() if rail is None) or list(got.nameless)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.job.nccl import NcclLog
 from ..._model.job.ucx import UcxEndpoint
@@ -73,6 +73,12 @@ def judge_endpoints(
         yield _judge_host(host, [item for item in endpoints if item.over_network], allowed.get(host))
 
 
+def _count(endpoints: typing.Iterable[UcxEndpoint], one: str, several: str) -> str:
+    """Return the number of endpoints to other hosts with a verb in the singular or the plural."""
+    number = sum(item.count for item in endpoints)
+    return count_of(number, f"endpoint to other hosts {one}", f"endpoints to other hosts {several}")
+
+
 def _judge_host(
     host: str, endpoints: typing.Sequence[UcxEndpoint], allowed: typing.Optional[typing.AbstractSet[str]]
 ) -> Finding:
@@ -80,10 +86,7 @@ def _judge_host(
     measured = folded(lanes, _MOST) if lanes else "no network transport"
     bare = [item for item in endpoints if not item.rdma and not item.tcp]
     if bare and all(item.nvlink for item in bare):
-        why = (
-            f"{count_of(sum(item.count for item in bare), 'endpoint to other hosts uses', 'endpoints to other hosts use')} only NVLink between nodes (cuda_ipc), so"
-            " the network was not tested."
-        )
+        why = f"{_count(bare, 'uses', 'use')} only NVLink between nodes (cuda_ipc), so the network was not tested."
         return Finding(_CHECK, host, UNKNOWN, measured, _EXPECTED, why, _WITHOUT_NVLINK)
     if not endpoints or bare:
         why = (
@@ -94,10 +97,7 @@ def _judge_host(
         return Finding(_CHECK, host, UNKNOWN, measured, _EXPECTED, why, _SHOW)
     slow = [item for item in endpoints if not item.rdma]
     if slow:
-        why = (
-            f"{count_of(sum(item.count for item in slow), 'endpoint to other hosts sends', 'endpoints to other hosts send')} over TCP. UCX reports this only at log"
-            " level info."
-        )
+        why = f"{_count(slow, 'sends', 'send')} over TCP. UCX reports this only at log level info."
         return Finding(_CHECK, host, FAIL, measured, _EXPECTED, why, _TCP)
     used = list(dict.fromkeys(device for item in endpoints for device in item.devices))
     foreign = [device for device in used if allowed is not None and device not in allowed]
@@ -123,14 +123,14 @@ def _judge_host(
     beside = [item for item in endpoints if item.nvlink]
     if beside and allowed is not None:
         why = (
-            f"{count_of(sum(item.count for item in beside), 'endpoint to other hosts uses', 'endpoints to other hosts use')} NVLink between nodes (cuda_ipc) in"
+            f"{_count(beside, 'uses', 'use')} NVLink between nodes (cuda_ipc) in"
             " addition to RDMA. The data of GPUs uses NVLink, so the log does not verify the network for this data."
         )
         return Finding(_CHECK, host, WARN, measured, _EXPECTED, why, _WITHOUT_NVLINK)
     datagrams = [item for item in endpoints if item.sends_datagrams]
     if datagrams and allowed is not None:
         why = (
-            f"{count_of(sum(item.count for item in datagrams), 'endpoint to other hosts uses', 'endpoints to other hosts use')} only unreliable datagrams (UD). The"
+            f"{_count(datagrams, 'uses', 'use')} only unreliable datagrams (UD). The"
             " CPU then sends the data in packets of the MTU. UCX uses UD if it cannot open RC or DC, or if a process"
             " has more peers than UCX_RC_MAX_NUM_EPS."
         )

@@ -13,7 +13,7 @@ import collections
 import dataclasses
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.node.tuning import NodeTuning
 from ..._model.node.tuning_rows.row import TuningRow
@@ -112,8 +112,9 @@ def _make_differing_finding(odd: DifferingRow, remedy: str) -> Finding:
     row, subject = odd.row, f"{odd.row.name} of {names(odd.nodes)}"
     if odd.usual is None:
         why = (
-            f"The most frequent values are on equally many of {odd.known} comparable nodes, so none of them is the"
-            f" usual value. {row.harm}"
+            f"The values differ between {odd.known} comparable nodes, and no value is the most frequent, so"
+            " the usual value"
+            f" is unknown. {row.harm}"
         )
         return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: the same on comparable nodes", why, remedy)
     why = f"{odd.most} of {odd.known} comparable nodes have the value {odd.usual}. {row.harm}"
@@ -135,7 +136,7 @@ def _list_differing_rows(row: TuningRow, nodes: Nodes, told: typing.Collection[s
         {values: len(members) for values, members in by_values.items()}
     ).most_common(2)
     if most == next_most:
-        measured = folded([f"{_format_values(values)} on {names(members)}" for values, members in by_values.items()], 8)
+        measured = folded([f"{names(members)}: {_format_values(values)}" for values, members in by_values.items()], 8)
         yield DifferingRow(row, tuple(nodes), measured, None, most, known)
         return
     for values, members in by_values.items():
@@ -148,7 +149,7 @@ def _collect_row_values(node: NodeTuning, row: str) -> _Values:
 
 
 def _format_values(values: _Values) -> str:
-    return " and ".join(sorted(values)) or "nothing"
+    return " and ".join(sorted(values)) or "no value"
 
 
 def _describe_node_kind(kind: _Kind) -> str:

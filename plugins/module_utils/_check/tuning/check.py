@@ -14,7 +14,7 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet import unreachable_nodes
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.intent.intent import Intent
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.node_tuning import ObservedSettings, TuningSet
@@ -71,7 +71,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     for name, observed in facts.tunings.items():
         if observed.value is None or observed.error is not None:
             why, remedy = (
-                f"Data collection (module node_info) failed on the node: {observed.error or 'empty answer'}.",
+                "Data collection (module node_info) failed on the node:"
+                f" {clause(observed.error, 'no data was returned')}.",
                 unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later"),
             )
             findings.append(Finding("tuning.node", name, UNKNOWN, "no data", "data from module node_info", why, remedy))

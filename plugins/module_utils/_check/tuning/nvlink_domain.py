@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.node.tuning import NodeTuning
 from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
@@ -55,7 +55,7 @@ def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
             silent[name] = explain_why_unread(node, row) or f"nvidia-smi does not report it for {names(missing)}"
     if silent:
         (first, reason), *_others = silent.items()
-        why = f"GPUs of the same model report it elsewhere. {first}: {reason}."
+        why = f"Other GPUs of the same model report this state. {first}: {clause(reason)}."
         expected = "the NVLink fabric state of each GPU"
         yield Finding(CHECK, f"{row} of {names(silent)}", UNKNOWN, "not reported", expected, why, _REMEDY)
 

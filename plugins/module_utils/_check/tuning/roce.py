@@ -13,7 +13,7 @@ import typing
 
 from ..._analysis.fleet.hcas_of_fabric import resolve
 from ..._analysis.fleet.vendors import NVIDIA, find_vendor
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded, parse_number
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband, owns_rdma
@@ -118,7 +118,9 @@ def _choose_expected_value(intent: Intent, fabric: Fabric, row: TuningRow) -> Ex
         return ExpectedValue(
             rule, "warn" if row.name in (*_SHOWN_BY_SOME, "mtu") else "fail", f"roce of the fabric '{fabric.name}'"
         )
-    return ExpectedValue(rule if tuning.profile != "none" else "", "warn", f"profile {tuning.profile}: {row.source}")
+    return ExpectedValue(
+        rule if tuning.profile != "none" else "", "warn", f"profile {tuning.profile}; source: {row.source}"
+    )
 
 
 def _is_fitting_value(row: TuningRow, rule: str, value: str) -> bool:
@@ -157,7 +159,7 @@ def _check_row(
             or row.name not in _SHOWN_BY_SOME
             or intent.cluster.tuning.expected.get(row.name) is not None
         ):
-            unread[place] = why or "the data from module node_info does not contain this row for this HCA"
+            unread[place] = why or "the data from module node_info does not contain this value for this HCA"
     off = {
         value: group for value, group in by_value.items() if want.rule and not _is_fitting_value(row, want.rule, value)
     }
@@ -202,13 +204,21 @@ def _report_unread(
         groups.setdefault(place[0] if status == UNKNOWN else "", []).append(place)
     for node, group in groups.items():
         subject = f"{fabric.name} {node} {row.name}" if node else f"{fabric.name} {row.name} of {_list_names(group)}"
-        why = f"The value could not be read on {len(group)} of {count} HCAs, so it is unknown: {unread[group[0]]}."
+        why = f"The value could not be read on {len(group)} of {count} HCAs: {clause(unread[group[0]])}."
         remedy = (
-            f"Install the missing tool on {group[0][0]}, or in the image of its observer, then run stage tuning again."
-            " Or read the value by hand on the node: dcb pfc show dev INTERFACE."
+            f"Run ansible {group[0][0]} --become -m linerate.rdma.node_info -a gather_subset=tuning to see the error of"
+            f" {row.name}. Install the missing tool (iproute2 for dcb) on the node or in the image of its"
+            " observer, then"
+            " run stage tuning again."
         )
         yield Finding(
-            CHECK, subject, status, "unknown", f"{row.what}: {want.text}" if want.rule else row.what, why, remedy
+            CHECK,
+            subject,
+            status,
+            "unknown",
+            f"{row.what}: {want.text}" if want.rule else f"{row.what}: any value",
+            why,
+            remedy,
         )
 
 

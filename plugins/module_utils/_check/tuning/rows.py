@@ -12,6 +12,7 @@ import typing
 
 from ..._analysis.fleet.vendors import NVIDIA, find_vendor
 from ..._model.base.errors import ParseError
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import is_infiniband
 from ..._model.node.hca import NodeHcas
@@ -55,7 +56,8 @@ class ExpectedValue:
 
     @property
     def text(self) -> str:
-        return f"{self.rule.replace('|', ' or ')} ({self.source})"
+        rule = self.rule.replace("|", " or ").replace(">=", "at least ").replace("<=", "at most ")
+        return f"{rule} ({self.source})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +83,7 @@ def wanted(intent: Intent, row: TuningRow) -> ExpectedValue:
     if row.name == "ib_umad" and not any(map(is_infiniband, intent.fabrics)):
         return ExpectedValue("", row.level, row.source)
     rule = {"training": row.training, "inference": row.inference}.get(tuning.profile, "")
-    return ExpectedValue(rule, row.level, f"profile {tuning.profile}: {row.source}")
+    return ExpectedValue(rule, row.level, f"profile {tuning.profile}; source: {row.source}")
 
 
 def find_other_vendors(nodes: typing.Mapping[str, NodeHcas]) -> Strangers:
@@ -238,7 +240,7 @@ def _report_unread(
     :param unread: reason for each of these nodes
     :param count: number of all nodes
     """
-    expected = f"{row.what}: {want.text}" if want.rule else row.what
+    expected = f"{row.what}: {want.text}" if want.rule else f"{row.what}: any value"
     status: Status = UNKNOWN if want.rule and want.level == "fail" else WARN
     groups = (
         [[name] for name in unread]
@@ -247,9 +249,7 @@ def _report_unread(
     )
     for together in groups:
         subject = f"{together[0]} {row.name}" if status == UNKNOWN else f"{row.name} of {names(together)}"
-        why = (
-            f"The value could not be read on {len(together)} of {count} nodes, so it is unknown: {unread[together[0]]}."
-        )
+        why = f"The value could not be read on {len(together)} of {count} nodes: {clause(unread[together[0]])}."
         yield Finding(
             CHECKS[row.check],
             subject,
@@ -257,8 +257,8 @@ def _report_unread(
             "unknown",
             expected,
             why,
-            f"Read this value as root on {together[0]} by hand to see the error. If a tool is missing, install it."
-            " Then run stage tuning again.",
+            f"Run ansible {together[0]} --become -m linerate.rdma.node_info -a gather_subset=tuning to see the error of"
+            f" {row.name}. Correct the cause, or install the missing tool. Then run stage tuning again.",
         )
 
 

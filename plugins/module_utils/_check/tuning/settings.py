@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.phrases import clause
 from ..._model.intent.intent import Intent
 from ..._model.node.node_tuning import NodeSetting, ObservedSettings, TuningSet
 from ..._model.node.tuning_rows.table import ROWS
@@ -61,7 +62,7 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
             FAIL,
             "no setting applied",
             _EXPECTED,
-            f"{found.refusal.rstrip('.')}.",
+            f"{clause(found.refusal, 'No reason was reported')}.\",
             found.remedy or "Correct the error under 'why', then run stage tuning again.",
         )
     elif found.way == "nothing" and asked:
@@ -94,7 +95,13 @@ def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool
         else ("not applied, and further waiting does not help")
     )
     return Finding(
-        CHECK, name, FAIL, measured, _EXPECTED, f"{seen.why or 'node_tuning names no cause'}.", seen.remedy or _AGAIN
+        CHECK,
+        name,
+        FAIL,
+        measured,
+        _EXPECTED,
+        f"{clause(seen.why, 'The module node_tuning reported no cause')}.",
+        seen.remedy or _AGAIN,
     )
 
 
@@ -121,5 +128,13 @@ def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bo
         )
     if seen.error is not None or seen.value is None:
         remedy = "Correct the error under 'why', then run stage tuning again."
-        return Finding(CHECK, name, UNKNOWN, "not applied", _EXPECTED, f"{seen.error or 'empty answer'}.", remedy)
+        return Finding(
+            CHECK,
+            name,
+            UNKNOWN,
+            "not applied",
+            _EXPECTED,
+            f"{clause(seen.error, 'The module kernel_settings returned no data')}.",
+            remedy,
+        )
     return ok(CHECK, name, "applied by the module kernel_settings", _EXPECTED)

@@ -15,8 +15,8 @@ import re
 import typing
 
 from ..._analysis.addresses import arithmetic as ranges
-from ..._model.base.counts import count_of
 from ..._model.base.load_error import LoadError
+from ..._model.base.phrases import count_of
 from ..._model.base.rules import run_rule
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.controller import ControllerFacts
@@ -231,7 +231,12 @@ def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, s
         )
         findings.append(
             refuse_value(
-                "variables", name, f"'{value}'", expected_of(name) or "a different value", why, f"Correct {name}."
+                "variables",
+                name,
+                f"'{value}'",
+                expected_of(name) or "a value of the right type",
+                why,
+                f"Correct {name}.",
             )
         )
     return findings or [

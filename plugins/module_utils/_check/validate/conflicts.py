@@ -15,8 +15,8 @@ import operator
 import typing
 
 from ..._analysis.fleet.claims import why_apart
-from ..._model.base.counts import count_of
 from ..._model.base.load_exactly import Unread
+from ..._model.base.phrases import count_of
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import ClusterIntent, Fabric, Intent
 from ..._model.intent.profiles import (

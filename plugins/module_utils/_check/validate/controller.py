@@ -13,6 +13,7 @@ import dataclasses
 import re
 import typing
 
+from ..._model.base.phrases import clause
 from ..._model.base.tags import runs
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.controller import ControllerFacts, HelmFacts
@@ -141,7 +142,7 @@ def _check_server(seen: ControllerFacts) -> Finding:
             " K8S_AUTH_API_KEY. Then run stage validate again."
         )
         return Finding("validate.api_server", "API server", FAIL, "not queried", expected, why, remedy)
-    why = f"{seen.error}. Therefore the rights of the user were not checked."
+    why = f"{clause(seen.error, 'The API server did not respond')}. Therefore the rights of the user were not checked."
     return Finding(
         "validate.api_server",
         "API server",
@@ -156,7 +157,10 @@ def _check_server(seen: ControllerFacts) -> Finding:
 
 def _check_rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Finding]:
     if seen.rights is None:
-        why = f"The rights of the user could not be checked: {seen.rights_error}."
+        why = (
+            "The rights of the user could not be checked:"
+            f" {clause(seen.rights_error, 'the API server did not respond')}."
+        )
         remedy = (
             f"Run kubectl auth can-i --list to check whether the user ({seen.where}) may create"
             " SelfSubjectAccessReviews."

@@ -9,7 +9,7 @@ import operator
 import re
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import count_pods_on_a_node, find_traits

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.counts import count_of
 from ..._model.base.load_error import Hints
+from ..._model.base.phrases import count_of
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.intent.intent import Intent
 from ..._model.run.check_ids import CHECKS

@@ -14,7 +14,7 @@ from ..._analysis.controllers.device_plugin import why_not_offered
 from ..._analysis.controllers.sync_errors import add_cause
 from ..._analysis.fleet import machines
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent
@@ -74,7 +74,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     read: dict[str, NodeHcas] = {}
     for name, observed in facts.nodes.items():
         if observed.value is None or observed.error is not None:
-            why = f"Data collection (module node_info) failed on this node: {observed.error or 'its answer is empty'}."
+            why = (
+                "Data collection (module node_info) failed on this node:"
+                f" {clause(observed.error, 'no data was returned')}."
+            )
             findings.append(
                 Finding(
                     "virtual_functions.node",
@@ -85,8 +88,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     why,
                     f"Correct the error under 'why' on {name}, then run stage virtual_functions again."
                     if observed.error
-                    else f"Run stage virtual_functions again. If the answer of {name} is empty again, run ansible"
-                    f" {name} -m linerate.rdma.node_info to see it.",
+                    else f"Run stage virtual_functions again. If {name} returns no data again, run ansible"
+                    f" {name} --become -m linerate.rdma.node_info to see the error.",
                 )
             )
         else:
@@ -94,7 +97,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             if observed.value.errors:
                 why = (
                     "These files could not be read, so their values are unknown:"
-                    f" {'; '.join(observed.value.errors[:10])}."
+                    f" {clause('; '.join(observed.value.errors[:10]))}."
                 )
                 remedy = (
                     "Run stage virtual_functions again: files that change while the operator creates VFs can be read in"
@@ -155,7 +158,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def _report_unresolved(membership: Membership) -> Finding:
-    why = f"The physical functions of the fabric are unknown: {membership.why}."
+    why = f"The physical functions of the fabric are unknown: {clause(membership.why)}."
     return Finding(
         "virtual_functions.members",
         membership.fabric,
@@ -163,7 +166,9 @@ def _report_unresolved(membership: Membership) -> Finding:
         "unknown",
         "physical functions of each node",
         why,
-        membership.remedy or "See the findings of stage fabric.",
+        f"{membership.remedy}. Then run stage virtual_functions again."
+        if membership.remedy
+        else "See the findings of stage fabric.",
     )
 
 
@@ -233,12 +238,13 @@ def _check_sync(intent: Intent, fabric: Fabric, state: NodeState) -> Finding:
             "Check rdmaMode of the pools: kubectl get sriovnetworkpoolconfigs -A -o yaml. Correct it, then run stage"
             f" network again. If the mode does not change, restart {state.node}."
         )
-        why = f"RDMA mode: {other}."
-        return Finding("virtual_functions.sync", subject, FAIL, f"{measured}, Idle", expected, why, remedy)
+        why, mode = f"RDMA mode: {other}.", f"RDMA mode {state.rdma_mode or 'unknown'}"
+        expected = f"{expected}, the same RDMA mode in the intent, the operator and the node"
+        return Finding("virtual_functions.sync", subject, FAIL, f"{measured}, Idle, {mode}", expected, why, remedy)
     log = f"Read the log of the config daemon on {state.node} (kubectl logs -l app=sriov-network-config-daemon)"
     if state.sync_status == "Failed":
         error, remedy = add_cause(state.last_sync_error)
-        why = f"The config daemon failed: {error}."
+        why = f"The config daemon failed: {clause(error)}."
         return Finding(
             "virtual_functions.sync",
             subject,

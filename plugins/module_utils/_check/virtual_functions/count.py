@@ -10,7 +10,7 @@ import typing
 
 from ..._analysis.controllers.sync_errors import explain
 from ..._analysis.fleet import vendors, why_no_sriov
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .function_reports import FunctionReports
 
@@ -132,7 +132,7 @@ def _find_wrong_layer(
             + (f" {known[0]}" if known else ""),
             (
                 f"{known[1] if known else 'Read the log of the config daemon.'} Last error:"
-                f" {layers.state.last_sync_error or 'none'}."
+                f" {clause(layers.state.last_sync_error, 'none')}."
             ),
         )
     return (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import ObservedTopologies, SeenSubnet
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.boundary.devices import assigned_address
 from ..._model.node.hca import Hca

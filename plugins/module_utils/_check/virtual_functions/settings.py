@@ -14,6 +14,7 @@ import collections
 import typing
 
 from ..._analysis.fleet.mtus import find_usual_mtus, list_other_nodes
+from ..._model.base.phrases import clause
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
@@ -63,7 +64,7 @@ def check_mtu(layers: FunctionReports) -> Finding:
     """
     check, wanted, reported = "virtual_functions.mtu", layers.fabric.mtu, layers.reported
     own, others = _find_mtu(layers.hca), {vf.name: _find_mtu(vf) for vf in layers.vfs if vf.all_netdevs}
-    shown = folded(sorted({str(value) for value in others.values()}), 8) or "not seen"
+    shown = folded(sorted({str(value or "unknown") for value in others.values()}), 8) or "not seen"
     measured = f"PF {own or 'not seen'}, VFs {shown}, report {reported.mtu if reported and reported.mtu else 'none'}"
     if own is None:
         why = (
@@ -79,7 +80,7 @@ def check_mtu(layers: FunctionReports) -> Finding:
             layers.subject,
             UNKNOWN if wanted else WARN,
             measured,
-            f"{wanted or 'any, the same in each layer'}",
+            f"{wanted or 'any MTU, the same'} in each layer",
             why,
             remedy,
         )
@@ -328,17 +329,18 @@ def check_settings(
     if not taken:
         reason = (
             next((pod.error for pod in pods if pod.error), held.error)
-            or "no pod of this collection has a VF that the node shows"
+            or "the node shows no VF of a pod of this collection"
         )
         why = (
-            "CNI plugin: it sets these values when a pod gets a virtual function, and this could not be observed:"
-            f" {reason}."
+            "CNI plugin: it sets these values when a pod gets a virtual function. They could not be verified:"
+            f" {clause(reason)}."
         )
         remedy = (
-            "Read the events of the pod, and check whether other pods hold all virtual functions. Then run stage"
+            "Read the events of the pods of this collection, and check whether other pods hold all virtual"
+            " functions. Then run stage"
             " virtual_functions again."
         )
-        return Finding(check, subject, UNKNOWN, "not seen", expected, why, remedy)
+        return Finding(check, subject, UNKNOWN, "not verified", expected, why, remedy)
     shown = {vf.name: {name: getattr(vf.administration or VfAdministration(), name) for name in wanted} for vf in taken}
     measured = "; ".join(f"{name}: {_spell_settings(values)}" for name, values in shown.items())
     if all(values == wanted for values in shown.values()):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ...._model.base.counts import count_of
+from ...._model.base.phrases import count_of
 from ...._model.intent.intent import Fabric
 from ...._model.intent.profiles import find_traits, is_infiniband, isolates_rdma
 from ...._model.operators.sriov_operator import Policy

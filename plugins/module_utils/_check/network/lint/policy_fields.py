@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ...._model.base.counts import count_of
+from ...._model.base.phrases import count_of
 from ...._model.operators.sriov_operator import Policy, SupportedNic
 from .policy_context import LIST, POLICY, ClusterBefore, Objection
 

@@ -8,7 +8,7 @@ import typing
 
 from ...._analysis.controllers.sriov_operator import MELLANOX
 from ...._analysis.fleet.vendors import load_rdma
-from ...._model.base.counts import count_of
+from ...._model.base.phrases import count_of
 from ...._model.node.hca import NodeHcas
 from ...._model.operators.sriov_operator import Policy, StateInterface
 from .policy_context import FUNCTIONS, LINK, RDMA, Objection, Where

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Parts of the sentences of findings."""
+
+from __future__ import annotations
+
+import typing
+
+
+def count_of(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: ``1 node``, ``2 nodes``.
+
+    :param plural: plural of the noun; if empty, the noun with an ``s``
+    """
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+def clause(text: typing.Optional[str], none: str = "no reason was reported") -> str:
+    """Return a text from outside as the last part of a sentence, without white space and without its own period at its
+    end.
+
+    :param none: words for a text that is missing or empty
+    """
+    words = (text or "").strip()
+    return (words[:-1].rstrip() if words.endswith(".") and not words.endswith("..") else words) or none
