@@ -253,7 +253,7 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
         FAIL,
         seen.detail,
         expected,
-        f"{clause(seen.detail, 'No reason was reported')}.\",
+        f"{clause(seen.detail, 'No reason was reported')}.",
         seen.remedy or "Read the log of the config daemon on the node, then run the teardown again.",
     )
 

@@ -300,7 +300,7 @@ def report_channels(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterato
             status,
             measured,
             EACH_CHANNEL,
-            f"{clause(why, 'No reason was reported')}.\",
+            f"{clause(why, 'No reason was reported')}.",
             remedy,
         )
     if proven and not together:

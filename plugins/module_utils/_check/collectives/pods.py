@@ -107,7 +107,7 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) ->
             FAIL if pod.name else UNKNOWN,
             pod.name or "no pod",
             expected,
-            f"{clause(pod.error, 'No reason was reported')}.\",
+            f"{clause(pod.error, 'No reason was reported')}.",
             remedy,
         )
     missing = set(range(rails)) - {hca.rail for hca in pod.hcas}

@@ -208,7 +208,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             UNKNOWN,
             "not read",
             "a line for each interface",
-            f"{clause(why, 'No reason was reported')}.\",
+            f"{clause(why, 'No reason was reported')}.",
             "Correct the error under 'why', then run node_info and nic_map_lint again.",
         )
     if not missing and not inputs.unread:
@@ -317,7 +317,7 @@ def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.I
                 FAIL,
                 line.address,
                 expected,
-                f"{clause(why, 'No reason was reported')}.\",
+                f"{clause(why, 'No reason was reported')}.",
                 "Correct the address in the map.",
             )
         elif pool.hands_out(line.address):

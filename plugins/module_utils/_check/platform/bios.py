@@ -188,7 +188,7 @@ def _make_unproven_finding(
         " address. Or check SR-IOV and Above 4G decoding in the BIOS, on the setup screen or through the BMC. Then"
         " waive this check with the result as the reason."
     )
-    return Finding("platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{clause(question, 'No reason was' ' reported')}.\", remedy or by_hand)
+    return Finding("platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{clause(question)}.", remedy or by_hand)
 
 
 def _describe_evidence(function: PciEvidence) -> str:

@@ -198,7 +198,7 @@ def check(
             unread,
             "no response",
             expected,
-            f"{clause(said.error, 'No reason was reported')}.\",
+            f"{clause(said.error, 'No reason was reported')}.",
             "Correct the error under 'why', then run stage platform again. Until then, only data from the node itself"
             " is used.",
         )

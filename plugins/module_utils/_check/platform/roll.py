@@ -25,7 +25,9 @@ def check(
     complete result. Yield nothing if no roll was requested.
     """
     if error:
-        yield Finding(_CHECK, "cluster", UNKNOWN, "not finished", _EXPECTED, f"{clause(error, 'No reason was' ' reported')}.\", _AGAIN)
+        yield Finding(
+            _CHECK, "cluster", UNKNOWN, "not finished", _EXPECTED, f"{clause(error, 'No reason was reported')}.", _AGAIN
+        )
         return
     if planned is None and outcomes is None:
         return
@@ -106,6 +108,6 @@ def _check_node(outcome: NodeOutcome) -> Finding:
         status,
         f"{outcome.state}{did}",
         _EXPECTED,
-        f"{clause(outcome.why, 'No reason was reported')}.\",
+        f"{clause(outcome.why, 'No reason was reported')}.",
         f"{(outcome.remedy or _AGAIN).rstrip('.')}.",
     )

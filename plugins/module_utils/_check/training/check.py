@@ -351,7 +351,7 @@ def _report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) ->
             UNKNOWN,
             "HCAs of the pod unknown",
             expected,
-            f"{clause(pod.error, 'No reason was reported')}.\",
+            f"{clause(pod.error, 'No reason was reported')}.",
             "Run kubectl get pod -o yaml, and check the network annotation of the pod (k8s.v1.cni.cncf.io/networks)."
             " Then run stage training again.",
         )

@@ -62,7 +62,7 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
             FAIL,
             "no setting applied",
             _EXPECTED,
-            f"{clause(found.refusal, 'No reason was reported')}.\",
+            f"{clause(found.refusal, 'No reason was reported')}.",
             found.remedy or "Correct the error under 'why', then run stage tuning again.",
         )
     elif found.way == "nothing" and asked:
