@@ -212,7 +212,7 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 expected,
                 why,
                 "Read the state of the pool with oc describe machineconfigpool, and correct its degraded node or its"
-                " blocked drain. Then {again}.",
+                f" blocked drain. Then {again}.",
             )
         elif roll.rolls > 1:
             why = (

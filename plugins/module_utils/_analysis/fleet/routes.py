@@ -86,7 +86,7 @@ def report_coverage(
     :param note: further information on the paths, for the text
     """
     where = (
-        f" on the cables of the nodes; between leaves, the result covers pairs of leaves only, because {ways.spread}"
+        f" on the cables of the nodes. Between leaves, only pairs of leaves are counted, because {ways.spread}"
         if ways.spread
         else ""
     )
@@ -98,7 +98,9 @@ def report_coverage(
     if not used.missing:
         return ok(check, fabric.name, text, expected)
     why = f"No measurement used these links: {listed([ways.name(number) for number in used.missing], '; ')}."
-    return Finding(check, fabric.name, UNKNOWN, text, expected, why, f"{remedy} Then run this stage again.")
+    return Finding(
+        check, fabric.name, UNKNOWN, text, expected, why, f"{remedy} Then run stage {check.partition('.')[0]} again."
+    )
 
 
 def listed(names: typing.Sequence[str], between: str) -> str:

@@ -80,7 +80,7 @@ def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing
 def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     expected = f"{PINGS} round trips, exit code 0"
     measured = f"{pair.pings if pair.pings is not None else 'no'} round trips" + (
-        f"; {pair.ping_evidence}" if pair.ping_evidence else ""
+        f"; {pair.ping_evidence}" if pair.ping_evidence else ", rping failed" if pair.ping_failure else ""
     )
     if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
         return ok("bandwidth.rping", subject, measured, expected)

@@ -66,15 +66,19 @@ def check_suspects(
             if f"{place.node} {place.hca}" in text
         ]
         why = (
-            "The failed measurements used this component. Measurements without it passed, or have another cause."
+            "The failed measurements used"
+            f" {'one of these components' if len(names) > 1 else 'this component'}. Measurements"
+            " that did not use it passed, or failed for a different cause."
             if suspect.trials < len(trials)
             else "No measurement passed."
         )
         if len(names) > 1:
-            why += " The measured pairs cannot distinguish these components: measure with an additional node."
+            why += " The measured pairs cannot distinguish these components. A measurement with an additional node can."
         mtu = "" if is_infiniband(fabric) else "MTU, "
         remedy = (
-            f"Check PCIe speed and width, link width and speed, error counters, {mtu}and the state of the VF there."
+            f"At this component, check PCIe speed and width, link width and speed, error counters, {mtu}and"
+            " the state of the"
+            " VF. Then run stage bandwidth again."
         )
         findings.append(
             Finding(
@@ -96,7 +100,7 @@ def report_unmeasured(fabric: Fabric, suspect: str, expected: str) -> Finding:
     :param suspect: what the measurements would test, an end or a link, for the text
     :param expected: expected value, as text for the finding
     """
-    why = f"No measurement of this fabric is valid, so the state of each {suspect} is unknown."
+    why = f"No measurement of this fabric is valid, so it is unknown which {suspect} is at fault."
     remedy = "See the findings bandwidth.measured of the pairs."
     return Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no valid measurement", expected, why, remedy)
 

@@ -475,7 +475,15 @@ class Course:
                 " the bandwidth."
             )
             found.append(
-                Finding("collectives.bandwidth", subject, UNKNOWN, spell_gbs(figure.bus_gbs), "a floor", why, _RAILS)
+                Finding(
+                    "collectives.bandwidth",
+                    subject,
+                    UNKNOWN,
+                    spell_gbs(figure.bus_gbs),
+                    "a known floor (minimum bandwidth)",
+                    why,
+                    _RAILS,
+                )
             )
             return self._make_verdict(test, tuple(found), None if ran.failure else True, figure)
         seen = dataclasses.replace(self._seen, several_leaves=len({self._leaf_of[node] for node in run.nodes}) > 1)

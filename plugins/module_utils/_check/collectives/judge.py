@@ -159,7 +159,7 @@ def judge_figure(
         if wanted
         else f"{spell_gbs(floor.floor_gbs)} ({floor.how})"
         if floor
-        else "a floor"
+        else "a known floor (minimum bandwidth)"
     )
     if proof.status != PASS:
         why = "The transport of this test could not be verified, so its bandwidth does not count."

@@ -49,7 +49,7 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
         > _NO_RAILS * len(cablings)
     ):
         why = (
-            f"{count_of(odd, 'different cabling')} among {count_of(len(cablings), 'node')} contradict the"
+            f"{odd} different cablings among {len(cablings)} nodes contradict the"
             " others. The fabric is not built in"
             " rails, or many cables are swapped."
         )

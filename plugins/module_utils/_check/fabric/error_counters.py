@@ -298,8 +298,8 @@ def _check_complete(
     checked = min(errors.first.checked, errors.later.checked)
     if checked < ends:
         why = (
-            f"The topology has {count_of(ends, 'link port')}, but the counters of only"
-            f" {count_of(checked, 'port')} were read. The errors of"
+            f"The topology has {count_of(ends, 'link port')}, but the counters were read of only"
+            f" {count_of(checked, 'port')}. The errors of"
             " the other ports are unknown."
         )
         findings.append(

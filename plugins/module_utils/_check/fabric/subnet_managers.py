@@ -369,7 +369,11 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
     remedy = (
         "Run ibnetdiscover and sminfo as root on one of these nodes, and compare the output with that of another node."
     )
-    return [Finding("fabric.island", fabric.name, FAIL, count_of(len(lost), "port"), expected, why, remedy)]
+    return [
+        Finding(
+            "fabric.island", fabric.name, FAIL, f"{count_of(len(lost), 'port')} without a path", expected, why, remedy
+        )
+    ]
 
 
 def _report_island(port: str, topology: Topology, expected: str) -> Finding:

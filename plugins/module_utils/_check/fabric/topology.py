@@ -131,9 +131,8 @@ def _check_capabilities(
     ends = 2 * len(topology.links)
     if capabilities.links < ends:
         why = (
-            f"The topology has {count_of(ends, 'link port')}, but the supported rate of only"
-            f" {count_of(capabilities.links, 'link port')} was"
-            " read."
+            f"The topology has {count_of(ends, 'link port')}, but the supported rate was read of only"
+            f" {count_of(capabilities.links, 'link port')}."
         )
         if capabilities.unread:
             why += f" These lines of iblinkinfo could not be parsed: {some(capabilities.unread)}."

@@ -205,10 +205,12 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
     subject = f"ClusterPolicy {seen.names[0]}" if len(seen.names) == 1 else "ClusterPolicy"
     if seen.error:
         why = f"The ClusterPolicy could not be read or changed: {clause(seen.error)}."
-        remedy = (
-            "If Helm or another tool owns the field, set driver.rdma.enabled: true in that tool. Otherwise give the"
-            " user the rights in docs/rbac/peermem.yml. Then run stage host again."
-        )
+        remedy = "Read the error of the module cluster_policy in the output of the playbook, then run stage host again."
+        if facts.policies is not None:
+            remedy = (
+                "If Helm or another tool owns the field, set driver.rdma.enabled: true in that tool. Otherwise give the"
+                " user the rights in docs/rbac/peermem.yml. Then run stage host again."
+            )
         return Finding(
             "host.cluster_policy",
             subject,

@@ -251,7 +251,8 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
     )
     if pods > 1 and "network" in _list_uses(scope.job.namespace, claim, known):
         why = (
-            f"{count_of(pods, 'pod')} share the devices of one claim. All of these pods must run on the node"
+            f"{count_of(pods, 'pod shares', 'pods share')} the devices of one claim. All of these pods must"
+            " run on the node"
             " with the devices, or"
             " they wait for room on that node."
         )

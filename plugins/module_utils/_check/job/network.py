@@ -163,7 +163,8 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
     for name, count in sorted(used.items()):
         if asked.get(name, 0) < count:
             why = (
-                f"{count_of(count, 'attachment')} need one device of this resource each. Only the injector of"
+                f"{count_of(count, 'attachment needs', 'attachments need')} one device of this resource each."
+                " Only the injector of"
                 " the SR-IOV operator"
                 " adds the resource to the pod, if it runs."
             )

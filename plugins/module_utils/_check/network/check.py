@@ -241,6 +241,8 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
             "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
             " apply -f docs/rbac/look.yml. Then run stage network again."
         )
+        if seen is None:
+            remedy = "Run stage network again."
         yield Finding(check_id, "cluster", UNKNOWN, measured, expected, why, remedy)
         return
     fabrics = {fabric.name for fabric in intent.fabrics}
@@ -370,7 +372,12 @@ def _explain_refusal(item: AppliedObject) -> str:
     if item.reason == "Forbidden" and "admission webhook" not in item.refusal:
         return "The user of the kubeconfig does not have the right to write this object."
     if item.action != "refused" and not item.refusal:
-        return f"This collection did not apply the object: its action is '{item.action or 'not sent'}'."
+        done = (
+            f"did not apply the object (state: {item.action})"
+            if item.action
+            else "did not send the object to the API server"
+        )
+        return f"This collection {done}."
     if not item.refusal:
         return "The API server or a webhook rejected the object and reported no message."
     return "The API server or a webhook rejected the object. The message of the API server is under 'measured'."

@@ -231,7 +231,10 @@ def _check_node(
     node = known.get(name)
     if node is None:
         why = "The cluster has no node of this name."
-        remedy = "Name the hosts of the inventory as kubectl get nodes lists the nodes, then run stage operators again."
+        remedy = (
+            "Give the hosts of the inventory the node names that kubectl get nodes lists, then run stage"
+            " operators again."
+        )
         return [
             Finding(
                 "operators.node",

@@ -203,7 +203,7 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
             WARN,
             measured,
             expected,
-            "One pod is enough for the operator to work. The other pods would replace this pod.",
+            "One pod is enough for the operator to work. The other pods take over if it fails.",
             remedy,
         )
     untrusted = seen.untrusted.get(operator.name)

@@ -153,8 +153,8 @@ def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     if work.wanted and work.ready:
         # one pod leads, and the others replace it when it ends
         why = (
-            "One pod is enough to apply policies, and the other pods would replace"
-            f" it.{_describe_pods(seen, work.name)}"
+            "One pod is enough to apply policies, and the other pods take over if it"
+            f" fails.{_describe_pods(seen, work.name)}"
         )
         return Finding(
             "operators.ready", f"Deployment {work.namespace}/{work.name}", WARN, measured, expected, why, remedy
@@ -313,8 +313,8 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
     )
     if daemon.ready < len(served):
         why = (
-            f"{count_of(len(served), 'node')} of the inventory have a ready config daemon, but at most"
-            f" {count_of(daemon.ready, 'pod')} are of"
+            f"The config daemon is ready on {count_of(len(served), 'node')} of the inventory, but at most"
+            f" {count_of(daemon.ready, 'pod is', 'pods are')} of"
             " the current template of the DaemonSet. The operator is still replacing the other pods, or it cannot"
             " replace them."
         )

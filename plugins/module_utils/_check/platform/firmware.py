@@ -13,7 +13,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet import vendors
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import clause, count_of
 from ..._model.intent.intent import Fabric
 from ..._model.node.firmware import (
     HcaFirmware,
@@ -94,9 +94,9 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
     stored = (
         "no setting is waiting for a reset"
         if seen and seen.settings
-        else "the settings stored for the next reset are not reported"
+        else "any stored settings, because they are not reported"
     )
-    expected = f"running: at least {wanted} VFs, the usual version of its model; {stored}"
+    expected = f"at least {count_of(wanted, 'VF')} offered, the usual firmware version of its model; {stored}"
     offers = [*_check_offered(hca, function, wanted, expected)]
     objections = [
         *offers,
@@ -135,7 +135,9 @@ def _check_offered(hca: Hca, function: PciEvidence, wanted: int, expected: str) 
             f" (InitialVFs {offered.initial}), so the kernel creates no VF."
         )
         remedy = vendors.enable_functions(hca)
-        yield FirmwareObjection(FAIL, f"TotalVFs {offered.total}, InitialVFs {offered.initial}", expected, why, remedy)
+        yield FirmwareObjection(
+            FAIL, f"{count_of(offered.total, 'VF')} offered (InitialVFs {offered.initial})", expected, why, remedy
+        )
 
 
 def _check_unread(hca: Hca, expected: str) -> typing.Iterator[FirmwareObjection]:

@@ -109,5 +109,5 @@ def _check_node(outcome: NodeOutcome) -> Finding:
         f"{outcome.state}{did}",
         _EXPECTED,
         f"{clause(outcome.why, 'No reason was reported')}.",
-        f"{(outcome.remedy or _AGAIN).rstrip('.')}.",
+        f"{(outcome.remedy or (_AGAIN if outcome.why else _CONTINUE)).rstrip('.')}.",
     )

@@ -131,11 +131,12 @@ def _judge_suspect(
 ) -> Finding:
     """:param some_each: each pair loses some messages, and none loses all"""
     unseen = f" Switches could not be checked as suspects: {blind}" if blind else ""
-    why = f"All of these failing pairs depend on this element: {_format_explained_pairs(suspect)}."
+    why = f"All of these failing pairs use this element: {_format_explained_pairs(suspect)}."
     if len(suspect.elements) > 1:
         why = (
-            "These failing pairs depend on all of these elements, and no passing pair uses only one of them. The test"
-            f" cannot determine which element is faulty: {_format_explained_pairs(suspect)}."
+            "Each of these failing pairs uses all of these elements, so the test cannot determine which"
+            " element is faulty:"
+            f" {_format_explained_pairs(suspect)}."
         )
     remedy = " ".join(_next_steps(suspect.elements, where, topology))
     if some_each:

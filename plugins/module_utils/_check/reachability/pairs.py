@@ -136,8 +136,9 @@ def find_pairs(
                 elif ping is None:
                     observed = pings.get(client.node)
                     why = (
-                        "the node of the client returned no result:"
-                        f" {observed.error if observed and observed.error else 'the result has no such destination'}"
+                        f"the node of the client returned no result: {clause(observed.error)}"
+                        if observed and observed.error
+                        else "the result of the client's node does not contain this destination"
                     )
                     result.append(Pair(client, server, None, why))
                 elif ping.error is not None:

@@ -52,7 +52,11 @@ def judge_port(
         )
         return Finding("reachability.port", subject, FAIL, f"LID {claim.lid} not verified", expected, why, remedy)
     if not as_client or not as_server:
-        why = "The port has no partner on its rail. The test needs two nodes with a port on this rail."
+        why = (
+            f"No ping {'to' if as_client else 'from'} this port was planned, so only one direction was tested."
+            if as_client or as_server
+            else "The port has no partner on its rail. The test needs two nodes with a port on this rail."
+        )
         return Finding(
             "reachability.port",
             subject,

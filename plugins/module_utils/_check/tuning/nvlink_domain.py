@@ -56,8 +56,13 @@ def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
     if silent:
         (first, reason), *_others = silent.items()
         why = f"Other GPUs of the same model report this state. {first}: {clause(reason)}."
+        remedy = (
+            f"Run nvidia-smi -q on {first}, compare section Fabric with that of a node whose GPUs report this"
+            " state, and"
+            " reset or replace a GPU that nvidia-smi does not report. Then run stage tuning again."
+        )
         expected = "the NVLink fabric state of each GPU"
-        yield Finding(CHECK, f"{row} of {names(silent)}", UNKNOWN, "not reported", expected, why, _REMEDY)
+        yield Finding(CHECK, f"{row} of {names(silent)}", UNKNOWN, "not reported", expected, why, remedy)
 
 
 def _list_showing(node: NodeTuning, row: str) -> set[str]:

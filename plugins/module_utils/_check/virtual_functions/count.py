@@ -105,7 +105,8 @@ def _find_wrong_layer(
     if sriov.current == wanted and in_kernel != wanted:
         return (
             (
-                f"Kernel: sriov_numvfs is {wanted}, but only {count_of(in_kernel, 'virtual function')} exist."
+                f"Kernel: sriov_numvfs is {wanted}, but only"
+                f" {count_of(in_kernel, 'virtual function exists', 'virtual functions exist')}."
                 " The other functions"
                 " were removed from the PCI bus, or are still starting."
             ),

@@ -336,9 +336,13 @@ def check_settings(
             f" {clause(reason)}."
         )
         remedy = (
-            "Read the events of the pods of this collection, and check whether other pods hold all virtual"
-            " functions. Then run stage"
-            " virtual_functions again."
+            "Correct the error under 'why', then run stage virtual_functions again."
+            if held.error
+            else (
+                "Read the events of the pods of this collection, and check whether other pods hold all virtual"
+                " functions. Then run stage"
+                " virtual_functions again."
+            )
         )
         return Finding(check, subject, UNKNOWN, "not verified", expected, why, remedy)
     shown = {vf.name: {name: getattr(vf.administration or VfAdministration(), name) for name in wanted} for vf in taken}

@@ -176,7 +176,8 @@ def _check_selects(
             "no such node",
             expected,
             why,
-            "Name the hosts of the inventory as kubectl get nodes lists the nodes, then run stage network again.",
+            "Give the hosts of the inventory the node names that kubectl get nodes lists, then run stage"
+            " network again.",
         )
     if policy is None:
         missing = sorted(
