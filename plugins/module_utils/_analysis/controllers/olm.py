@@ -81,7 +81,7 @@ def _judge_operator(wish: DesiredOperator, wishes: typing.Sequence[DesiredOperat
         trouble = Trouble(
             "subscription",
             "the Subscription of the operator no longer exists",
-            f"Find the reason in the events, then rerun: kubectl -n {wish.namespace} get events",
+            f"Find the reason in the events (kubectl -n {wish.namespace} get events), then run stage operators again",
             PASSING_SECONDS,
         )
         return _report_wait(OperatorStatus(wish.package, wish.namespace, "waiting", ""), trouble)
@@ -266,7 +266,8 @@ def _judge_plan(
         Trouble(
             "approval",
             why,
-            (f"Set version to {names} and rerun, then set it to {stand.wanted} and rerun"),
+            f"Set version to {names} and run stage operators, then set it to {stand.wanted} and run stage"
+            " operators again",
             PASSING_SECONDS,
         ),
     )

@@ -377,11 +377,11 @@ def _describe_known_ends(lost: typing.Sequence[LayerName], steps: typing.Sequenc
 
 
 def _of_end(layer: LayerName, end: LayerEnd, hcas: Hcas) -> typing.Iterator[str]:
-    yield f"{end.device or 'device not known'} {end.function}".strip()
+    yield f"{end.device or 'unknown device'} {end.function}".strip()
     hca = _find_physical_function(hcas, end)
     numa = hca.pci.numa_node if hca is not None and hca.pci is not None else None
-    yield f"NUMA node {numa}" if numa is not None else "NUMA node of the HCA not known"
-    yield f"the tool {end.binding}" if end.binding else "CPUs of the tool not known"
+    yield f"NUMA node {numa}" if numa is not None else "NUMA node of the HCA unknown"
+    yield f"the tool {end.binding}" if end.binding else "CPUs of the tool unknown"
     link = _find_pcie_link(hcas, end)
     if layer in ("pf_host", "gpu_pod"):
         speed = (
@@ -390,16 +390,16 @@ def _of_end(layer: LayerName, end: LayerEnd, hcas: Hcas) -> typing.Iterator[str]
             if link is not None
             else ""
         )
-        yield speed or "PCIe link not known"
+        yield speed or "PCIe link unknown"
     if layer in ("vf_host", "vf_pod"):
         yield (
             "max_tx_rate"
-            f" {f'{end.max_tx_rate} Mb/s' if end.max_tx_rate else 'none' if end.max_tx_rate == 0 else 'not known'}"
+            f" {f'{end.max_tx_rate} Mb/s' if end.max_tx_rate else 'none' if end.max_tx_rate == 0 else 'unknown'}"
         )
-        yield f"VLAN priority {'not known' if end.vlan_qos is None else end.vlan_qos}"
+        yield f"VLAN priority {'unknown' if end.vlan_qos is None else end.vlan_qos}"
     if layer in IN_PODS:
         yield (
-            "CPU throttling not known" if end.throttled is None else f"throttled in {count_of(end.throttled, 'period')}"
+            "CPU throttling unknown" if end.throttled is None else f"throttled in {count_of(end.throttled, 'period')}"
         )
 
 

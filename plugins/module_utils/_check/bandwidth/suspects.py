@@ -126,4 +126,4 @@ def _list_names(elements: typing.Sequence[Element]) -> list[str]:
 def _describe_hca_location(place: Place, pod: RdmaPod) -> str:
     """Describe the location of an HCA: PCI address, rail, and leaf if it is known."""
     leaf = f", leaf {place.leaf} port {place.leaf_port}" if place.leaf else ""
-    return f"{place.node} {place.hca}: {pod.physical_function or 'PCI address not known'}, rail {place.rail}{leaf}."
+    return f"{place.node} {place.hca}: {pod.physical_function or 'PCI address unknown'}, rail {place.rail}{leaf}."

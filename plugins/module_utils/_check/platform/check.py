@@ -306,9 +306,9 @@ def _check_hca(
                 "no PCI function",
                 expected,
                 why,
-                f"Run ansible {name} --become -m linerate.rdma.node_info to see the HCAs and the platform"
-                " data of the node."
-                " Correct the cause, then run stage platform again.",
+                f"Run ansible {subject.partition(' ')[0]} --become -m linerate.rdma.node_info to see the HCAs"
+                " and the platform"
+                " data of the node. Correct the cause, then run stage platform again.",
             )
         ]
     findings = [] if bios.hidden(hca) else [_check_sriov(subject, fabric, hca, function, expected, locked_down)]
