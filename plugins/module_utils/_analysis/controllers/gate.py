@@ -172,7 +172,9 @@ def closed(
                 f" rdma_cluster.node_pool.max_unavailable is {intent.node_pool.max_unavailable}. Set both to the same"
                 " number."
             )
-        how = HOW if roll.machines else "Pause the health check manually until the node is back, then rerun"
+        how = (
+            HOW if roll.machines else "Pause the health check manually until the node is back, then run the stage again"
+        )
         for node in rebooted:
             found += [
                 f"{node.name}: {why}"

@@ -13,8 +13,8 @@ from .sriov_operator import matches
 
 #: what to do about one, where the roll can pause it
 HOW = (
-    "Set rdma_cluster.pause_health_checks: true to pause the health check until the node is back, or pause it manually;"
-    " then rerun"
+    "Set rdma_cluster.pause_health_checks: true to pause the health check until the node is back, or pause it manually."
+    " Then run the stage again"
 )
 #: API groups that a cluster may serve: kind of the health check, and of what it selects
 BY_GROUP: dict[str, tuple[str, str]] = {

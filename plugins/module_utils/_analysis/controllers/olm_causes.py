@@ -211,8 +211,8 @@ def name_newer_version(wish: DesiredOperator, newer: typing.Sequence[str], subsc
     if newer:
         return f"Set version of {wish.package} to {newer[0]}, which is installed now. OLM does not downgrade"
     return (
-        f"Delete the Subscription, then rerun: kubectl -n {subscription.namespace} delete"
-        f" subscriptions.operators.coreos.com {subscription.name}"
+        f"Delete the Subscription (kubectl -n {subscription.namespace} delete subscriptions.operators.coreos.com"
+        f" {subscription.name}), then run stage operators again"
     )
 
 

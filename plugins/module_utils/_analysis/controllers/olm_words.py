@@ -358,8 +358,9 @@ REASONS: typing.Mapping[str, tuple[str, str]] = {
     "InstallComponentFailedNoRetry": (
         "OLM could not create the objects of the operator, and does not try again",
         (
-            "Correct the error in the message, delete the ClusterServiceVersion and its Subscription, then rerun:"
-            " kubectl -n {0} get clusterserviceversions,subscriptions.operators.coreos.com"
+            "Correct the error in the message, and delete the ClusterServiceVersion and its Subscription"
+            " (kubectl -n {0} get"
+            " clusterserviceversions,subscriptions.operators.coreos.com). Then run stage operators again"
         ),
     ),
     "APIServiceInstallFailed": (
