@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.run.findings import UNKNOWN, Finding
 
@@ -16,13 +16,15 @@ _QUOTED = 5
 _NAMED, _LONGEST = 8, 60
 
 
-def count_unread(errors: typing.Sequence[str], what: str = "unread") -> str:
+def count_unread(errors: typing.Sequence[str], noun: str = "") -> str:
     """Return how many could not be read, and what they are: a waiver of one of them is none of another one.
 
     :param errors: each begins with what was not read, and a colon
+    :param noun: noun for what was not read; empty for none
     """
     names = dict.fromkeys(error.partition(":")[0].strip()[:_LONGEST] for error in errors)
-    return f"{len(errors)} {what}: {folded(list(names), _NAMED)}"
+    words = f"{count_of(len(errors), noun)} not read" if noun else f"{len(errors)} unread"
+    return f"{words}: {folded(list(names), _NAMED)}"
 
 
 def describe_unread(check: str, subject: str, errors: typing.Sequence[str], rights: str) -> Finding:

@@ -49,7 +49,7 @@ def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
             reduced.add(max(sizes))
     expected = f"{spell_bytes(least)} to {spell_bytes(most)}"
     if other:
-        first, last = min(size for size, _last in other), min(size for _first, size in other)
+        first, last = min(other)
         measured = f"{spell_bytes(first)} to {spell_bytes(last)}"
         why = "The tests did not send the message sizes that the intent requires (least_bytes, most_bytes)."
         yield Finding(

@@ -159,7 +159,7 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
             "network.lint_read",
             "cluster",
             UNKNOWN,
-            count_unread(lint.errors, "kinds not read"),
+            count_unread(lint.errors, "kind"),
             "all input of the linter read",
             why,
             remedy,
@@ -233,7 +233,7 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         )
         if seen is not None:
             measured, why = (
-                count_unread(seen.errors, "kinds not read"),
+                count_unread(seen.errors, "kind"),
                 "Objects of an earlier intent could not be determined, because some kinds could not be listed:"
                 f" {clause('; '.join(seen.errors[:5]))}.",
             )
