@@ -225,7 +225,7 @@ def test_a_bond_is_a_nic_that_is_up_where_one_of_its_parts_is(states: tuple[str,
     assert (
         {item.status for item in found.values()} == {"pass"}
         and seen.status == "pass"
-        and seen.measured.startswith("1 NICs: mlx5_bond_0")
+        and seen.measured.startswith("1 NIC: mlx5_bond_0")
     )
     assert found["network.lint_select"].measured == "mlx5_bond_0 at 0000:3c:00.1"
     assert {item.status for item in on_bond("macvlan", "ens1", *states)[0].values()} == {
@@ -320,7 +320,7 @@ def test_the_plugin_that_shares_devices_finds_no_bond() -> None:
 def test_virtual_functions_of_a_part_of_a_bond_are_its_own() -> None:
     intent = intent_of(made("sriov_ethernet", select={"hcas_per_node": 1, "netdev": ["ens1f1"]}))
     seen = discover.check(intent, discover.Facts({"a": ObservedHcas(bonded("up", "up"))}))
-    assert [(item.status, item.measured[:7]) for item in seen if item.check == "discover.hcas"] == [("pass", "1 NICs:")]
+    assert [(item.status, item.measured[:6]) for item in seen if item.check == "discover.hcas"] == [("pass", "1 NIC:")]
 
 
 def test_a_policy_that_is_ours_or_has_other_parts_is_joined() -> None:
@@ -539,7 +539,7 @@ def ready_of(**facts: typing.Any) -> Finding:
             "unknown",
             "This run applied no objects",
         ),
-        ({"applied": APPLIED}, "unknown", "The inventory does not list this node in the group rdma_nodes"),
+        ({"applied": APPLIED}, "unknown", "the inventory does not list the node in the group rdma_nodes"),
         ({"applied": (dataclasses.replace(APPLIED[0], action="refused"),)}, "unknown", "was refused"),
         (
             {"applied": (dataclasses.replace(APPLIED[0], action="refused"),), "sync": synced()},
@@ -685,7 +685,7 @@ def test_stages_say_what_they_do_not_cover() -> None:
     assert "creates no VFs" in said["virtual_functions.members", "macvlan"]
     assert "creates no VFs" in said["platform.scope", "pods"]
     assert "the fabric has no HCAs of its own" in said["fabric.membership", "pods"]
-    assert said["fabric.hcas", "a macvlan"] == "1 HCAs: mlx5_0"
+    assert said["fabric.hcas", "a macvlan"] == "1 HCA: mlx5_0"
 
 
 def test_without_virtual_functions_nobody_misses_the_sriov_operator() -> None:

@@ -67,7 +67,11 @@ def test_state_of_one_attribute(current: typing.Any, pending: typing.Any, read_o
 
 def test_the_worst_attribute_is_the_settings() -> None:
     both = judged(True, switch("Enabled", name="A"), switch("Disabled", name="B"), switch("Auto", name="C"))
-    assert (both.state, both.why, both.measured) == ("wrong", "B: Disabled is not on", "A Enabled, B Disabled, C Auto")
+    assert (both.state, both.why, both.measured) == (
+        "wrong",
+        "B: the value is Disabled, not on",
+        "A Enabled, B Disabled, C Auto",
+    )
 
 
 def test_a_job_is_named_where_it_holds_the_setting() -> None:
@@ -86,7 +90,7 @@ def test_a_value_that_the_attribute_does_not_know() -> None:
         allowed=(BiosValue("NotConfigured", "Not Configured"), BiosValue("HpcProfile", "HPC Profile")),
     )
     one = judged(["MaximumPerformance", "performance"], profile, workload, key="profile")
-    assert (one.state, one.why) == ("wrong", "SysProfile: Custom is not MaximumPerformance or performance")
+    assert (one.state, one.why) == ("wrong", "SysProfile: the value is Custom, not MaximumPerformance or performance")
     neither = judged("Turbo", profile, workload, key="profile")
     assert (
         neither.state == "wrong" and "does not support that value; allowed values: Custom, PerfOptimized" in neither.why

@@ -108,10 +108,16 @@ def test_a_bmc_that_says_all_is_on() -> None:
             bios(sriov=OFF),
             "fail",
             "SriovGlobalEnable Disabled",
-            "BIOS: SriovGlobalEnable: Disabled is not on",
+            "BIOS: SriovGlobalEnable: the value is Disabled, not on",
             "Set sriov on with the module linerate.rdma.bios",
         ),
-        (bios(above_4g=OFF), "fail", "MmioAbove4Gb Disabled", "MmioAbove4Gb: Disabled is not on", "Set above_4g on"),
+        (
+            bios(above_4g=OFF),
+            "fail",
+            "MmioAbove4Gb Disabled",
+            "MmioAbove4Gb: the value is Disabled, not on",
+            "Set above_4g on",
+        ),
         (
             bios((JOB,), sriov={**OFF, "pending": "Enabled"}),
             "fail",
@@ -144,7 +150,7 @@ def test_a_bmc_that_says_all_is_on() -> None:
             bios(lockdown=True, sriov={**OFF, "read_only": "lockdown"}),
             "fail",
             "Disabled",
-            "is not on; lockdown",
+            "not on; lockdown",
             "Disable the lockdown mode",
         ),
         (
@@ -158,7 +164,7 @@ def test_a_bmc_that_says_all_is_on() -> None:
             bios(sriov={"pending": "Disabled"}),
             "fail",
             "Enabled (Disabled after a reset)",
-            "Disabled takes effect at the next reset, and is not on",
+            "the value Disabled, which takes effect at the next reset, does not mean on",
             "Set sriov on",
         ),
         (
@@ -172,7 +178,7 @@ def test_a_bmc_that_says_all_is_on() -> None:
             bios(sriov={"current": "Auto"}),
             "unknown",
             "not verified",
-            "The BMC does not determine it either: SriovGlobalEnable: Auto does not show",
+            "The BMC does not determine it either: SriovGlobalEnable: the value Auto does not show",
             "lspci",
         ),
         (

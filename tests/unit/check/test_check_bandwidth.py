@@ -312,7 +312,7 @@ def test_where_others_are_fast_with_as_few_queue_pairs_their_number_explains_not
         assert finding.remedy.startswith(
             "Read the errors (ibqueryerrors) of both ends, then run stage bandwidth again on idle nodes."
         )
-    assert (findings["suspect"].status, findings["suspect"].measured) == ("pass", "1 measurements passed")
+    assert (findings["suspect"].status, findings["suspect"].measured) == ("pass", "1 measurement passed")
 
 
 @pytest.mark.parametrize("others", [284.4, 391.0])
@@ -1659,7 +1659,7 @@ def test_ports_that_say_less_than_the_fabric_shows_do_not_lower_the_floor() -> N
             "unknown",
             "a function of 0000:0c:00.2, but the HCA of the rail is 0000:0c:00.0",
         ),
-        ({"physical_function": None, "pci": None}, "unknown", "no HCA that sysfs names"),
+        ({"physical_function": None, "pci": None}, "unknown", "an HCA that sysfs does not report"),
     ],
 )
 def test_what_one_pod_can_have_no_other_one_has_in_a_run_that_is_judged_again(

@@ -11,6 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import count_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import (
     Hca,
@@ -70,7 +71,7 @@ def test_inventory_with_another_number_of_nodes_than_the_intent_expects_is_named
         for item in discovered(dataclasses.replace(intent, cluster=cluster))
         if (item.check, item.subject) == ("discover.nodes", "inventory")
     ]
-    assert (finding.status, finding.measured, finding.expected) == (status, measured, f"{expected} nodes")
+    assert (finding.status, finding.measured, finding.expected) == (status, measured, count_of(expected, "node"))
     assert status == "pass" or "rdma_cluster.nodes_expected" in finding.remedy
     assert told(discovered(intent), "discover.nodes") == []
 

@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.error_counters import CLASSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import count_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ErrorReport,
     FabricNode,
@@ -98,7 +99,7 @@ def test_fabric_passes_and_names_each_place() -> None:
     assert (
         "rail 3 mlx5_5: MF0;leaf00:MQM9700/U1 port 8, 4xNDR" in one(findings, "fabric.hca", "worker-2 compute").measured
     )
-    assert one(findings, "fabric.topology").measured == "1 switches, 8 HCAs, 8 links"
+    assert one(findings, "fabric.topology").measured == "1 switch, 8 HCAs, 8 links"
 
 
 # subnet managers
@@ -395,7 +396,7 @@ def test_an_hca_under_a_nodes_name_that_the_node_does_not_have() -> None:
         "worker-2 0x00000000000000aa",
     ) and "the driver lost the HCA" in finding.why
     only_others = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, more=more[1:])))}
-    assert one(fabrics(topologies=only_others), "fabric.foreign").measured == "1 HCAs of other machines"
+    assert one(fabrics(topologies=only_others), "fabric.foreign").measured == "1 HCA of other machines"
 
 
 def test_another_machine_of_a_nodes_name_fails_nothing_where_the_node_has_all_its_hcas() -> None:
@@ -486,7 +487,7 @@ def test_a_first_word_that_hcas_of_several_nodes_bear_is_no_host() -> None:
         fabrics(nodes=nodes, topologies={"worker-1": ObservedTopologies(world.seen_topologies(topology))}),
         "fabric.foreign",
     )
-    assert (finding.status, finding.measured) == ("pass", "1 HCAs of other machines")
+    assert (finding.status, finding.measured) == ("pass", "1 HCA of other machines")
 
 
 def test_an_aggregation_node_is_nobodys_hca() -> None:
@@ -760,7 +761,7 @@ def test_a_leaf_with_fewer_uplinks_than_those_beside_it() -> None:
     assert (finding.status, finding.subject, finding.measured, finding.expected) == (
         "fail",
         "leaf-2",
-        "1 links to other switches",
+        "1 link to other switches",
         "2 links to other switches",
     )
     assert "This leaf has fewer links to spine-1 (0 of 1) than these leaves." in finding.why
@@ -828,7 +829,7 @@ def of_the_last_leaf(hosts: int, uplinks: int, wanted: typing.Optional[int] = No
 def test_a_leaf_with_fewer_hcas_needs_fewer_uplinks(hosts: int, uplinks: int) -> None:
     finding = of_the_last_leaf(hosts, uplinks)
     assert (finding.status, finding.subject) == ("warn", "leaf-4")
-    assert finding.measured == f"{uplinks} links to other switches for {hosts} HCAs"
+    assert finding.measured == f"{count_of(uplinks, 'link')} to other switches for {count_of(hosts, 'HCA')}"
     assert finding.expected.startswith("4 links to other switches for 4 HCAs")
     assert (
         "may be built this way, or it has lost links" in finding.why
@@ -846,7 +847,7 @@ def test_a_leaf_whose_hcas_share_fewer_uplinks_than_those_of_others_fails(
     finding = of_the_last_leaf(hosts, uplinks, wanted)
     expected = ("at least " if wanted else "") + "4 links to other switches"
     assert (finding.status, finding.subject, finding.expected) == ("fail", "leaf-4", expected)
-    assert finding.measured == f"{uplinks} links to other switches"
+    assert finding.measured == f"{count_of(uplinks, 'link')} to other switches"
 
 
 def test_two_leaves_tell_a_cut_uplink_of_one() -> None:
@@ -1128,7 +1129,7 @@ def test_a_report_about_fewer_ports_than_the_topology_has_is_unknown() -> None:
         finding = one(seen(errors=errors), "fabric.errors", "compute ports")
         assert (finding.status, finding.measured, finding.expected) == (
             "unknown",
-            f"{min(first, later)} ports read",
+            f"{count_of(min(first, later), 'port')} read",
             "at least 16 ports read",
         )
     for links in (0, 1, 15):

@@ -263,8 +263,14 @@ PEERMEM = GpuDriver("535.104.05", False, True, ("nvidia-peermem",), "24.10-1.1.4
         ("dma_buf", PEERMEM, "6.8.0", "fail", "proprietary"),
         ("dma_buf", OPEN, "4.18.0-553.el8", "fail", "older than 5.12"),
         ("dma_buf", dataclasses.replace(OPEN, version="510.47.03"), "6.8.0", "fail", "older than 515"),
-        ("dma_buf", dataclasses.replace(OPEN, open=None), "6.8.0", "unknown", "not known"),
-        ("dma_buf", OPEN, "unknown", "unknown", "not known"),
+        (
+            "dma_buf",
+            dataclasses.replace(OPEN, open=None),
+            "6.8.0",
+            "unknown",
+            "whether the driver uses the open kernel modules is unknown",
+        ),
+        ("dma_buf", OPEN, "unknown", "unknown", "the version of the kernel is unknown"),
         ("peermem", OPEN, "6.8.0", "fail", "the module nvidia_peermem is not loaded"),
         (
             "peermem",
@@ -298,7 +304,7 @@ def test_a_cluster_policy_that_waits_for_a_foreign_node_is_a_warning_where_ours_
 
 
 def test_the_remedy_names_the_one_cluster_policy() -> None:
-    assert "in the only ClusterPolicy" in told("peermem", OPEN).remedy
+    assert "in the ClusterPolicy" in told("peermem", OPEN).remedy
     assert gpudirect.check("a", HostNeeds(), ObservedPlatform(error="unreachable")) == ()
 
 

@@ -164,7 +164,8 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             {},
             "warn",
             "from quay.io itself, although mirrors exist",
-            "Write pods.image of fabric compute with its digest. To get the digest, run skopeo",
+            "Set pods.image of fabric compute to the name with the digest, then run stage operators again."
+            " To print this name, run skopeo",
         ),
         (
             DIGEST,
@@ -179,15 +180,15 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             [rule("quay.io/site", never=True)],
             {},
             "fail",
-            "no registry left, quay.io/site is blocked",
-            "with its digest",
+            "no permitted registry: quay.io/site is blocked",
+            "to the name with the digest",
         ),
         (
             DIGEST,
             [rule("quay.io/site", form="tag", never=True)],
             {},
             "fail",
-            "no registry left, quay.io/site is blocked",
+            "no permitted registry: quay.io/site is blocked",
             "to an ImageDigestMirrorSet",
         ),
         (
@@ -299,7 +300,7 @@ def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Findin
             [rule("quay.io", "a.example", never=True)],
             {"blocked": ("*.example",)},
             "fail",
-            "no registry left, quay.io is blocked",
+            "no permitted registry: quay.io is blocked",
             "These mirrors must not be blocked",
         ),
     ],
@@ -326,7 +327,7 @@ def test_an_image_has_one_finding_that_names_all_who_ask_for_it() -> None:
     found = check(wishes(compute=TAG, storage=DIGEST), ImageFacts((rule("quay.io/site"),), named=named))
     assert {item.subject: item.status for item in found} == {f"image {TAG}": "warn", f"image {DIGEST}": "pass"}
     (bad,) = [item for item in found if item.status == "warn"]
-    assert "pods.image of fabric compute, rdma_observers_image with its digest" in bad.remedy
+    assert "pods.image of fabric compute, rdma_observers_image to the name with the digest" in bad.remedy
     assert "docker://quay.io/site/rdma-tools:1" in bad.remedy and "'{{.Name}}@{{.Digest}}'" in bad.remedy
     assert "ImageDigestMirrorSet own" in bad.why
 

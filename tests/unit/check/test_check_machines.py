@@ -36,12 +36,12 @@ def test_swapped_addresses_are_a_failure_that_names_both_nodes() -> None:
 
 def test_machine_outside_of_the_cluster_is_unknown() -> None:
     (found,) = look(n1="cc-3")
-    assert found.status == "unknown" and "No kubelet reports the boot ID" in found.why
+    assert found.status == "unknown" and "has a boot ID that no kubelet reports" in found.why
 
 
 def test_boot_that_nobody_read_is_unknown_on_either_side() -> None:
     (found,) = look(n1=None)
-    assert found.status == "unknown" and "contain no boot ID" in found.why
+    assert found.status == "unknown" and "contains no boot ID" in found.why
     (found,) = look((ClusterNode("worker-1"),), n1=None)
     assert found.status == "unknown" and "reports no boot ID" in found.why
 
@@ -53,7 +53,9 @@ def test_node_that_the_cluster_does_not_know_has_a_finding_elsewhere() -> None:
 def test_one_kind_of_another_machine_is_named() -> None:
     asked = (Answers("hcas", {"worker-1": "aa-1"}), Answers("platform", {"worker-1": "bb-2"}))
     (found,) = check("operators.machine", ["worker-1"], asked, CLUSTER)
-    assert found.status == "fail" and found.why.startswith("The facts platform of worker-1 were read on the machine")
+    assert found.status == "fail" and found.why.startswith(
+        "The data of worker-1 (facts platform) was read on the machine"
+    )
 
 
 def test_node_without_an_answer_has_a_finding_elsewhere() -> None:

@@ -222,7 +222,8 @@ def test_the_cause_of_a_failed_node_is_the_finding_s() -> None:
         synced(phase="failed", detail="the config daemon failed: busy", remedy="look", allocatable=None),
         "network.allocatable",
     )
-    assert (finding.status, finding.why, finding.remedy) == ("fail", "the config daemon failed: busy.", "look")
+    why = "The node cannot become ready for the fabric: the config daemon failed: busy."
+    assert (finding.status, finding.why, finding.remedy) == ("fail", why, "look")
 
 
 def test_a_wait_that_timed_out_says_where_it_stood() -> None:
@@ -377,7 +378,7 @@ def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: dic
     ("seen", "measured"),
     [
         (None, "not searched"),
-        (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kinds not read: list sriovnetworks"),
+        (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kind not read: list sriovnetworks"),
     ],
 )
 def test_leftovers_that_nobody_could_look_for_are_unknown(seen: typing.Optional[Leftovers], measured: str) -> None:

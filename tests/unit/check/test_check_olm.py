@@ -61,11 +61,15 @@ READY: dict[str, typing.Any] = {
         (
             {"phase": "waiting", "detail": "OLM unpacks", "remedy": "See it"},
             "fail",
-            "The time limit was reached: OLM unpacks. See it",
+            "The installation did not finish within the time limit. Last state: OLM unpacks. See it",
         ),
-        ({"phase": "planned", "detail": "it would be made"}, "unknown", "This run is a dry run: it would be made."),
-        ({"installed": "nfd.v0"}, "unknown", "nfd.v0 is installed and nfd.v1 is requested"),
-        ({"installed": "", "wanted": ""}, "unknown", "nothing is installed"),
+        (
+            {"phase": "planned", "detail": "it would be made"},
+            "unknown",
+            "In check mode, this run installs nothing. State of the operator: it would be made.",
+        ),
+        ({"installed": "nfd.v0"}, "unknown", "nfd.v0 is installed, and nfd.v1 is requested"),
+        ({"installed": "", "wanted": ""}, "unknown", "no version is installed"),
         ({"phase": "failed", "detail": ""}, "fail", "OLM reports no cause"),
     ],
 )

@@ -276,7 +276,7 @@ SUBSCRIBED = OlmObject(
             "fail",
             "TooManyOperatorGroups",
         ),
-        ((dataclasses.replace(SUCCEEDED, phase="Installing"),), "fail", "OLM reports: nothing yet"),
+        ((dataclasses.replace(SUCCEEDED, phase="Installing"),), "fail", "OLM has reported no message yet"),
         (
             (dataclasses.replace(SUBSCRIBED, version="", message="ResolutionFailed: no operators found"),),
             "fail",
@@ -397,8 +397,8 @@ def told(**config: tuple[str, ...]) -> tuple[FeatureDiscovery, ...]:
             "With deviceLabelFields class, vendor, the worker names the label pci-0207_15b3",
         ),
         # nothing speaks against it
-        (CAPABLE, NFD, hca(16), (WORKER,), "runs on the node and should set the label"),
-        (PCI, NFD, hca(16), told(classes=("0207",), fields=("vendor",)), "runs on the node and should set the label"),
+        (CAPABLE, NFD, hca(16), (WORKER,), "runs on the node, but has not set the label"),
+        (PCI, NFD, hca(16), told(classes=("0207",), fields=("vendor",)), "runs on the node, but has not set the label"),
         (
             PCI,
             NFD,
@@ -412,7 +412,8 @@ def told(**config: tuple[str, ...]) -> tuple[FeatureDiscovery, ...]:
             NFD,
             ObservedHcas(error="unreachable"),
             (WORKER,),
-            "should set the label. The data that the node itself reports (module node_info) is missing: unreachable",
+            "has not set the label to this value. The data that the node itself reports (module node_info)"
+            " is missing: unreachable",
         ),
         (
             CAPABLE,
@@ -424,7 +425,7 @@ def told(**config: tuple[str, ...]) -> tuple[FeatureDiscovery, ...]:
                 " is missing: the node was not queried"
             ),
         ),
-        ("rail-group", {}, hca(16), (WORKER,), "should set the label"),
+        ("rail-group", {}, hca(16), (WORKER,), "has not set the label"),
     ],
 )
 def test_why_the_label_is_absent(

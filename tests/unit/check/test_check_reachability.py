@@ -22,6 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import common_causes, pairs
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import count_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     FabricNode,
     Link,
@@ -175,7 +176,7 @@ def test_limited_members_of_a_partition_are_told_and_no_cable_is_accused() -> No
     assert suspect.subject == "compute partition keys" and "Cables and HCAs are not the cause" in suspect.why
     ports = [finding for finding in findings if finding.check == "reachability.port" and finding.status == "fail"]
     assert len(ports) == 8 and all(
-        "Partition keys separate this port from 1 partners. The keys of this port are 0x7fff" in finding.why
+        "Partition keys separate this port from 1 partner. The keys of this port are 0x7fff" in finding.why
         for finding in ports
     )
 
@@ -500,7 +501,7 @@ def test_packets_that_were_late_once_are_a_warning_and_prove_their_ports() -> No
     )
     assert not [finding for finding in findings if finding.status in ("fail", "unknown")]
     (pair,) = [finding for finding in findings if finding.check == "reachability.pair" and finding.status == "warn"]
-    assert pair.measured == "0 of 1000 messages lost, 0 %; in a shorter run before, packets sent again: 1"
+    assert pair.measured == "0 of 1000 messages lost, 0 %; packets sent again in a shorter run before: 1"
 
 
 @pytest.mark.parametrize(("transmitted", "received", "resent"), [(5, 10, 5), (0, 5, 0)])
@@ -559,7 +560,7 @@ def test_so_few_packets_that_they_show_no_loss_prove_nothing(packets: int, statu
         for name, seen in sent.pings.items()
     }
     (scope,) = [item for item in checked(dataclasses.replace(sent, pings=pings)) if item.check == "reachability.scope"]
-    assert scope.status == status and f"{packets} packets to each" in scope.measured
+    assert scope.status == status and f"{count_of(packets, 'packet')} to each" in scope.measured
     assert status == "pass" or "reachability_count" in scope.remedy
 
 

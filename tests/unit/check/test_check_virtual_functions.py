@@ -289,7 +289,7 @@ def test_an_unknown_error_of_the_config_daemon_leads_to_its_log() -> None:
 def test_what_the_operator_will_make_counts_beside_what_is_there() -> None:
     """Two VFs are there and reported, and another policy wants one."""
     count = found(facts(state=wanted(vfs_count=1)), "count")
-    assert count.status == "fail" and "it requests 1 virtual functions on this function" in count.why
+    assert count.status == "fail" and "it requests 1 virtual function on this function" in count.why
 
 
 def test_files_that_could_not_be_read_are_told() -> None:
@@ -319,7 +319,7 @@ def test_facts_survive_the_way_through_ansible() -> None:
         ),
         (
             facts(dataclasses.replace(PHYSICAL, sriov=Sriov(1, 0)), ()),
-            "Intent or firmware: the function supports at most 1 virtual functions",
+            "Intent or firmware: the function supports at most 1 virtual function",
         ),
         (facts(vfs=(), state=None), "Operator: the node has no SriovNetworkNodeState"),
         (
@@ -332,10 +332,10 @@ def test_facts_survive_the_way_through_ansible() -> None:
         ),
         (
             facts(vfs=VIRTUAL[:1], state=wanted(vfs_count=1)),
-            "Operator: it requests 1 virtual functions on this function",
+            "Operator: it requests 1 virtual function on this function",
         ),
         # sriov_numvfs says 2
-        (facts(vfs=VIRTUAL[:1]), "Kernel: sriov_numvfs is 2, but only 1 virtual functions exist"),
+        (facts(vfs=VIRTUAL[:1]), "Kernel: sriov_numvfs is 2, but only 1 virtual function exists"),
         # the daemon says Succeeded and 2, the kernel has none
         (facts(making(0), vfs=()), "Config daemon: its report differs from the kernel"),
         (
@@ -1120,17 +1120,17 @@ def test_a_setting_that_nobody_shows_is_not_proven(administration: typing.Option
             "Insufficient openshift.io/igb",
         ),
         (held(error="unreachable: No route to host"), "No route to host"),
-        (held(pods=()), "no pod of this collection has a VF that the node shows"),
+        (held(pods=()), "the node shows no VF of a pod of this collection"),
         (
             held(pods=(dataclasses.replace(POD, node="worker-2"),)),
-            "no pod of this collection has a VF that the node shows",
+            "the node shows no VF of a pod of this collection",
         ),
         (facts(), "the node was not queried"),
     ],
 )
 def test_without_a_pod_nothing_is_proven(given: Facts, reason: str) -> None:
     finding = found(given, "settings", SETTING)
-    assert (finding.status, finding.measured) == ("unknown", "not seen") and reason in finding.why
+    assert (finding.status, finding.measured) == ("unknown", "not verified") and reason in finding.why
 
 
 def test_a_vf_of_a_job_that_is_set_as_asked_proves_it_where_none_is_free() -> None:

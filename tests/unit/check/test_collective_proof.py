@@ -107,7 +107,7 @@ def test_one_node_over_nvlink_is_proven() -> None:
 
 def test_one_node_is_not_two() -> None:
     _run, proof = prove_text(text_of("all_reduce-info"), RequiredProof(2, {"vm": {"mlx5_0": 0}}, (0,)))
-    assert [finding.measured for finding in named(proof, "nodes")] == ["1 nodes"] and proof.status == FAIL
+    assert [finding.measured for finding in named(proof, "nodes")] == ["1 node"] and proof.status == FAIL
 
 
 def test_a_network_that_does_not_start_is_refused() -> None:
@@ -333,8 +333,8 @@ def test_a_test_of_each_to_each_is_proven_by_its_connections() -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("1[1] -> 2[0] [send]", "1 connections to ranks on other nodes, but there are 2"),
-        ("1[1] -> 2[0] [receive]", "1 connections from ranks on other nodes, but there are 2"),
+        ("1[1] -> 2[0] [send]", "1 connection to ranks on other nodes, but there are 2"),
+        ("1[1] -> 2[0] [receive]", "1 connection from ranks on other nodes, but there are 2"),
         ("0[0] -> 1[1] via", "0 connections to ranks on the same node, but there are 1"),
     ],
 )
@@ -384,6 +384,6 @@ def test_rail_by_rail_is_proven_by_the_slowest_group() -> None:
     # a list of ranks that is cut off does not say that there is another group
     lines = [line for line in text.splitlines(keepends=True) if ":101:" not in line]
     cut = dataclasses.replace(run, ranks=run.ranks[:1])
-    assert "1 groups in the log" in {
+    assert "1 group in the log" in {
         finding.measured for finding in not_passed(prove_run(nccl_log.parse(lines), cut, wanted))
     }

@@ -208,7 +208,7 @@ def test_a_topology_whose_links_end_at_no_node_of_it_is_not_whole() -> None:
         assert (finding.status, finding.subject, finding.measured) == (
             "unknown",
             "compute links",
-            "1 link ports without a device",
+            "1 link to an unlisted device",
         )
 
 
@@ -480,7 +480,7 @@ def test_each_of_several_links_to_one_spine_counts() -> None:
     double = [(leaf, 0) for leaf in range(4) for _link in range(2)]
     assert of(with_uplinks(double), "fabric.uplinks") == {"compute": "pass"}
     missing = one(with_uplinks(double[1:]), "fabric.uplinks")
-    assert (missing.status, missing.subject, missing.measured) == ("fail", "leaf-1", "1 links to other switches")
+    assert (missing.status, missing.subject, missing.measured) == ("fail", "leaf-1", "1 link to other switches")
 
 
 def test_where_leaves_differ_the_most_links_are_usual() -> None:

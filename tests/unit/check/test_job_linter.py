@@ -572,7 +572,7 @@ def test_resources_that_no_node_has() -> None:
 )
 def test_pods_that_would_wait_for_each_other(nodes: tuple[ClusterNode, ...]) -> None:
     found = finding(one(dataclasses.replace(WORLD, nodes=nodes)), "job.resources")
-    assert found.measured.startswith("room for 1 pods")
+    assert found.measured.startswith("room for 1 pod")
     assert found.expected == "room for 2 pods"
 
 
@@ -611,7 +611,7 @@ def test_beside_a_kind_that_does_not_fit_by_itself_nothing_is_told_of_all() -> N
         amounts["openshift.io/mlx_compute"] = "3"
     findings = check(made, dataclasses.replace(WORLD, nodes=WORLD.nodes[:1]))
     assert [(item.measured, item.expected) for item in refused(findings) if item.check == "job.resources"] == [
-        ("room for 1 pods on 1 ready nodes", "room for 2 pods")
+        ("room for 1 pod on 1 ready node", "room for 2 pods")
     ]
 
 
@@ -619,7 +619,7 @@ def test_beside_a_kind_that_does_not_fit_by_itself_nothing_is_told_of_all() -> N
     ("limits", "status", "text"),
     [
         ({"openshift.io/mlx_roce": "2"}, "fail", "no attachment brings into them"),
-        ({"openshift.io/mlx_roce": "0"}, "fail", "attachments need one device of this resource each"),
+        ({"openshift.io/mlx_roce": "0"}, "fail", "The pod needs 1 device of this resource, one for each attachment"),
     ],
 )
 def test_as_many_devices_as_attachments(limits: dict[str, str], status: str, text: str) -> None:
@@ -1458,7 +1458,7 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             lambda made: None,
             dataclasses.replace(THERE, device_slices=SLICES[1:]),
             "fail",
-            "1 devices of dra.net requested, at most 0 on a node",
+            "1 device of dra.net requested, at most 0 on a node",
             "no node has as many devices as request nic needs",
             "the driver's pod runs",
         ),

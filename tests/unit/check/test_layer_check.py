@@ -207,9 +207,9 @@ def test_the_slot_is_a_cause_on_the_host() -> None:
 def test_what_is_not_known_of_the_step_is_said() -> None:
     found = judged(layers(*steps(GOOD, GOOD, SLOW)))
     assert (
-        "max_tx_rate not known" in found.why
-        and "CPUs of the tool not known" in found.why
-        and "CPU throttling not known" in found.why
+        "max_tx_rate unknown" in found.why
+        and "CPUs of the tool unknown" in found.why
+        and "CPU throttling unknown" in found.why
     )
 
 

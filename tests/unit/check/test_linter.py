@@ -446,7 +446,7 @@ def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go() -> None:
     }
     assert read_held(findings, ()) == {
         "storage": (
-            "the linter reports 1 failures, the first on storage w1 eth1: numVfs(8) in CR storage"
+            "the linter reports 1 failure, the first on storage w1 eth1: numVfs(8) in CR storage"
             " exceed the maximum allowed value(7) interface(eth1)"
         )
     }

@@ -88,7 +88,7 @@ def test_rdma_cm_chooses_the_gid_itself() -> None:
 @pytest.mark.parametrize("changes", [{"packet_bytes": None}, {"gid_index": None}])
 def test_what_perftest_does_not_say_is_no_pass(changes: dict[str, typing.Any]) -> None:
     (found,) = judged(**changes)
-    assert (found.status, found.measured) == (WARN, "packets unknown: b -> a")
+    assert (found.status, found.measured) == (WARN, "packet size unknown: b -> a")
 
 
 def test_an_intent_that_names_no_mtu_compares_none() -> None:

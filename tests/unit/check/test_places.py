@@ -74,7 +74,7 @@ def test_what_the_topology_does_not_show_has_no_leaf() -> None:
 @pytest.mark.parametrize(
     ("topologies", "why"),
     [
-        ({}, "worker-1: was not queried"),
+        ({}, "worker-1: the node was not queried"),
         ({"worker-1": ObservedTopologies(error="unreachable: timed out")}, "unreachable: timed out"),
         (
             {"worker-1": ObservedTopologies(world.seen_topologies(error="ibnetdiscover did not end"))},

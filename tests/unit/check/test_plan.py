@@ -317,9 +317,9 @@ def test_without_drains_nobody_waits_and_the_pods_are_named() -> None:
         in found[("network.disruption", "kl-a")].why
     )
     assert describe_plan(planned(world, MORE)) == (
-        "kl-a is changed, without a drain: eth2 0000:01:00.0 virtual functions 4 -> 5 (1 pods)",
+        "kl-a is changed, without a drain: eth2 0000:01:00.0 virtual functions 4 -> 5 (1 pod)",
         (
-            "default pool: 1 nodes, all at once, in 1 wave; disableDrain is true: the operator"
+            "default pool: 1 node, all at once, in 1 wave; disableDrain is true: the operator"
             " cordons and drains no node, and nodes do not wait for each other"
         ),
     )
@@ -406,7 +406,7 @@ ROLLING = MachinePool(
         ),
         (
             dataclasses.replace(ROLLING, conditions={"Degraded": "True"}, degraded=1, message="disk full"),
-            "is degraded (1 machines): disk full",
+            "is degraded (1 machine): disk full",
         ),
     ],
 )
@@ -585,7 +585,7 @@ def test_pods_and_budgets_hold_a_roll_and_every_pod_goes() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"paused": True}, "is paused, and not by this collection"),
+        ({"paused": True}, "is paused, but not by this collection"),
         ({"conditions": {"Degraded": "True"}, "message": "node n1 is out of sync"}, "node n1 is out of sync"),
         ({"max_unavailable": "many"}, "neither a number nor a percentage"),
     ],

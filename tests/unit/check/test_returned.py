@@ -50,8 +50,8 @@ def with_port(**changes: typing.Any) -> Hca:
         (now(NIC), "mlx5_0 (0000:17:00.0)"),
         (now(dataclasses.replace(HCA, rdma_device=None, ports=()), NIC), "the RDMA device of mlx5_0 (0000:17:00.0)"),
         (now(with_port(state="INIT"), NIC), "mlx5_0 port 1, which was ACTIVE and now is INIT"),
-        (now(with_port(state=None), NIC), "mlx5_0 port 1, which was ACTIVE and now is not there"),
-        (now(dataclasses.replace(HCA, ports=()), NIC), "mlx5_0 port 1, which was ACTIVE and now is not there"),
+        (now(with_port(state=None), NIC), "mlx5_0 port 1, which was ACTIVE and now is missing"),
+        (now(dataclasses.replace(HCA, ports=()), NIC), "mlx5_0 port 1, which was ACTIVE and now is missing"),
         (now(with_port(rate_gbps=200.0), NIC), "mlx5_0 port 1, which had 400 Gb/s and now has 200 Gb/s"),
         (now(with_port(rate_gbps=None), NIC), "mlx5_0 port 1, which had 400 Gb/s and now has an unknown rate"),
         (now(HCA, dataclasses.replace(NIC, netdevs=())), "the interface ens3 of ens3 (0000:31:00.0)"),
@@ -74,7 +74,7 @@ def test_what_is_missing_is_named(after: NodeHcas, words: str) -> None:
 
 def test_as_it_was() -> None:
     (finding,) = check({"a": BEFORE}, {"a": ObservedHcas(BEFORE)})
-    assert (finding.status, finding.measured) == ("pass", "2 HCAs and their links are present again")
+    assert (finding.status, finding.measured) == ("pass", "2 HCAs are present again, with all links")
 
 
 def test_buses_may_be_numbered_anew_and_devices_named_anew() -> None:

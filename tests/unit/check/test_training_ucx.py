@@ -66,7 +66,7 @@ def test_a_host_that_ucx_writes_with_its_domain_is_that_of_its_pod() -> None:
         (
             "inter-node cfg#2 rma(cuda_ipc/cuda) am(cuda_ipc/cuda)",
             UNKNOWN,
-            "1 endpoints to other hosts use only NVLink between nodes",
+            "1 endpoint to other hosts uses only NVLink between nodes",
         ),
         (f"inter-node cfg#2 rma(cuda_ipc/cuda) am(rc_mlx5/{FIRST}:1)", WARN, "in addition to RDMA"),
         ("inter-node cfg#2 rma(cuda_ipc/cuda) am(tcp/eth0)", FAIL, "over TCP"),

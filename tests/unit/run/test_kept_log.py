@@ -139,7 +139,7 @@ def with_ranks(kept: KeptLog, times: int, channels: int = 64) -> KeptLog:
     [
         (1, 1, 64, "", ""),
         (1, 2, 64, "16 ranks of job-worker-0", "at most 8 ranks per host"),
-        (2, 1, 64, "ranks of 2 hosts", "at most 1 hosts"),
+        (2, 1, 64, "ranks of 2 hosts", "at most 1 host"),
         (1, 1, 10_000, "a rank with 10000 channels", "at most 9999 channels"),
         (1, 1, 9_000, "log entries", "at most 50000 log entries"),
     ],

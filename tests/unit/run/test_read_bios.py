@@ -176,7 +176,7 @@ def test_lenovo_pending_is_another_resource(serve: Serve, trust: Trust) -> None:
     (against,) = list_states(bios, find_wanted({"sriov": True}))
     assert (against.state, against.why) == (
         "wrong",
-        "DevicesandIOPorts_SRIOV: Disabled takes effect at the next reset, and is not on",
+        "DevicesandIOPorts_SRIOV: the value Disabled, which takes effect at the next reset, does not mean on",
     )
 
 

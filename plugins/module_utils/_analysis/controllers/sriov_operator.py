@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.base.text import parse_number
 from ..._model.kubernetes.disruption import ClusterPod, LabelSelector, MachinePool, NodePool
 from ..._model.kubernetes.objects import ClusterNode
@@ -313,7 +314,7 @@ def explain_what_holds_back(pool: MachinePool) -> str:
         return ""
     stand = describe(pool)
     if pool.conditions.get("Degraded") == "True":
-        return f"{stand} and is degraded ({pool.degraded} machines): {pool.message or 'no reason reported'}"
+        return f"{stand} and is degraded ({count_of(pool.degraded, 'machine')}): {pool.message or 'no reason reported'}"
     if pool.paused:
         return f"{stand} and is paused, so it makes no progress"
     return ""

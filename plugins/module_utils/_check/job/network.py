@@ -163,10 +163,9 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
     for name, count in sorted(used.items()):
         if asked.get(name, 0) < count:
             why = (
-                f"{count_of(count, 'attachment needs', 'attachments need')} one device of this resource each."
-                " Only the injector of"
-                " the SR-IOV operator"
-                " adds the resource to the pod, if it runs."
+                f"The pod needs {count_of(count, 'device')} of this resource, one for each attachment. Only"
+                " the injector"
+                " of the SR-IOV operator adds the resource to the pod, if it runs."
             )
             remedy = f"Add {name}: {count} to requests and limits."
             for replaced, amount in _list_replaced_resources(scope, name):

@@ -105,7 +105,7 @@ def check_olm(seen: OperatorFacts) -> list[Finding]:
         )
         measured = ", ".join(part for part in (item.phase or "no state yet", item.version) if part)
         good = item.phase == "Succeeded" if item.kind == "ClusterServiceVersion" else bool(item.version)
-        why = f"OLM reports: {clause(item.message)}." if item.message else "OLM has not reported a state yet."
+        why = f"OLM reports: {clause(item.message)}." if item.message else "OLM has reported no message yet."
         remedy = (
             f"See kubectl -n {item.namespace} describe {item.kind.lower()} {item.name}. If approval is manual, approve"
             " the InstallPlan. Then run stage operators again."
