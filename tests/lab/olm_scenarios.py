@@ -131,7 +131,7 @@ OLM_SCENARIOS: tuple[OlmScenario, ...] = (
                 (
                     "nothing installed, failed",
                     "waits for approval",
-                    f"Subscription {NAMESPACE}/theirs is somebody else's",
+                    f"this collection does not manage Subscription {NAMESPACE}/theirs",
                 ),
                 "Ask the owner of the Subscription to approve the InstallPlan: kubectl",
             ),
