@@ -451,9 +451,9 @@ def test_an_empty_inventory_says_why_it_is_empty(fabrics: typing.Any) -> None:
 @pytest.mark.parametrize(
     ("name", "status", "hint"),
     [
-        ("rdma_waiver", "fail", "did you mean 'rdma_waivers'?"),
-        ("rdma_fabric", "fail", "did you mean 'rdma_fabrics'?"),
-        ("rdma_context", "fail", "did you mean 'K8S_AUTH_CONTEXT', which is an environment variable?"),
+        ("rdma_waiver", "fail", "the variable rdma_waivers"),
+        ("rdma_fabric", "fail", "the variable rdma_fabrics"),
+        ("rdma_context", "fail", "the environment variable K8S_AUTH_CONTEXT"),
         ("rdma_core_version", "warn", ""),
     ],
 )

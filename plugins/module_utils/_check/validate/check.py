@@ -23,7 +23,7 @@ from ..._model.kubernetes.controller import ControllerFacts
 from ..._model.run.archive import VARIABLE, ArchiveFacts
 from ..._model.run.findings import FAIL, PASS, SKIPPED, WARN, Finding, ok
 from ..._model.run.public_names import ROLE_VARIABLES
-from ..._model.run.variables import OF_ENVIRONMENT, RDMA_VARIABLES, meant, suggest_variable_name
+from ..._model.run.variables import OF_ENVIRONMENT, RDMA_VARIABLES, meant
 from ..._model.run.variables import expected as expected_of
 from ..collectives.wanted import find_mistakes
 from ..compare import check as compare
@@ -260,9 +260,8 @@ def _report_misnamed(name: str) -> Finding:
         if name in OF_ENVIRONMENT:
             why = "This collection does not read this variable. An environment variable selects the context."
             remedy = f"Remove the variable. Before you run the playbook, set the context with: export {known}=NAME"
-        return refuse_value(
-            "variables", name, "unknown variable", f"{known} ({suggest_variable_name(name)})", why, remedy
-        )
+        expected = f"the environment variable {known}" if name in OF_ENVIRONMENT else f"the variable {known}"
+        return refuse_value("variables", name, "unknown variable", expected, why, remedy)
     why = "This collection does not read this variable, so the variable has no effect."
     remedy = (
         "Rename or remove the variable. Names that start with rdma_ are reserved for this collection; docs/intent.md"
