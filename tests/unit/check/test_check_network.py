@@ -226,6 +226,30 @@ def test_the_cause_of_a_failed_node_is_the_finding_s() -> None:
     assert (finding.status, finding.why, finding.remedy) == ("fail", why, "look")
 
 
+def test_a_failed_wait_for_as_many_as_the_node_offers_says_both() -> None:
+    finding = found(synced(phase="failed", detail="the wait broke off."), "network.allocatable")
+    assert finding.status == "fail" and finding.why == (
+        "The wait for the node failed, although the node offers this number. Last state: the wait broke off."
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "why"),
+    [
+        ("refused", "The API server or a webhook rejected the object and reported no message."),
+        ("", "This collection did not send the object to the API server."),
+        ("absent", "This collection did not apply the object (state: absent)."),
+    ],
+)
+def test_an_object_without_a_message_blames_no_message(action: str, why: str) -> None:
+    facts = dataclasses.replace(
+        FACTS, applied=tuple(dataclasses.replace(item, action=action, refusal="") for item in FACTS.applied)
+    )
+    finding = found(facts, "network.policy_accepted")
+    assert (finding.status, finding.measured, finding.why) == ("fail", action or "not sent", why)
+    assert "under 'measured'" not in finding.remedy and finding.remedy.startswith("Run stage network again.")
+
+
 def test_a_wait_that_timed_out_says_where_it_stood() -> None:
     finding = found(synced(phase="waiting", detail="the node is drained first", allocatable=0), "network.allocatable")
     assert finding.status == "fail"

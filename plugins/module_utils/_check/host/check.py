@@ -363,7 +363,7 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             "host.memlock",
             subject,
             UNKNOWN,
-            proof.evidence if proof and proof.evidence else "not tested",
+            proof.evidence if proof and proof.error and proof.evidence else "not tested",
             expected,
             why,
             remedy,

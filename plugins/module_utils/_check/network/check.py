@@ -467,7 +467,10 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             FAIL,
             measured,
             expected,
-            f"The node cannot become ready for the fabric: {clause(seen.detail)}.",
+            f"The node cannot become ready for the fabric: {clause(seen.detail)}."
+            if seen.allocatable != wanted
+            else "The wait for the node failed, although the node offers this number. Last state:"
+            f" {clause(seen.detail)}.",
             seen.remedy or "Correct the cause under 'why', then run stage network again.",
         )
     why = f"The wait ended before the node was ready for the fabric. Last state: {clause(seen.detail)}."
