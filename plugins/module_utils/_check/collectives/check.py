@@ -13,7 +13,7 @@ from ..._analysis.fleet.ethernet_ways import HOW, find_leaves
 from ..._analysis.fleet.hca_locations import collect_places, number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import resolve
 from ..._analysis.schedule.collectives import UnknownLeaf, group_by_leaves
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.schedule.collectives import SMALL, SOAK
-from ..._model.base.counts import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.collectives import CollectivePod, Collectives, CollectivesFacts
@@ -51,6 +51,8 @@ def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
     if other:
         first, last = min(other)
         measured = f"{spell_bytes(first)} to {spell_bytes(last)}"
+        if measured == expected:
+            measured += ", although nccl-tests reported a smaller limit"
         why = "The tests did not send the message sizes that the intent requires (least_bytes, most_bytes)."
         yield Finding(
             "collectives.wanted", "sizes of messages", UNKNOWN, measured, expected, why, _RUN_WITH_THIS_INTENT

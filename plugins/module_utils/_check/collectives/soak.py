@@ -11,13 +11,8 @@ from __future__ import annotations
 
 import typing
 
-<<<<<<< HEAD
-from ..._model.base.counts import count_of
 from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
-=======
-from ..._model.base.phrases import clause, count_of
->>>>>>> 1c88747f (findings: give each sentence its cause, its command and its end)
 from ..._model.measurement.collectives import HcaErrors
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 

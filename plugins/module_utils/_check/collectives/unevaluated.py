@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.base.counts import count_of
 from ..._model.base.errors import wrap_unforeseen
+from ..._model.base.phrases import count_of
 from ..._model.measurement.collectives import RanTest
 from ..._model.run.findings import UNKNOWN, Finding
 from .course import Course

@@ -14,6 +14,7 @@ import typing
 
 from ..._analysis.fleet.hca_locations import number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import Member, resolve
+from ..._model.base.phrases import clause
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent, Training
