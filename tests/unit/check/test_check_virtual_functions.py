@@ -152,6 +152,7 @@ def test_all_agree() -> None:
         "allocatable",
         "sync",
         "hardware_addresses",
+        "free_settings",
         "machine",
     ]
 
@@ -1209,6 +1210,7 @@ def test_the_physical_functions_that_are_there_are_judged_whatever_their_number(
         "allocatable",
         "sync",
         "hardware_addresses",
+        "free_settings",
         "machine",
     ]
     findings = check(
@@ -1556,3 +1558,85 @@ def test_no_function_of_another_node_has_the_mac_address_of_a_vf() -> None:
     given = dataclasses.replace(given, nodes={**given.nodes, "worker-2": other.nodes["worker-1"]})
     (told,) = [item for item in check(INTENT, given) if item.check == "virtual_functions.hardware_addresses"]
     assert (told.status, told.measured) == ("fail", "2 functions") and "worker-2" in told.why
+
+
+def administered(*administrations: VfAdministration, **of_network: typing.Any) -> tuple[Finding, ...]:
+    """What is told of free VFs with these settings, of which the network of the fabric sets some."""
+    given = facts(
+        vfs=tuple(
+            dataclasses.replace(vf, administration=administration)
+            for vf, administration in zip(VIRTUAL, administrations)
+        )
+    )
+    intent = parse_intent([{**FABRIC, "network": {**FABRIC["network"], **of_network}}])
+    return tuple(
+        item
+        for item in check(intent, given)
+        if item.check in ("virtual_functions.free_settings", "virtual_functions.link_state")
+    )
+
+
+USUAL = VfAdministration(link_policy="Follow", vlan=0, trust=False, spoof_check=True, min_tx_rate=0, max_tx_rate=0)
+
+
+def test_free_vfs_are_free_of_limits_that_no_network_sets() -> None:
+    """Stage bandwidth measures one VF of each HCA."""
+    slow = dataclasses.replace(USUAL, max_tx_rate=100)
+    assert [item.status for item in administered(USUAL, USUAL)] == ["pass", "pass"]
+    (told,) = (item for item in administered(USUAL, slow) if item.status != "pass")
+    assert (told.check, told.status, told.measured) == ("virtual_functions.free_settings", "fail", "1 of 2 VFs")
+    assert "0000:01:10.2 100 Mb/s" in told.why
+    # all alike are as slow
+    assert [item.status for item in administered(slow, slow)] == ["pass", "fail"]
+    # the CNI plugin sets both rates where the network names one
+    assert [item.status for item in administered(USUAL, slow, max_tx_rate=1000)] == ["pass", "pass"]
+
+
+def test_a_rate_of_the_link_is_no_limit() -> None:
+    netdev = dataclasses.replace(PHYSICAL.netdevs[0], speed_gbps=10.0)
+    as_fast = tuple(
+        dataclasses.replace(vf, administration=dataclasses.replace(USUAL, max_tx_rate=10_000)) for vf in VIRTUAL
+    )
+    given = facts(physical=dataclasses.replace(PHYSICAL, netdevs=(netdev,)), vfs=as_fast)
+    assert found(given, "free_settings").status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "told"),
+    [
+        ({"trust": True}, "trust", "trust on (others have off)"),
+        ({"spoof_check": False}, "spoof_check", "spoof_check on (others have off)"),
+        ({"min_tx_rate": 50}, "min_tx_rate", "min_tx_rate 50 (others have 0)"),
+    ],
+)
+def test_free_vfs_that_differ_from_the_others_are_warned_of(
+    change: dict[str, typing.Any], name: str, told: str
+) -> None:
+    findings = administered(USUAL, dataclasses.replace(USUAL, **change))
+    (warned,) = (item for item in findings if item.status != "pass")
+    assert warned.status == "warn" and told in warned.measured
+    wanted = {"trust": True, "spoof_check": True, "min_tx_rate": 10}[name]
+    named = administered(USUAL, dataclasses.replace(USUAL, **change), **{name: wanted})
+    assert [item.status for item in named] == ["pass", "pass"]
+
+
+def test_a_link_that_the_physical_function_disables_stays_down_on_ethernet() -> None:
+    disabled = dataclasses.replace(USUAL, link_policy="Down")
+    (told,) = (item for item in administered(USUAL, disabled) if item.check == "virtual_functions.link_state")
+    assert told.status == "fail" and "0000:01:10.2" in told.why
+    # the CNI plugin sets the state that the network names
+    findings = administered(USUAL, disabled, link_state="enable")
+    assert [item.status for item in findings] == ["pass", "pass"]
+
+
+def test_partition_keys_of_free_vfs_are_compared_in_one_state_of_the_port() -> None:
+    def keys(index: int, state: str, *values: str) -> Hca:
+        vf = ib_vf(index)
+        return dataclasses.replace(vf, ports=(dataclasses.replace(vf.ports[0], state=state, pkeys=values),))
+
+    given = ib_facts(keys(0, "DOWN", "0xffff"), keys(1, "DOWN", "0x7fff"))
+    (told,) = [item for item in check(IB_INTENT, given) if item.check == "virtual_functions.free_settings"]
+    assert told.status == "warn" and "partition keys of a port DOWN" in told.measured
+    given = ib_facts(keys(0, "ACTIVE", "0xffff"), keys(1, "DOWN"))
+    (told,) = [item for item in check(IB_INTENT, given) if item.check == "virtual_functions.free_settings"]
+    assert told.status == "pass"

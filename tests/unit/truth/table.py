@@ -89,6 +89,7 @@ _ONE_VF = (
     "The link of a VF comes up when a pod takes it. Stage bandwidth proves it for one VF of each HCA; no"
     " measurement uses the other VFs."
 )
+_UNLIKE = "A VF that differs from most free ones; stage bandwidth measures one VF of each HCA."
 _ETHERNET_ONLY = "Nothing of InfiniBand is known by it."
 _BOUGHT = "iblinkinfo says that the two ends of the link can't do more: it runs as it was bought."
 _MANAGER = "The subnet manager is asked itself; where it is, is for the reader."
@@ -1182,8 +1183,6 @@ ROWS: tuple[Row, ...] = (
         ("hcas_after_network",),
         _under(
             f"{_VF}.ports",
-            "",
-            "[]",
             "[].number",
             "[].state",
             "[].physical_state",
@@ -1197,9 +1196,11 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("hcas_after_network",),
-        _under(f"{_VF}.ports", "[].sm_lid", "[].pkeys*", "[].mtu"),
+        _under(f"{_VF}.ports", "[].sm_lid", "[].mtu"),
         _ONE_VF,
     ),
+    Row(("hcas_after_network",), _under(f"{_VF}.ports", "", "[]"), _UNLIKE, ("unread", "left out"), warns=True),
+    Row(("hcas_after_network",), _under(f"{_VF}.ports", "[].pkeys", "[].pkeys[]"), _UNLIKE, on=INFINIBAND, warns=True),
     Row(
         ("hcas_after_network",),
         _under(f"{_VF}.", "ports[].guid"),
@@ -1227,8 +1228,41 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         ("hcas_after_network",),
-        _under(f"{_VF}.administration.", "port_guid", "vlan*", "trust", "spoof_check", "min_tx_rate", "max_tx_rate"),
+        _under(f"{_VF}.administration.", "port_guid", "vlan*"),
         _CNI,
+    ),
+    Row(
+        ("hcas_after_network",),
+        _under(f"{_VF}.administration.", "trust"),
+        _CNI,
+        on=ROCE,
+    ),
+    Row(
+        ("hcas_after_network",),
+        _under(f"{_VF}.administration.", "trust", "spoof_check", "min_tx_rate"),
+        "It is a setting of Ethernet.",
+        on=INFINIBAND,
+    ),
+    Row(
+        ("hcas_after_network",),
+        _under(f"{_VF}.administration.", "spoof_check", "min_tx_rate"),
+        "Not every driver shows it.",
+        ("unread",),
+        ROCE,
+    ),
+    Row(
+        ("hcas_after_network",),
+        _under(f"{_VF}.administration.", "max_tx_rate"),
+        "Not every driver shows it.",
+        ("unread",),
+    ),
+    Row(
+        ("hcas_after_network",),
+        _under(f"{_VF}.administration.", "spoof_check", "min_tx_rate"),
+        _UNLIKE,
+        ("broken", "more"),
+        ROCE,
+        warns=True,
     ),
     Row(
         ("hcas_after_network",),

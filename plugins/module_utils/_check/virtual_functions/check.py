@@ -29,6 +29,7 @@ from . import settings as vf_settings
 from .count import check_count
 from .desired import find_other_rdma_mode
 from .devices import check_driver, check_rdma, check_report
+from .free_settings import check_free
 from .function_reports import FunctionReports
 from .hardware_addresses import check_addresses
 
@@ -146,6 +147,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if not is_infiniband(fabric):
             findings += check_addresses(fabric.name, everywhere)
         findings += vf_settings.compare_mtus(fabric, everywhere)
+        findings += check_free(fabric, everywhere)
     if facts.operators is not None:
         answers = (
             machines.collect_answers("hcas_after_network", facts.nodes),

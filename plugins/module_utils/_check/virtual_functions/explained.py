@@ -72,6 +72,29 @@ EXPLAINED: dict[str, Explanation] = {
         ),
         remedy="Load the driver (`modprobe mlx5_core`). If the driver rejects the functions, find the reason in dmesg.",
     ),
+    "virtual_functions.free_settings": Explanation(
+        means=(
+            "A virtual function that is in no pod has a rate limit that the intent does not set (fail), or settings"
+            " that differ from most free functions of the fabric (warn). The CNI plugin does not change these settings,"
+            " so the next pod that gets the function is slower than others, or behaves differently."
+        ),
+        measured=(
+            "Of each free virtual function: the rates, and on Ethernet also trust, spoof check and link policy in its"
+            " physical function (`ip link`); the number of ports of its RDMA device, their partition keys, and the MTU"
+            " if the intent sets none. Settings that the network of the fabric names are left out, because the CNI"
+            " plugin sets them for each pod. So is the VLAN, which the CNI plugin always sets on Ethernet."
+        ),
+        causes=(
+            "A script or an administrator set the value for some functions.",
+            "The node went down while a pod had the function, so the CNI plugin did not restore the value.",
+            "The subnet manager gives the functions different partition keys.",
+        ),
+        look=("ip -d link show DEVICE", "rdma link"),
+        remedy=(
+            "Set the usual value for the function (`ip link set PF vf NUMBER ...`), or set it under `network` of the"
+            " fabric, so that the CNI plugin applies it to each pod."
+        ),
+    ),
     "virtual_functions.guids": Explanation(
         means=(
             "An InfiniBand virtual function has no GUID, an outdated GUID, or the GUID of another function. Its port"
@@ -126,6 +149,7 @@ EXPLAINED: dict[str, Explanation] = {
         measured="The configured link state (`ip link`), and the state of the ports, on the node and in pods.",
         causes=(
             "On InfiniBand, `network.link_state` is not set, and by default the link stays down.",
+            "On Ethernet, the physical function disables the link, and `network.link_state` is not set.",
             (
                 "The subnet manager does not support virtual functions (opensm: `virt_enabled`): ports stay INIT or"
                 " DOWN, with the physical state LinkUp."

@@ -220,6 +220,17 @@ def check_link_state(layers: FunctionReports) -> typing.Optional[Finding]:
                 " The subnet manager must also support VFs (opensm: virt_enabled 2)."
             )
             return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
+        disabled = [vf.name for vf in layers.vfs if vf.netdevs and policies.get(vf.name) == "Down"]
+        if disabled:
+            why = (
+                "Kernel: the physical function disables the links of these free VFs, and the intent sets no"
+                f" network.link_state, so no CNI plugin enables them: {folded(disabled, 8)}."
+            )
+            remedy = (
+                "Run on the node: ip link set PF vf NUMBER state auto. Then find what disables the links. Or set"
+                f" network.link_state: auto in the fabric '{layers.fabric.name}', then run stage network again."
+            )
+            return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
         if len(policies or states) == len(layers.vfs) and not down:
             return ok(check, layers.subject, measured, expected)
         if not is_infiniband(layers.fabric) and not policies:

@@ -151,6 +151,7 @@ WHAT = {
         "allocatable",
         "count",
         "driver",
+        "free_settings",
         "guids",
         "hardware_addresses",
         "link_state",
