@@ -52,8 +52,8 @@ def _report_limits(fabric: Fabric, layers: FunctionReports) -> typing.Iterator[F
         " no CNI plugin changes the limit, and a pod that gets one of these VFs sends at this rate."
     )
     remedy = (
-        "Remove the limit on the node: ip link set PF vf NUMBER min_tx_rate 0 max_tx_rate 0. Then find what sets it, such"
-        " example a script, or a pod that ended while its node was down."
+        "Remove the limit on the node: ip link set PF vf NUMBER min_tx_rate 0 max_tx_rate 0. Then find what sets it,"
+        " such as a script, or a pod that ended while its node was down."
     )
     if not is_infiniband(fabric):
         remedy += f" If the limit is intended, set network.max_tx_rate in the fabric '{fabric.name}'."
