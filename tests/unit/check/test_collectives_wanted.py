@@ -83,6 +83,7 @@ FLOOR = ExpectedBusbw("all_reduce", 240.0, "half of the rails")
         ({"latency": True, "most_latency_us": float("nan")}, "most_latency_us"),
         ({"latency": True, "tests": ("all_gather",)}, "latency"),
         ({"latency_ratio": 1.0}, "latency_ratio"),
+        ({"latency": True, "latency_ratio": 4.0}, "latency_ratio"),
         ({"latency_ratio": float("nan")}, "latency_ratio"),
         ({"soak_minutes": -1}, "soak_minutes"),
         ({"soak_minutes": 121}, "soak_minutes"),

@@ -103,5 +103,8 @@ def test_wishes_that_cannot_be_meant_are_named() -> None:
     assert refused(latency=True, most_latency_us=5.0, latency_ratio=1.2) == []
     for ratio in (1.0, 0.5, 1000):
         assert refused(latency_ratio=ratio) == ["rdma_fabrics[0].bandwidth.latency_ratio"]
+    # a comparison that only a broken pair fails needs a limit beside it
+    assert refused(latency=True, latency_ratio=4.0) == ["rdma_fabrics[0].bandwidth.latency_ratio"]
+    assert refused(latency=True, latency_ratio=4.0, most_latency_us=5.0) == refused(latency_ratio=3.0) == []
     for wish in ({"most_latency_us": 5.0}, {"latency": True, "most_latency_us": 0.0}):
         assert refused(**wish) == ["rdma_fabrics[0].bandwidth.most_latency_us"]

@@ -10,6 +10,8 @@ import typing
 LEAST_US = 0.3
 #: of the 99th percentile to the usual time; on healthy links it is 2 or 3 times as long
 MOST_TAIL = 10
+#: multiple of the usual latency above which a pair is broken rather than slow: as the only limit it finds no slow pair
+FAR_RATIO = 3
 
 
 def find_no_measurement(usual_us: float, p99_us: typing.Optional[float], is_median: bool) -> str:
