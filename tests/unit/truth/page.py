@@ -10,6 +10,8 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "build/collections"))
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.row import TuningRow
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.table import ROWS as TUNING
 from ansible_collections.linerate.rdma.tests.unit.truth.site_table import SITE, TEARDOWN
 from ansible_collections.linerate.rdma.tests.unit.truth.table import GAPS, ROWS, Row
 
@@ -27,13 +29,64 @@ Facts are named as they lie in the folder of the report, `facts/<kind>/<node>.js
 SILENT_HEAD = "## Facts that do not count\n\n"
 WARNED_HEAD = "\n## Facts that are warned of\n\nA finding warns, and the gate stays open.\n\n"
 GAPS_HEAD = "\n## Facts that should count, and do not yet\n\n"
+COMPARED_HEAD = """
+## Values of nodes that are only compared
+
+Stage tuning has no value to require in these rows, because the right one depends on the machine or the recommendations
+contradict each other. A node that differs from others of its kind is warned of; nodes that all have the same value are
+not, whatever it is. `rdma_cluster.tuning.expected` requires a value of each node (see [intent](intent.md)). Models of
+CPUs, GPUs and HCAs tell nodes of different kinds apart.
+
+| row | what it is | recommendations |
+|---|---|---|
+"""
+UNSEEN_HEAD = """
+## What no fact shows
+
+No stage can judge this, so a green run says nothing of it.
+
+| what | why | what shows it |
+|---|---|---|
+"""
+#: what no module observes: why, and what shows it by hand or by other means
+UNSEEN: tuple[tuple[str, str, str], ...] = (
+    (
+        "Errors and drops of Ethernet links and switches: CRC and FEC errors, discards, PFC pauses",
+        "Nodes are not asked for counters of Ethernet ports, and switches of Ethernet tell a node none of theirs. Loss"
+        " that costs speed is below a floor of stage bandwidth; less than that is not noticed.",
+        "`rdma_cluster.collectives.soak_minutes` compares the error counters of each RDMA device in pods before and"
+        " after a long run, on RoCE as on InfiniBand. By hand: `ethtool -S DEVICE` on the nodes, and the switches.",
+    ),
+    (
+        "The traffic of all but one virtual function of each physical function",
+        "Stage bandwidth attaches one pod for each function. Stage virtual_functions judges the settings of the others,"
+        " as far as the driver shows them.",
+        "Jobs that use all of them, and stage training on their logs.",
+    ),
+    (
+        "The configuration of Ethernet switches: PFC, ECN and buffers",
+        "Only the nodes' side is read, and only where NVIDIA's driver packages show it (stage tuning).",
+        "Stage collectives, which loads all rails at once; the configuration of the switches.",
+    ),
+)
 COLUMNS = "| kind | fact | when it is | on | why |\n|---|---|---|---|---|\n"
 
 
 def page() -> str:
     silent, warned = ([row for row in (*ROWS, *SITE, *TEARDOWN) if row.warns is warns] for warns in (False, True))
     text = HEAD + SILENT_HEAD + _table(silent) + WARNED_HEAD + _table(warned)
+    text += COMPARED_HEAD + "".join(map(_compared, list_compared()))
+    text += UNSEEN_HEAD + "".join(f"| {' | '.join(row)} |\n" for row in UNSEEN)
     return text + GAPS_HEAD + _table(GAPS) if GAPS else text
+
+
+def list_compared() -> tuple[TuningRow, ...]:
+    """The rows of stage tuning of which no profile requires a value, and no other check does."""
+    return tuple(row for row in TUNING if not row.training and not row.inference and row.check != "roce")
+
+
+def _compared(row: TuningRow) -> str:
+    return f"| `{row.name}` | {row.what} | {row.source or '-'} |\n"
 
 
 def _table(rows: typing.Iterable[Row]) -> str:

@@ -9,13 +9,17 @@ import copy
 import dataclasses
 import typing
 
+import pytest
+
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, Fabric
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning_rows.row import TuningRow
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import WARN, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
+from . import page
 from .breaks import kind_of
-from .fleet import Fleet, cluster_of, fabrics_of, healthy
+from .fleet import PAIR, Fleet, cluster_of, fabrics_of, healthy
 from .judge import findings
 from .wishes import ELSEWHERE, WISHES, Wish
 
@@ -83,3 +87,13 @@ def test_a_word_that_the_facts_contradict_closes_a_gate() -> None:
             others = {item.check for other in TABLE for item in judge(findings(fleet, other)).closing()}
             wrong.append(f"{wish.key}: {wish.check} does not close; what does is {sorted(others)}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("row", page.list_compared(), ids=lambda row: row.name)
+def test_what_nodes_are_only_compared_by_can_be_required(row: TuningRow) -> None:
+    fleet = healthy(PAIR)
+    cluster = {**cluster_of(PAIR), "tuning": {**cluster_of(PAIR).get("tuning", {}), "expected": {row.name: "other"}}}
+    asks = dataclasses.replace(fleet, intent=parse_intent(fabrics_of(PAIR), [], cluster))
+    assert judge(findings(fleet, "tuning"), ()).open
+    closing = judge(findings(asks, "tuning"), ()).closing()
+    assert {item.check for item in closing} == {f"tuning.{row.check}"}, row.name
