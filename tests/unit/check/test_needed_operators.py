@@ -464,3 +464,24 @@ def test_facts_come_back_as_they_were() -> None:
         helm("kueue"), job=JOB, packages={"kueue": (olm_object("Subscription", "kueue", ""),)}, configurations=READY
     )
     assert load(OperatorsSeen, to_data(seen), "facts") == seen
+
+
+@pytest.mark.parametrize(
+    ("version", "status"),
+    [
+        ("v26.4.1", "pass"),
+        ("26.4.1", "pass"),
+        ("v25.1.0", "warn"),
+        ("26.4.10", "warn"),
+        ("latest", "pass"),
+        ("", "pass"),
+    ],
+)
+def test_the_network_operator_is_of_the_release_whose_images_its_policy_names(version: str, status: str) -> None:
+    shared = intent_of("rdma_shared", cluster={"network_operator": {"version": "v26.4.1"}})
+    states = (PolicyState("NicClusterPolicy", "nic-cluster-policy", "ready"),)
+    seen = seen_of(helm("node-feature-discovery"), helm("network-operator", version=version), configurations=states)
+    told = one(check(shared, seen, NODES), "network-operator")
+    assert told.status == status and (status == "pass") == ("of release" not in told.expected), told
+    # no fabric has parts in its policy
+    assert verdicts(check(SRIOV, seen, NODES)).get("network-operator") in (None, "pass")

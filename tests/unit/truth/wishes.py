@@ -162,7 +162,9 @@ ELSEWHERE: typing.Mapping[str, str] = {
     "cluster.wait_seconds": _RUN,
     "cluster.drain.": _RUN,
     "cluster.pause_health_checks": _RUN,
-    "cluster.network_operator.version": "Of profiles that need NVIDIA's network operator, which these fleets have not.",
+    "cluster.network_operator.version": (
+        "Of profiles that need NVIDIA's network operator; tests/unit/check/test_needed_operators.py has other releases."
+    ),
     "cluster.network_operator.repository": (
         "Of profiles that need NVIDIA's network operator, which these fleets have not."
     ),

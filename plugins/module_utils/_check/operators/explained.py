@@ -246,6 +246,10 @@ EXPLAINED: dict[str, Explanation] = {
                 " NodeFeatureDiscovery)."
             ),
             "The operator is installed twice, because NVIDIA's chart also installs it.",
+            (
+                "NVIDIA's network operator is of another release than `rdma_cluster.network_operator.version`, whose"
+                " images its NicClusterPolicy names (warn)."
+            ),
         ),
         look=(
             "helm list -A --all",

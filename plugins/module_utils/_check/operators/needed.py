@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 
 from ..._analysis.controllers.installation import (
@@ -17,13 +18,15 @@ from ..._analysis.controllers.installation import (
 )
 from ..._model.base.phrases import clause
 from ..._model.intent.intent import Intent
+from ..._model.intent.profiles import needs_nic_policy
 from ..._model.job.stack import Controller
-from ..._model.operators.operators import Needed, Operator, OperatorsSeen, needed
+from ..._model.operators.operators import NETWORK, Needed, Operator, OperatorsSeen, needed
 from ..._model.operators.sriov_operator import OlmObject
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 
 CHECK = "operators.needed"
 _EXPECTED = "one installation that is ready"
+_RELEASE = re.compile(r"\Av?[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}(?![0-9])")
 
 
 def check(
@@ -60,7 +63,9 @@ def check(
                 " apply -f docs/rbac/look.yml. Then run stage operators again.",
             )
         else:
-            yield _check_operator(row, seen, nodes)
+            finding = _check_operator(row, seen, nodes)
+            other = _report_other_release(intent, row, seen) if finding.status == PASS else None
+            yield other or finding
 
 
 def _describe_expected_operator(row: Needed) -> str:
@@ -214,6 +219,28 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
         )
         return Finding(CHECK, operator.name, WARN, measured, expected, why, name_way_to_trust(untrusted.namespace))
     return ok(CHECK, operator.name, measured, expected)
+
+
+def _report_other_release(intent: Intent, row: Needed, seen: OperatorsSeen) -> typing.Optional[Finding]:
+    """Return a warning where NVIDIA's network operator is of another release than the images that its NicClusterPolicy
+    names by the intent; None where it is not, or shows no release."""
+    if row.operator.name != NETWORK or not any(map(needs_nic_policy, intent.fabrics)):
+        return None
+    wanted = intent.cluster.network_operator.version
+    found = next((item for item in seen.controllers if item.operator == NETWORK), None)
+    # another version is the tag of an image, such as latest
+    if found is None or not _RELEASE.match(found.version) or found.version.lstrip("v") == wanted.lstrip("v"):
+        return None
+    why = (
+        f"Stage network writes images of release {wanted} into the NicClusterPolicy, and the operator that applies it"
+        f" is of release {found.version}. NVIDIA tests the parts of one release together."
+    )
+    remedy = (
+        f"Set rdma_cluster.network_operator.version: v{found.version.lstrip('v')}, or upgrade the operator to"
+        f" {wanted}. Then run stage operators again."
+    )
+    expected = f"{_describe_expected_operator(row)}, of release {wanted}"
+    return Finding(CHECK, row.operator.name, WARN, describe_installation(found), expected, why, remedy)
 
 
 def _has_succeeded_version(objects: typing.Iterable[OlmObject]) -> bool:
