@@ -996,3 +996,17 @@ def test_small_packets_of_a_job_are_told_of_each_host() -> None:
     findings = check(dataclasses.replace(intent(ranks=4), fabrics=fabrics), dataclasses.replace(whole, log=small))
     assert [item.subject for item in found(findings, "queue_pairs", WARN)] == ["job-worker-0", "job-worker-1"]
     assert judge(findings).open
+
+
+@pytest.mark.parametrize(("ranks", "status"), [({}, "unknown"), ({"ranks": 16}, "warn")])
+def test_a_pod_of_the_job_with_hcas_and_without_a_line_in_the_log_is_missed(
+    ranks: dict[str, typing.Any], status: str
+) -> None:
+    """It may hang before its first rank. A launcher has no HCAs."""
+    own = [pod(f"job-worker-{index}", f"node-{index + 1}", job="job") for index in range(3)]
+    launcher = dataclasses.replace(own[2], name="job-launcher", host="job-launcher", functions=())
+    other = dataclasses.replace(own[2], name="other-worker-0", host="other-worker-0", job="other")
+    wanted = intent(**ranks)
+    assert "job-worker-2" not in statuses(check(wanted, facts(pods=(*own[:2], launcher, other))), "hcas")
+    told = statuses(check(wanted, facts(pods=tuple(own))), "hcas")
+    assert told.pop("job-worker-2") == status and set(told.values()) == {"pass"}

@@ -1201,6 +1201,7 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(("hcas_after_network",), _under(f"{_VF}.ports", "", "[]"), _UNLIKE, ("unread", "left out"), warns=True),
     Row(("hcas_after_network",), _under(f"{_VF}.ports", "[].pkeys", "[].pkeys[]"), _UNLIKE, on=INFINIBAND, warns=True),
+    Row(("hcas_after_network",), _under(f"{_VF}.ports", "[].pkeys"), _ETHERNET, on=ROCE),
     Row(
         ("hcas_after_network",),
         _under(f"{_VF}.", "ports[].guid"),

@@ -21,7 +21,7 @@ from ..._model.intent.intent import Fabric, Intent, Training
 from ..._model.intent.profiles import attachment_name, carries_rdma, find_traits
 from ..._model.job.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..job.channels import (
     doubt_files,
     judge_log,
@@ -106,7 +106,7 @@ def _list_hosts_of_job(
 ) -> typing.Iterator[str]:
     """Return the host of each pod that is of a job in the log and has, or may have, an interface on a fabric of it.
 
-    :param seen: hosts with endpoints in the log
+    :param seen: hosts in the log
     """
     networks = {attachment_name(fabric) for fabric in intent.fabrics if wanted.fabric in (None, fabric.name)}
     jobs = {pod.job for pod in facts.pods or () if pod.host in seen}
@@ -176,6 +176,12 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
             if member.hca.pci is not None
         }
         yield from queue_pairs.check(host, by_host.get(host, []), carried, vendors)
+    # where ranks are missing in the log, training.ranks names them
+    whole = all(len(item.ranks) == item.size for item in log.communicators)
+    expected = _list_hosts_of_job(intent, wanted, facts, hosts) if several and fabrics and whole else ()
+    for host in dict.fromkeys(expected):
+        if host not in hosts:
+            yield _report_silent_pod(host, wanted)
 
 
 def _report_no_log(wanted: typing.Optional[Training]) -> Finding:
@@ -288,6 +294,21 @@ def _report_one_host(host: str) -> Finding:
         why,
         "Run the job on at least two nodes, then run stage training again with the new logs.",
     )
+
+
+def _report_silent_pod(host: str, wanted: Training) -> Finding:
+    """Report a pod of the job that has, or may have, HCAs of the fabrics, and of which the log contains no line."""
+    why = (
+        "The pod of this host belongs to the same job and is on the network, but the log contains no line of it. Either"
+        " its log was not provided, or it started no rank."
+    )
+    remedy = (
+        "Provide the log of each pod of the job. If the pod hangs, read its log: kubectl logs. Then run stage training"
+        " again."
+    )
+    # where the intent says how many ranks there are, training.ranks misses none
+    status = UNKNOWN if wanted.ranks is None else WARN
+    return Finding("training.hcas", host, status, "no line in the log", "ranks in each pod of the job", why, remedy)
 
 
 def _report_no_fabric(host: str) -> Finding:

@@ -62,6 +62,10 @@ EXPLAINED: dict[str, Explanation] = {
                 " jobs (unknown)."
             ),
             (
+                "A pod of the job is on the network, and the log contains no line of it (unknown; warn if"
+                " `rdma_cluster.training.ranks` is set)."
+            ),
+            (
                 "Several files contain lines of the same host, or the file of one pod contains lines of several hosts"
                 " (unknown)."
             ),
