@@ -21,7 +21,7 @@ from ..._model.intent.intent import Fabric, Intent, Training
 from ..._model.intent.profiles import attachment_name, carries_rdma, find_traits
 from ..._model.job.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from ..job.channels import (
     doubt_files,
     judge_log,
@@ -307,7 +307,7 @@ def _report_silent_pod(host: str, wanted: Training) -> Finding:
         " again."
     )
     # where the intent says how many ranks there are, training.ranks misses none
-    status = UNKNOWN if wanted.ranks is None else WARN
+    status: Status = UNKNOWN if wanted.ranks is None else WARN
     return Finding("training.hcas", host, status, "no line in the log", "ranks in each pod of the job", why, remedy)
 
 
