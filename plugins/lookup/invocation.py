@@ -11,10 +11,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Part of each playbook of the collection. Checks the options C(--tags), C(--skip-tags), C(--start-at-task),
-    C(--step) and C(--limit) of C(ansible-playbook).
+  - Part of each playbook of the collection. Checks the options C(--tags), C(--skip-tags), C(--start-at-task) and
+    C(--limit) of C(ansible-playbook).
   - Ends C(ansible-playbook) with exit code 5 and one line of text if nothing would run, because Ansible itself would
-    exit with 0. These are a tag that the playbook does not have, no tag that remains, C(--start-at-task) and C(--step).
+    exit with 0. These are a tag that the playbook does not have, no tag that remains, and C(--start-at-task).
   - Also ends it if C(--limit) leaves out localhost, where each playbook begins and ends with its verdict.
   - Tags of other playbooks are not checked. If a playbook of your own imports C(linerate.rdma.site), its tags are those
     of the stages.
@@ -58,7 +58,6 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import (
     SITE,
     explain_limit,
     explain_refusal,
-    explain_step,
     list_playbooks,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_lookup
@@ -93,8 +92,6 @@ class LookupModule(LookupBase):
                 given.get("start_at_task"),
                 playbooks or (SITE,),
             )
-        if given.get("step") and not wrong:
-            wrong = explain_step(playbooks or (SITE,))
         by_inventory = "localhost" in ((variables or {}).get("ansible_play_hosts_all") or ())
         wrong = wrong or explain_limit(_read_limit(given.get("subset")), by_inventory, first().text)
         if wrong:

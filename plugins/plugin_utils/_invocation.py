@@ -78,17 +78,6 @@ def explain_refusal(
     )
 
 
-def explain_step(playbooks: typing.Sequence[str]) -> str:
-    """Return why no playbook is run step by step.
-
-    :param playbooks: their names; site where others import the stages
-    """
-    return (
-        "--step was given. A task that is answered with n is left out without a result, also the one that judges, and"
-        f" Ansible ends with 0. {_name_way_in(playbooks)}"
-    )
-
-
 def _describe_tags(playbooks: typing.Sequence[str]) -> tuple[str, str]:
     """Return the kind of the tags of these playbooks, and the sentence that lists them."""
     if SITE in playbooks:
