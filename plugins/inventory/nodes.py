@@ -26,7 +26,8 @@ description:
     the section C(inventory) of C(ansible.cfg).
   - The name of the file must end with C(linerate.rdma.yml) or C(linerate.rdma.yaml).
   - Finds the API server like the modules of the collection. It uses O(kubeconfig) and O(context), or the environment
-    variables C(K8S_AUTH_*) and C(KUBECONFIG), or the same default as C(kubectl).
+    variables C(K8S_AUTH_*) and C(KUBECONFIG), or the same default as C(kubectl). C(-e rdma_kubeconfig=FILE) is used
+    instead of O(kubeconfig), as by the playbooks.
 options:
   plugin:
     description: Name of this plugin.
@@ -195,7 +196,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             )
         self.inventory.add_group(GROUP)
         if self.get_option("kubeconfig"):
-            self.inventory.set_variable("all", "rdma_kubeconfig", self.get_option("kubeconfig"))
+            self.inventory.set_variable("all", "rdma_kubeconfig", _complete(self.get_option("kubeconfig")))
         if self.get_option("namespace") != NAMESPACE:
             self.inventory.set_variable("all", "rdma_observers_namespace", self.get_option("namespace"))
         for node in found.nodes:
@@ -214,7 +215,8 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
                 "the Python that runs ansible-playbook lacks the library kubernetes",
                 say_how_to_install(),
             )
-        options = {name: self.get_option(name) for name in ("kubeconfig", "context") if self.get_option(name)}
+        given = {"kubeconfig": self._kubeconfig(), "context": self.get_option("context")}
+        options = {name: value for name, value in given.items() if value}
         self._refuse_another_context()
         credentials = find_credentials(options, os.environ)
         self._where = credentials.where
@@ -228,13 +230,20 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             node.name for node in inventory_of(cluster.pages("Node", selector=ssh)).nodes
         }
 
+    def _kubeconfig(self) -> typing.Any:
+        """Return the kubeconfig of the playbooks: that of the command line, where it is no template, or that of the
+        file of the inventory.
+        """
+        typed = (self._vars or {}).get("rdma_kubeconfig")
+        return self.get_option("kubeconfig") if not typed or "{{" in str(typed) else typed
+
     def _refuse_another_context(self) -> None:
         """Check that the inventory and the playbooks use the same context of the kubeconfig.
 
         :raises RdmaError: the contexts differ, so that the playbooks would change another cluster than that of the
             nodes
         """
-        context, (used, before) = self.get_option("context"), context_of(self.get_option("kubeconfig"))
+        context, (used, before) = self.get_option("context"), context_of(self._kubeconfig())
         if context and before:
             raise RdmaError(
                 f"context is {context!r}, but the playbooks use {before} and no kubeconfig",
@@ -287,3 +296,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             # the root file system of an observer can't be written to
             "ansible_remote_tmp": "/tmp/.ansible",
         }
+
+
+def _complete(kubeconfig: typing.Any) -> typing.Any:
+    """Return the path of a kubeconfig as an absolute path, since modules run in the folder of the playbook. Return
+    anything else unchanged.
+    """
+    is_path = isinstance(kubeconfig, str) and "\n" not in kubeconfig
+    return os.path.abspath(os.path.expanduser(kubeconfig)) if is_path else kubeconfig

@@ -16,6 +16,8 @@ description:
   - Ends C(ansible-playbook) with exit code 5 and one line of text if nothing would run, because Ansible itself would
     exit with 0. These are a tag that the playbook does not have, no tag that remains, and C(--start-at-task).
   - Also ends it if C(--limit) leaves out localhost, where each playbook begins and ends with its verdict.
+  - Makes relative paths in C(KUBECONFIG), C(K8S_AUTH_KUBECONFIG), C(K8S_AUTH_SSL_CA_CERT), C(K8S_AUTH_CERT_FILE) and
+    C(K8S_AUTH_KEY_FILE) absolute, because Ansible runs modules on localhost in the folder of the playbook.
   - Tags of other playbooks are not checked. If a playbook of your own imports C(linerate.rdma.site), its tags are those
     of the stages.
   - Use it in C(hosts) of a play, because Ansible evaluates C(hosts) regardless of the tags.
@@ -56,6 +58,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import 
 from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import (
     ONLY_LISTS,
     SITE,
+    complete_paths,
     explain_limit,
     explain_refusal,
     list_playbooks,
@@ -70,7 +73,7 @@ _WRONG_OPTIONS = 5
 
 class LookupModule(LookupBase):
     """A lookup plugin that checks the command line of ansible-playbook, and returns its terms if at least one stage
-    would run. Otherwise it fails with the reason.
+    would run. Otherwise it fails with the reason. Processes of ansible-playbook that start later inherit the paths.
     """
 
     @guard_lookup
@@ -80,6 +83,7 @@ class LookupModule(LookupBase):
         given = ansible.context.CLIARGS
         if any(given.get(name) for name in ONLY_LISTS):
             return terms
+        os.environ.update(complete_paths(os.environ, os.getcwd()))
         wrong = ""
         playbooks = list_playbooks(
             map(_without_links, given.get("args") or ()), (_ROOT, os.path.join(_ROOT, "playbooks"))

@@ -20,6 +20,8 @@ _COVERING = ("all", "tagged")
 ONLY_LISTS = ("listtags", "listtasks", "listhosts", "syntax")
 #: names by which Ansible has a localhost that no inventory has
 _LOCALHOST = ("localhost", "127.0.0.1", "::1")
+#: variables of the environment that name files of the credentials
+_FILES = ("KUBECONFIG", "K8S_AUTH_KUBECONFIG", "K8S_AUTH_SSL_CA_CERT", "K8S_AUTH_CERT_FILE", "K8S_AUTH_KEY_FILE")
 _NAME = re.compile(r"linerate\.rdma\.(\w{1,60})", re.ASCII)
 
 
@@ -41,6 +43,28 @@ def list_playbooks(given: typing.Iterable[str], folders: typing.Collection[str])
         else:
             return ()
     return tuple(names)
+
+
+def complete_paths(environment: typing.Mapping[str, str], folder: str) -> dict[str, str]:
+    """Return the variables of the environment that name files of the credentials by relative paths, with absolute
+    paths. Modules on localhost run in the folder of the playbook, where a relative path names another file.
+
+    :param folder: the current folder of ansible-playbook
+    """
+    found = {}
+    for name in _FILES:
+        # several paths, as in KUBECONFIG
+        parts = environment.get(name, "").split(os.pathsep)
+        if any(map(_is_relative, parts)):
+            found[name] = os.pathsep.join(
+                os.path.normpath(os.path.join(folder, part)) if _is_relative(part) else part for part in parts
+            )
+    return found
+
+
+def _is_relative(path: str) -> bool:
+    # whoever reads it expands ~
+    return bool(path) and not path.startswith("~") and not os.path.isabs(path)
 
 
 def explain_refusal(

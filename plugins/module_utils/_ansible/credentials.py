@@ -274,6 +274,8 @@ def _examine(path: str, where: str, by: str) -> None:
     present = [part for part in map(os.path.expanduser, path.split(os.pathsep)) if part and os.path.exists(part)]
     if not present:
         remedy = f"Set the path of an existing kubeconfig: {_ANOTHER[by]}"
+        if by == _BY_OPTION and not os.path.isabs(os.path.expanduser(path)):
+            remedy = f"{remedy}, with its absolute path. Modules read a relative one from the folder of the playbook"
         raise ApiError(0, CONFIGURATION, "the file does not exist", where, remedy)
     for part in present:
         try:

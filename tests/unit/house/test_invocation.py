@@ -15,8 +15,13 @@ from ansible.utils.display import Display
 from ansible_collections.linerate.rdma.plugins.lookup.invocation import LookupModule
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import STAGES
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _first_cause
-from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import explain_refusal, list_playbooks
+from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import (
+    complete_paths,
+    explain_refusal,
+    list_playbooks,
+)
 
+from ..modules.test_kubeconfig import kubeconfig
 from .test_command_line import play
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -219,6 +224,33 @@ def test_each_playbook_begins_with_a_look_at_its_invocation(path: pathlib.Path) 
     """The hosts of a play are computed whatever the tags are, and before anything runs."""
     site = ", site=true" if path.stem in ("site", "invocation") else ""
     assert first_play(path)["hosts"] == "{{ lookup('linerate.rdma.invocation', 'localhost'" + site + ") }}"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, {}),
+        ({"KUBECONFIG": ""}, {}),
+        ({"KUBECONFIG": "/etc/gpu:~/.kube/config", "HOME": "x"}, {}),
+        ({"KUBECONFIG": "gpu"}, {"KUBECONFIG": "/srv/site/gpu"}),
+        ({"KUBECONFIG": "./gpu::/etc/other:../b"}, {"KUBECONFIG": "/srv/site/gpu::/etc/other:/srv/b"}),
+        (
+            {"K8S_AUTH_KUBECONFIG": "a", "K8S_AUTH_CERT_FILE": "b", "K8S_AUTH_HOST": "c"},
+            {"K8S_AUTH_KUBECONFIG": "/srv/site/a", "K8S_AUTH_CERT_FILE": "/srv/site/b"},
+        ),
+    ],
+)
+def test_relative_paths_of_credentials_are_completed(given: dict[str, str], expected: dict[str, str]) -> None:
+    assert complete_paths(given, "/srv/site") == expected
+
+
+@pytest.mark.processes
+def test_modules_read_a_relative_kubeconfig_from_the_folder_of_the_user(tmp_path: pathlib.Path) -> None:
+    """Ansible runs modules on localhost in the folder of the playbook."""
+    kubeconfig(tmp_path / "gpu.conf", "http://127.0.0.1:9")
+    _code, output = play(tmp_path, "linerate.rdma.validate", "-i", "worker-1,", KUBECONFIG="gpu.conf")
+    assert "no answer from the API server: connection refused by http://127.0.0.1:9" in output, output
+    assert "there is no such file" not in output
 
 
 @pytest.mark.processes

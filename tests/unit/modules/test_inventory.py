@@ -100,7 +100,7 @@ def server() -> typing.Iterator[str]:
         served.shutdown()
 
 
-def inventory(folder: pathlib.Path, text: str) -> subprocess.CompletedProcess[str]:
+def inventory(folder: pathlib.Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
     """What ansible-inventory makes of a file, with a kubeconfig ``config`` beside it."""
     path = folder / "linerate.rdma.yml"
     path.write_text(f"plugin: linerate.rdma.nodes\n{text}")
@@ -115,7 +115,7 @@ def inventory(folder: pathlib.Path, text: str) -> subprocess.CompletedProcess[st
         "ANSIBLE_INVENTORY_UNPARSED_FAILED": "true",
         "HOME": str(folder),
     }
-    command = [str(pathlib.Path(sys.executable).with_name("ansible-inventory")), "-i", str(path), "--list"]
+    command = [str(pathlib.Path(sys.executable).with_name("ansible-inventory")), "-i", str(path), "--list", *options]
     return subprocess.run(
         command, env=environment, cwd=folder, capture_output=True, text=True, timeout=120, check=False
     )
@@ -176,6 +176,24 @@ def test_a_mistake_is_named(server: str, tmp_path: pathlib.Path, text: str, word
     assert done.returncode != 0 and words in " ".join(done.stderr.split()) and "Traceback" not in done.stderr, (
         done.stderr
     )
+
+
+def test_the_kubeconfig_of_the_command_line_is_that_of_the_playbooks(server: str, tmp_path: pathlib.Path) -> None:
+    kubeconfig(tmp_path / "own", server)
+    kubeconfig(tmp_path / "other", "http://127.0.0.1:9")
+    typed = ("-e", f"rdma_kubeconfig={tmp_path}/own")
+    assert inventory(tmp_path, f"kubeconfig: {tmp_path}/other\nselector: example.com/role=gpu").returncode != 0
+    done = inventory(tmp_path, f"kubeconfig: {tmp_path}/other\nselector: example.com/role=gpu", *typed)
+    assert done.returncode == 0, done.stderr
+
+
+def test_playbooks_get_the_absolute_path_of_a_relative_kubeconfig(server: str, tmp_path: pathlib.Path) -> None:
+    kubeconfig(tmp_path / "own", server)
+    done = inventory(tmp_path, "kubeconfig: own\nselector: example.com/role=gpu")
+    assert done.returncode == 0, done.stderr
+    listed = json.loads(done.stdout, object_hook=lambda item: item.get("__ansible_unsafe", item))
+    hosts = listed["_meta"]["hostvars"]
+    assert [host["rdma_kubeconfig"] for host in hosts.values()] == [str(tmp_path / "own")] * 3
 
 
 def test_an_api_server_that_is_away_is_named(tmp_path: pathlib.Path) -> None:

@@ -100,6 +100,11 @@ def test_a_file_that_is_no_kubeconfig(
     assert "check that the API server runs" not in message
 
 
+def test_a_relative_path_is_read_from_the_folder_of_the_playbook(capsys: pytest.CaptureFixture[str]) -> None:
+    message = failure(capsys, kubeconfig="mine.conf")
+    assert "-e rdma_kubeconfig=FILE, with its absolute path. Modules read a relative one from the folder of" in message
+
+
 def test_a_folder_is_no_kubeconfig(capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
     assert "the file could not be read: Is a directory" in failure(capsys, kubeconfig=str(tmp_path))
 
