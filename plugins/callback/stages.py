@@ -18,6 +18,7 @@ description:
     kept.
   - Shows what a task changes, and each task that fails with its full message, also if the stage goes on without it. If
     a task ends the run and its message is one line, only the last line has it.
+  - Shows once that a host is unreachable, although each of its tasks fails, and again only if the reason changes.
   - The last line of a run that fails is its verdict, or names the stage or playbook in which it stopped, and the
     message of the task that stopped it.
   - Plain lines, one after the other, so that logs of CI systems and the output of AWX jobs read the same.
@@ -57,6 +58,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     span,
     stopped,
     tone,
+    unreachable,
     usual,
     waiting,
 )
@@ -125,6 +127,8 @@ class CallbackModule(Default):
         self._cause = ""
         # whether it was not shown yet
         self._cause_is_due = False
+        # by host: what was shown of it
+        self._unreachable: dict[str, list[str]] = {}
         # what is waited for: its name, since when, on which hosts, and the silence after which that is said
         self._lock = threading.Lock()
         self._task = ""
@@ -260,7 +264,15 @@ class CallbackModule(Default):
 
     def v2_runner_on_unreachable(self, result: typing.Any) -> None:
         self._forget_answered_host(result)
-        super().v2_runner_on_unreachable(result)
+        if not self._quiet:
+            super().v2_runner_on_unreachable(result)
+            return
+        self._handle_warnings(result._result)
+        host, lines = result._host.get_name(), unreachable(result._result)
+        # a node that does not answer fails each task that asks it
+        if self._unreachable.get(host) != lines:
+            self._unreachable[host] = lines
+            self._show_line("\n".join([f"unreachable: [{host}]: {lines[0]}", *lines[1:]]), constants.COLOR_UNREACHABLE)
 
     # the end
 

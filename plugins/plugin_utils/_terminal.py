@@ -116,6 +116,12 @@ def lines_of(result: Result) -> typing.Optional[list[str]]:
     return None
 
 
+def unreachable(result: Result) -> list[str]:
+    """Return why a host is unreachable, as lines. Since ansible-core 2.19 the reason follows a prefix of Ansible."""
+    said = "\n".join(lines_of(result) or ()).removeprefix("Task failed: ").strip()
+    return said.split("\n") if said else ["Ansible gives no reason"]
+
+
 def stopped(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
     """Return the last line of a run that ended without a verdict. Example::
 

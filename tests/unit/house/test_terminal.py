@@ -261,6 +261,24 @@ def test_later_and_rescued_failures_are_a_line_each(callback: CallbackModule, sh
     ]
 
 
+def test_host_that_does_not_answer_is_one_line_until_the_reason_changes(callback: CallbackModule) -> None:
+    reason = "Failed to connect to the host via ssh: no route"
+    for name in ("Look", "Listen", "Ask"):
+        one = task(name)
+        callback.v2_playbook_on_task_start(one, False)
+        for host, said in (("worker-1", reason), ("worker-2", f"Task failed: {reason}")):
+            callback.v2_runner_on_unreachable(told(one, host, msg=said, unreachable=True))
+    callback.v2_runner_on_unreachable(told(one, "worker-1", msg="Host key\n\x1b[2J", unreachable=True))
+    callback.v2_runner_on_unreachable(told(one, "worker-1", unreachable=True))
+    assert typing.cast(Screen, callback._display).lines == [
+        "\n== reachability",
+        f"unreachable: [worker-1]: {reason}",
+        f"unreachable: [worker-2]: {reason}",
+        "unreachable: [worker-1]: Host key\n  \\x1b[2J",
+        "unreachable: [worker-1]: Ansible gives no reason",
+    ]
+
+
 def test_failure_that_nobody_foresaw_is_shown_in_full(callback: CallbackModule, shown_by_ansible: list[str]) -> None:
     crashed = task("Look")
     callback.v2_playbook_on_task_start(crashed, False)
