@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import typing
 
+from ansible.utils.display import Display
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import describe_mistakes
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.variables import describe_mistakes, unread
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, Spec
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
@@ -28,7 +31,7 @@ class ActionModule(ControllerAction):
     SPEC: typing.ClassVar[Spec] = {"show_cluster": {"type": "bool", "default": False}}
 
     def work(self, options: Result, variables: Result) -> Result:
-        """Return the names of the variables that belong to the collection.
+        """Return the names of the variables that belong to the collection. Warn of those that it does not read.
 
         :raises RdmaError: a variable is misspelled, or has an invalid value
         """
@@ -41,4 +44,12 @@ class ActionModule(ControllerAction):
         )
         if found:
             raise RdmaError(f"{'; '.join(found)}. Nothing was started", "Correct these variables, then rerun")
+        places = find_origins(variables, unread(names))
+        for name in unread(names):
+            place = f" ({places[name]})" if places.get(name) else ""
+            Display().warning(
+                escape.line(
+                    f"{name}{place} has no effect: it is no variable of the collection. docs/intent.md lists them"
+                )
+            )
         return {"names": list(names)}

@@ -39,14 +39,15 @@ from .publish import FORMATS, publish, report_of
 Data = dict[str, typing.Any]
 
 
-def start_of(report_dir: str) -> RunStart:
+def start_of(report_dir: str, variable: str = "rdma_report_dir") -> RunStart:
     """Return the start record of the run in a folder: its id, its nodes and its variables.
 
+    :param variable: variable with which a user names the folder, for the error message
     :raises FileError: the folder contains no run
     """
     start = read_start(report_dir)
     if start is None:
-        remedy = "Set rdma_report_dir to the folder of a run, which contains run.json, facts and stages"
+        remedy = f"Set {variable} to the folder of a run, which contains run.json, facts and stages"
         raise FileError(f"{os.path.abspath(report_dir)} contains no run: it has no run.json", remedy)
     return start
 
@@ -153,13 +154,14 @@ def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing
     write_text(sheet, page, base_of(os.path.dirname(sheet), report_dir))
 
 
-def read_snapshot(report_dir: str) -> Snapshot:
+def read_snapshot(report_dir: str, variable: str = "rdma_report_dir") -> Snapshot:
     """Read the results of a run that a comparison needs. A fact that cannot be read becomes an error of its node. The
     result says which records and figures cannot be read.
 
+    :param variable: variable with which a user names the folder, for the error message
     :raises FileError: the folder contains no run
     """
-    start = start_of(report_dir)
+    start = start_of(report_dir, variable)
     folder = FactFolder(report_dir, start.run)
     facts = {}
     for kind in (*COMPARED, "topologies"):
@@ -212,7 +214,7 @@ def compare_folders(before_dir: str, report_dir: str) -> Data:
 
     :raises FileError: one of the folders contains no run, or the folder cannot be written
     """
-    before, after = read_snapshot(before_dir), read_snapshot(report_dir)
+    before, after = read_snapshot(before_dir, "rdma_before_dir"), read_snapshot(report_dir)
     found, paths = _write_differences(before, after, report_dir)
     return {
         "before": before.start.run,

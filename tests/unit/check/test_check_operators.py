@@ -303,6 +303,9 @@ def test_how_far_olm_is(objects: tuple[OlmObject, ...], status: typing.Optional[
 def test_a_plan_waits_for_an_operator_that_would_be_installed_and_not_until_a_second_one_goes() -> None:
     """A plan of a cluster without the operator goes on to what the operator would make."""
     none = only(look(dataclasses.replace(GOOD, installations=())), "operators.single")
+    assert none.remedy.startswith("Check the finding operators.needed: "), (
+        "which knows whether operators_install is set"
+    )
     two = only(look(dataclasses.replace(GOOD, installations=(HELM, HELM))), "operators.single")
     elsewhere = dataclasses.replace(HELM, deployment=Workload("op", "elsewhere", 1, 1))
     there = only(look(dataclasses.replace(GOOD, installations=(elsewhere,))), "operators.single")

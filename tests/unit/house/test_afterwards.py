@@ -168,6 +168,7 @@ def test_two_folders_are_compared(folder: Folder, tmp_path: pathlib.Path) -> Non
     assert len(json.loads((folder.path / "difference.json").read_text(encoding="utf-8"))["differences"]) == 1
     answer = folder.play("difference", rdma_before_dir=str(tmp_path / "nowhere"))
     assert answer.code != 0 and "nowhere contains no run" in answer.output
+    assert "Set rdma_before_dir to the folder of a run" in answer.output, answer.output
 
 
 def test_the_facts_answer_a_question(folder: Folder) -> None:

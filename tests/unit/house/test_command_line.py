@@ -107,11 +107,11 @@ def test_the_last_line_says_what_to_do_about_an_intent(tmp_path: pathlib.Path) -
     for given, done in (
         (
             (),
-            "(validate.intent on rdma_fabrics: Generate an intent from the nodes: ansible-playbook linerate.rdma",
+            "(validate.intent on rdma_fabrics: missing. Generate an intent from the nodes: ansible-playbook",
         ),
         (
             ("-e", "operators_instal=true"),
-            "(validate.variables on operators_instal: Rename the variable to operators_install.",
+            "(validate.variables on operators_instal: unknown variable (did you mean 'operators_install'?). Rename the",
         ),
     ):
         code, said = play(tmp_path, "-i", "hosts.ini", "linerate.rdma.validate", *given)

@@ -251,6 +251,16 @@ def lint(show_cluster: bool = False, **variables: typing.Any) -> typing.Any:
     return action.work({"show_cluster": show_cluster}, variables)
 
 
+def test_a_variable_that_nothing_reads_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verdict over another folder than the one that was named would be believed."""
+    said: list[str] = []
+    monkeypatch.setattr(variables_lint.Display, "warning", lambda _self, text: said.append(text))
+    assert lint(rdma_run_dir="/srv/run", rdma_report_dir="/srv/run", mine=1)["names"]
+    assert said == [
+        "rdma_run_dir has no effect: it is no variable of the collection. docs/intent.md lists them",
+    ]
+
+
 @pytest.mark.parametrize("shown", [True, False])
 def test_the_check_shows_the_cluster_of_a_run_that_contacts_it(
     shown: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path

@@ -216,6 +216,14 @@ def test_what_a_failed_task_said_is_in_the_verdict_line() -> None:
         "(validate.api_server: the file does not exist. y; and 1 more)"
     )
     assert report(record("validate", wrong)).summary.endswith("(validate.names on rdma_fabrics[0]: Rename it)")
+    said = "(validate.intent on a: 'rebot' (did you mean 'reboot'?). Correct a)"
+    value = "one of: none, drain, reboot (did you mean 'reboot'?)"
+    mistyped = Finding("validate.intent", "a", "fail", "'rebot'", value, why="x", remedy="Correct a.")
+    assert report(record("validate", mistyped)).summary.endswith(said)
+    library = Finding("validate.library", "controller", "fail", "no library", "x", why="x", remedy="Install it.")
+    assert report(record("validate", mistyped, library)).summary.endswith(
+        "(validate.library on controller: no library. Install it; and 1 more)"
+    )
     nodes = Finding("validate.nodes", "inventory", "fail", why="x", remedy="y")
     both = report(record("validate", nodes, absent)).summary
     assert both.endswith("(validate.api_server: the file does not exist. y; and 1 more)")

@@ -153,11 +153,8 @@ def _check_definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
                 f"The API server does not serve this kind: {owner} is not installed, or the API server rejected its"
                 " definition."
             )
-            remedy = f"Install {owner}, then run stage operators again." + (
-                " With operators_install: true, this stage installs the operator with Helm."
-                if "SR-IOV" in owner
-                else ""
-            )
+            how = "; the finding operators.needed names the steps for this cluster" if "SR-IOV" in owner else ""
+            remedy = f"Install {owner}{how}. Then run stage operators again."
             findings.append(Finding("operators.definition", name, FAIL, "absent", "established", why, remedy))
     return findings
 

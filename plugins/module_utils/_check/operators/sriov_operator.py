@@ -35,7 +35,7 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
         why = "No Deployment in the cluster runs the SR-IOV network operator."
         why += " OLM has objects for the operator; see the findings operators.olm." if seen.olm else ""
         remedy = (
-            "Install the operator: set operators_install with operators_sriov_chart, or use OLM on OpenShift. Then run"
+            "Check the finding operators.needed: it names the steps that install the operator in this cluster. Then run"
             " stage operators again."
         )
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]

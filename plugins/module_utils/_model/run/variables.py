@@ -97,6 +97,17 @@ def ours(names: typing.Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(name for name in names if name.startswith(PREFIX) or meant(name)))
 
 
+def unread(names: typing.Iterable[str]) -> tuple[str, ...]:
+    """Return those names that start with the prefix of the collection, and that it neither reads nor takes for a
+    misspelling.
+    """
+    return tuple(
+        name
+        for name in names
+        if name.startswith(PREFIX) and name not in RDMA_VARIABLES and name not in ROLE_VARIABLES and not meant(name)
+    )
+
+
 def suggest_variable_name(name: str) -> str:
     """Return a hint with the correct name of a misspelled variable, or an empty text."""
     if name in OF_ENVIRONMENT:

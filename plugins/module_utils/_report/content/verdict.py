@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 import typing
 
 from ..._model.run.check_ids import PAGES
@@ -389,12 +390,18 @@ def _first_obstacle(report: Report) -> str:
 
 
 def _is_behind(finding: Finding) -> bool:
-    """Return whether a finding is the cause of other findings: a suspect, or an API server that does not answer."""
-    return finding.check.endswith(".suspect") or (finding.check == "validate.api_server" and finding.status != SKIPPED)
+    """Return whether a finding is the cause of other findings: a suspect, an API server that does not answer, or a
+    library without which it is not asked.
+    """
+    before_all = finding.check in ("validate.api_server", "validate.library") and finding.status != SKIPPED
+    return finding.check.endswith(".suspect") or before_all
 
 
 #: characters of what a failed task said, or of a remedy, that are in the verdict
 _MOST_OF_A_TASK = 400
+#: characters of a measured value there
+_MOST_OF_A_VALUE = 100
+_HINT = re.compile(r" \(did you mean '[^']{1,100}'\?\)")
 
 
 def _name_cause(finding: Finding) -> str:
@@ -408,7 +415,9 @@ def _name_cause(finding: Finding) -> str:
     remedy = short(finding.remedy.rstrip("."), _MOST_OF_A_TASK)
     if finding.check in ("validate.api_server", "validate.nodes"):
         return f"{finding.check}: {short(finding.why.rstrip('.'), _MOST_OF_A_TASK)}. {remedy}"
-    return f"{finding.check} on {finding.subject}{f': {remedy}' if remedy else ''}"
+    hint = _HINT.search(finding.expected)
+    seen = f"{short(finding.measured, _MOST_OF_A_VALUE)}{hint[0] if hint else ''}" if finding.measured else ""
+    return ": ".join(filter(None, (f"{finding.check} on {finding.subject}", ". ".join(filter(None, (seen, remedy))))))
 
 
 _ABSENT = {
