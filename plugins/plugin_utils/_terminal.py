@@ -137,7 +137,11 @@ def stopped(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
     if not lines:
         return f"linerate.rdma: STOPPED - {where}: see the output above"
     first = lines[0][len(where) + 2 :] if lines[0].startswith(f"{where}: ") else lines[0]
-    return f"linerate.rdma: STOPPED - {where}: {first}{'; see the output above' if len(lines) > 1 else ''}"
+    shown = 1
+    if first.endswith(":") and len(lines) > 1:
+        # a heading, as of Ansible's check of the arguments of a role
+        first, shown = f"{first} {lines[1]}", 2
+    return f"linerate.rdma: STOPPED - {where}: {first}{'; see the output above' if len(lines) > shown else ''}"
 
 
 def goes_on(task: typing.Any) -> bool:

@@ -401,6 +401,9 @@ def test_words_of_what_stopped_a_run() -> None:
         == "linerate.rdma: STOPPED - propose: see the output above"
     )
     assert stopped("propose", ["", "one", "two"]) == "linerate.rdma: STOPPED - propose: one; see the output above"
+    refused = ["Validation of arguments failed:", "missing required arguments: linerate_rdma"]
+    assert stopped("awx_approval", refused) == f"linerate.rdma: STOPPED - awx_approval: {' '.join(refused)}"
+    assert stopped("awx_approval", [*refused, "x"]).endswith("arguments: linerate_rdma; see the output above")
     saved, rest = task("Save"), task("Rest")
     assert goes_on(within(saved, block=[saved], rescue=[rest])) and not goes_on(
         within(rest, block=[saved], rescue=[rest])
