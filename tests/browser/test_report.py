@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.tests.browser.conftest import ROOT, Open
 DESK, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 SIZES = pytest.mark.parametrize("size", (DESK, PHONE), ids=("desk", "phone"))
 SCHEMES = pytest.mark.parametrize("scheme", ("light", "dark"))
-MOST_PAGES = 8
+MOST_PAGES = 9
 #: of a processor, to parse, lay out and paint a page of 1,000 nodes with 8 rails
 MOST_SECONDS = 1.0
 LOADS = 3
