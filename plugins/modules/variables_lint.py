@@ -18,6 +18,7 @@ description:
     this collection. Ansible itself ignores such a variable.
   - Also fails if a variable has a value that is no truth value or no number where one is needed. The message names the
     variable that the user set, and with ansible-core 2.19 or newer its file and line.
+  - Warns of any other variable C(rdma_*) that the collection does not read.
   - Reads the names of the variables of the host of the task, and of the nodes in the group C(rdma_nodes). Variables
     whose names do not look like those of this collection are ignored.
   - Runs on the controller and does not contact any host or cluster.

@@ -9,5 +9,6 @@ COLOR_CHANGED: str
 COLOR_ERROR: str
 COLOR_HIGHLIGHT: str
 COLOR_OK: str
+COLOR_UNREACHABLE: str
 COLOR_WARN: str
 config: typing.Any
