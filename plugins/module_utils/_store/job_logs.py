@@ -19,6 +19,40 @@ _PIECE = 1 << 18
 _MOST_OF_A_LOG = 16 << 30
 #: characters of a file in which the first line is looked for that is not empty
 _MOST_OF_A_BEGINNING = 1 << 24
+#: characters and lines of all logs that are read together: the parser reads a million lines in a second
+_MOST_OF_ALL, _MOST_LINES = 64 << 30, 200_000_000
+#: a file with as many NUL characters in a row has a hole: it costs its owner no space on a disk, and has no end
+_HOLE = "\0" * (1 << 16)
+
+
+class _Left:
+    """What the logs that are read together may still have.
+
+    :ivar characters: number of characters
+    :ivar lines: number of lines
+    """
+
+    def __init__(self) -> None:
+        self.characters, self.lines = _MOST_OF_ALL, _MOST_LINES
+
+    def take(self, path: str, piece: str) -> None:
+        """Subtract a piece of a log.
+
+        :raises SourceRefused: the piece has a hole, or all logs together are too large
+        """
+        self.characters -= len(piece)
+        self.lines -= piece.count("\n")
+        if min(self.characters, self.lines) < 0:
+            raise SourceRefused(
+                f"{path} is not read to its end: all logs together have more than {_MOST_OF_ALL} characters or"
+                f" {_MOST_LINES} lines",
+                "Name fewer logs in training_logs",
+            )
+        if _HOLE in piece:
+            raise SourceRefused(
+                f"{path} is not read to its end: it has {len(_HOLE)} NUL characters in a row",
+                "Let the job write its log to a new file",
+            )
 
 
 def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
@@ -32,8 +66,12 @@ def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
     :raises RdmaError: there is no such file
     :raises SourceRefused: a file cannot be read, is not a regular file, or is too large
     """
+    yield from _read_all(paths, _Left())
+
+
+def _read_all(paths: typing.Sequence[str], left: _Left) -> typing.Iterator[str]:
     for path in paths:
-        yield from _read_lines_of(path)
+        yield from _read_lines_of(path, left=left)
 
 
 def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing.Iterator[str]]]:
@@ -44,9 +82,10 @@ def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing
     """
     paths = list(dict.fromkeys(paths))
     names = collections.Counter(map(os.path.basename, paths))
+    left = _Left()
     for path in paths:
         name = os.path.basename(path)
-        yield (name if names[name] == 1 else path), read_lines([path])
+        yield (name if names[name] == 1 else path), _read_all([path], left)
 
 
 def has_several_logs(paths: typing.Sequence[str]) -> bool:
@@ -66,9 +105,12 @@ def has_several_logs(paths: typing.Sequence[str]) -> bool:
     return found > 1
 
 
-def _read_lines_of(path: str, most: typing.Optional[int] = None) -> typing.Iterator[str]:
+def _read_lines_of(
+    path: str, most: typing.Optional[int] = None, left: typing.Optional[_Left] = None
+) -> typing.Iterator[str]:
     """Yield the lines of a file.
 
+    :param left: what all logs may still have together; None for a file that is read alone
     :param most: characters after which the reading ends; None for a file of at most ``_MOST_OF_A_LOG``
     """
     try:
@@ -80,18 +122,22 @@ def _read_lines_of(path: str, most: typing.Optional[int] = None) -> typing.Itera
     # a log is what any program wrote, so no byte of it may end the reading
     with io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="\n") as file:
         try:
-            yield from _read_bounded_lines(file, path, most)
+            yield from _read_bounded_lines(file, path, most, left or _Left())
         except OSError as error:
             raise SourceRefused(f"{path} could not be read: {error.strerror}") from error
 
 
-def _read_bounded_lines(file: typing.TextIO, path: str, most: typing.Optional[int]) -> typing.Iterator[str]:
+def _read_bounded_lines(
+    file: typing.TextIO, path: str, most: typing.Optional[int], together: _Left
+) -> typing.Iterator[str]:
     """Yield the lines of a file, which is read in pieces. Reading line by line takes twice as long, and a broken log
     may consist of a single line.
 
     :param path: of the file, for the error
     :param most: as for ``_read_lines_of``
-    :raises SourceRefused: the file has grown beyond _MOST_OF_A_LOG while it was read
+    :param together: what all logs may still have together
+    :raises SourceRefused: the file has grown beyond _MOST_OF_A_LOG while it was read, has a hole, or all logs together
+        are too large
     """
     rest, skip, left = "", False, _MOST_OF_A_LOG if most is None else most
     for piece in iter(lambda: file.read(_PIECE), ""):
@@ -100,6 +146,7 @@ def _read_bounded_lines(file: typing.TextIO, path: str, most: typing.Optional[in
             raise SourceRefused(f"{path} grew beyond {_MOST_OF_A_LOG} bytes while it was being read")
         if left < 0:
             return
+        together.take(path, piece)
         for line in io.StringIO(rest + piece, newline="\n"):
             if line[-1] != "\n":
                 rest = line

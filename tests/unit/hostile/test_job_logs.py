@@ -361,3 +361,25 @@ def test_the_beginning_of_a_file_is_looked_for_in_a_part_of_it(
     monkeypatch.setattr(job_logs, "_read_bounded_lines", counted)
     assert not job_logs.has_several_logs([str(log)])
     assert len(read) == job_logs._PIECE
+
+
+def test_a_log_with_a_hole_is_left_out(tmp_path: pathlib.Path) -> None:
+    log, honest_log = tmp_path / "hole.log", tmp_path / "a.log"
+    with log.open("wb") as file:
+        file.truncate(1 << 20)
+    honest_log.write_text("".join(honest("a", 0)), encoding="utf-8")
+    read = parse_files(job_logs.read_files([str(log), str(honest_log)]), "files")
+    assert [item.source for item in read.left_out] == ["hole.log"] and "NUL" in read.left_out[0].why
+    assert {process.host for process in read.processes} == {"a"}
+
+
+@pytest.mark.parametrize(("bound", "most"), [("_MOST_LINES", 4000), ("_MOST_OF_ALL", 4000)])
+def test_all_logs_together_have_a_bound(
+    bound: str, most: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_logs, bound, most)
+    logs = [tmp_path / f"{name}.log" for name in "abc"]
+    for log in logs:
+        log.write_bytes(b"\n" * 1500)
+    read = parse_files(job_logs.read_files(list(map(str, logs))), "files")
+    assert [item.source for item in read.left_out] == ["c.log"] and str(most) in read.left_out[0].why
