@@ -383,3 +383,23 @@ def test_all_logs_together_have_a_bound(
         log.write_bytes(b"\n" * 1500)
     read = parse_files(job_logs.read_files(list(map(str, logs))), "files")
     assert [item.source for item in read.left_out] == ["c.log"] and str(most) in read.left_out[0].why
+
+
+@pytest.mark.parametrize("way", ["0[0] -> {}[0] [send]", "{}[0] -> 0[0] [receive]"])
+def test_links_of_a_rank_count(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl_memory, "_MOST_OF_SOURCE", MEGABYTE)
+    lines = [f"c:1:1 [0] NCCL INFO Channel 00/0 : {way.format(peer)} via NET/IB/0\n" for peer in range(1, 12_000)]
+    log = parse_files([("all.log", [*honest("a", 0), *lines, *honest("b", 1)])], "hosts")
+    assert [item.source for item in log.left_out] == ["c"]
+    assert {process.host for process in log.processes} == {"a", "b"}
+
+
+def test_a_variable_that_grows_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nccl_memory, "_MOST_OF_SOURCE", MEGABYTE)
+    lines = [
+        f"c:{pid}:1 [0] NCCL INFO NCCL_{number} set by environment to {'x' * length}.\n"
+        for length in (1, 499)
+        for pid in range(4)
+        for number in range(900)
+    ]
+    assert [item.source for item in parse_files([("all.log", lines)], "hosts").left_out] == ["c"]

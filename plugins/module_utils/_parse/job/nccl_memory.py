@@ -17,11 +17,13 @@ from ..limits import MIB
 OF_THREAD, OF_PROCESS, OF_RANK, OF_ROUTE, OF_DEVICE, OF_CHOICE, OF_CHANNEL = 300, 2100, 2900, 1000, 300, 1000, 16
 #: the same for each file in which a process is, and for a rank with its process, its routes and devices
 OF_PLACE, OF_WHOLE_RANK = 900, 16 * 1024
+#: an outgoing or incoming link of a rank, in up to two sets
+OF_LINK = 110
 #: bytes of a variable of the environment beside its value
 OF_VARIABLE = 200
 #: bytes for each character of the log that all of these may take, and bytes for a log of any length. A process that is
-#: not forged writes some thousand characters for each of its ranks, of which 11 kB are kept: the most, whatever the
-#: length of the log, is enough for 190,000 ranks
+#: not forged writes some thousand characters for each of its ranks, of which 11 kB are kept, and 22 kB of 200 links:
+#: the most, whatever the length of the log, is enough for 65,000 ranks
 _GROWTH, _LEAST, _MOST_KEPT = 8, 128 * MIB, 2048 * MIB
 #: bytes of these that one file of several may take, or one host where all ranks are in one file. 16 ranks in 30
 #: communicators take 6 MB

@@ -10,7 +10,7 @@ import typing
 
 from ..._model.job.nccl import MOST_CHANNELS, RANKS, NcclChoice, NcclDevice
 from .nccl_channel import ChannelLine, ChannelReader
-from .nccl_memory import OF_CHANNEL, OF_CHOICE, OF_DEVICE, OF_RANK, OF_ROUTE, OF_VARIABLE
+from .nccl_memory import OF_CHANNEL, OF_CHOICE, OF_DEVICE, OF_LINK, OF_RANK, OF_ROUTE, OF_VARIABLE
 from .nccl_process import LogProcess, LogRank, LogThread
 
 #: rank 0 of RCCL, AMD's NCCL, writes it without a head: "RCCL version : 2.21.5-HEAD:9a0e6a1"
@@ -157,7 +157,10 @@ class MessageReader:
         link = None if line.kind.connection else line.channel << 32 | line.peer
         rank = self._find_rank(thread, line.rank, line.peer, link, line.incoming)
         if link is not None:
-            rank.select_links(line.incoming).add(link)
+            links = rank.select_links(line.incoming)
+            if link not in links:
+                self._keep(OF_LINK, rank.process.host)
+                links.add(link)
             if line.kind.direction == "send":
                 rank.sent.add(link)
         self._add_connection(rank, line)
@@ -320,8 +323,11 @@ class MessageReader:
     def _read_variable(self, process: LogProcess, message: str) -> None:
         found = _SET.fullmatch(message)
         if found and len(process.environment) < _MOST:
-            if found[1] not in process.environment:
+            before = process.environment.get(found[1])
+            if before is None:
                 self._keep(OF_VARIABLE + len(found[2]), process.host)
+            elif len(found[2]) > len(before):
+                self._keep(len(found[2]) - len(before), process.host)
             process.environment[found[1]] = found[2]
 
     def _read_net(self, process: LogProcess, message: str) -> None:
