@@ -10,6 +10,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import bounded
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import check as fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.error_counters import CLASSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
@@ -1229,3 +1230,32 @@ def test_an_intent_of_ethernet_alone_needs_no_manager() -> None:
 def test_fabric_without_nodes_is_unknown() -> None:
     findings = fabrics(nodes={}, subnets={}, topologies={})
     assert one(findings, "fabric.node").status == "unknown" and not judge(findings).open
+
+
+def test_of_thousands_of_invented_links_the_first_have_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "MOST_OF_PORTS", 8)
+
+    def invented(topology: Topology) -> Topology:
+        like = next(link for link in topology.links if link.a.kind == link.b.kind == "Switch")
+        more = [
+            dataclasses.replace(
+                like,
+                a=dataclasses.replace(like.a, port=100 + number),
+                b=dataclasses.replace(like.b, port=100 + number),
+                speed="EDR",
+            )
+            for number in range(60)
+        ]
+        return Topology(topology.nodes, (*topology.links, *more))
+
+    ports = tuple(
+        PortErrors("0x0000000000000200", 100 + number, {"PortRcvSwitchRelayErrors": 90000}, True)
+        for number in range(60)
+    )
+    errors = SeenErrors(ErrorReport((), 300), ErrorReport(ports, 300), 10.0)
+    slow = tuple(SlowPort("0x0000000000000200", 100 + number, "106.25 Gbps") for number in range(60))
+    findings = cabled(2, change=invented, errors=errors, capabilities=SeenCapabilities(slow, 300))
+    for check, rest in (("fabric.errors_growing", "52 more ports"), ("fabric.rate", "52 more links")):
+        found = [item for item in findings if item.check == check and item.status != "pass"]
+        assert (len(found), found[-1].measured) == (9, rest)
+        assert "Run ibnetdiscover as root on another node." in (found[-1].remedy or "")

@@ -17,6 +17,7 @@ from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import ErrorReport, PortErrors, SeenErrors, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .bounded import limit_findings
 from .links_in_scope import ALL_PORTS, LinksInScope
 from .names import Names, some
 
@@ -185,6 +186,7 @@ def _check_growth(
             finding = dataclasses.replace(finding, status=UNKNOWN, why=why, remedy=_BY_HAND)
         if finding is not None:
             (findings if end in way.ours else others).append(finding)
+    findings = limit_findings(fabric, findings, "ports")
     if others:
         words = some([f"{finding.subject}: {finding.measured}" for finding in others])
         why = (

@@ -14,6 +14,7 @@ from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._model.infiniband.fabric import LANE_GBPS, SeenCapabilities, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .bounded import limit_findings
 from .links_in_scope import LinksInScope
 from .names import Names
 from .uplinks import _find_usual, list_switch_links
@@ -121,7 +122,7 @@ def check_switch_rates(
         elif rates[link] < usual and not known:
             findings.append(_report_slow(subject, rates[link], usual, "switches", known))
     subject = f"{fabric.name} switches"
-    return findings or [
+    return limit_findings(fabric, findings, "links") or [
         ok(
             "fabric.rate",
             subject,

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The limit on findings about links between switches: the port of one node shows the fabric, and may invent links."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.intent.intent import Fabric
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding
+
+#: findings of one check and status about ports. A fabric of 10,000 nodes has as many links that are bad at once only
+#: where its counters or tools are wrong
+MOST_OF_PORTS = 1024
+
+
+def limit_findings(fabric: Fabric, findings: typing.Sequence[Finding], of_what: str) -> list[Finding]:
+    """Return the findings, unless there are more than ``MOST_OF_PORTS`` of a status. Then return the first of them, and
+    one finding that counts the others.
+
+    :param findings: findings of one check
+    :param of_what: what each finding is about, in the plural
+    """
+    kept: list[Finding] = []
+    for status in (FAIL, UNKNOWN, WARN):
+        found = [item for item in findings if item.status == status]
+        kept += found[:MOST_OF_PORTS]
+        more = len(found) - MOST_OF_PORTS
+        if more > 0:
+            first = found[MOST_OF_PORTS]
+            why = (
+                f"In addition to the {of_what} with a finding of their own, {more} {of_what} have the same status. The"
+                f" first of them: {first.subject}: {first.measured}."
+            )
+            remedy = (
+                "Run ibnetdiscover as root on another node. If its output does not have these links, the node that"
+                " reported the topology invents them: put a trusted node first in the inventory. Then run"
+                " ansible-playbook linerate.rdma.site --tags validate,discover,fabric."
+            )
+            subject = f"{fabric.name} more {of_what}"
+            kept.append(Finding(first.check, subject, status, f"{more} more {of_what}", first.expected, why, remedy))
+    return kept if len(kept) < len(findings) else list(findings)
