@@ -21,6 +21,30 @@ INTENT_SPEC: dict[str, typing.Any] = {"fabrics": {"type": "raw", "required": Tru
 OBSERVER_SPEC: dict[str, typing.Any] = {"facts_dir": {"type": "path"}, "run": {"type": "str"}}
 
 
+#: key by which ansible-core 2.19 makes an object of a mapping in the answer of a module. A text from outside, such as
+#: the definitions of a chart, could so write to the terminal
+_TYPE = "__ansible_type"
+
+
+def _refuse_types(result: typing.Any) -> None:
+    """Refuse a result that contains a mapping of which Ansible would make an object.
+
+    :raises RdmaError: there is such a mapping
+    """
+    left = [result]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            if any(isinstance(key, str) and key == _TYPE for key in value):
+                raise RdmaError(
+                    f"The answer has a mapping with the key {_TYPE}, of which Ansible makes an object",
+                    "Use another version of the chart or source that the module read, or remove the key there",
+                )
+            left.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            left.extend(value)
+
+
 def run(module: AnsibleModule, work: typing.Callable[[], dict[str, typing.Any]]) -> None:
     """Run the work of a module and end the module with its result.
 
@@ -31,6 +55,7 @@ def run(module: AnsibleModule, work: typing.Callable[[], dict[str, typing.Any]])
     """
     try:
         result = work()
+        _refuse_types(result)
     except LoadError as error:
         module.fail_json(
             msg=str(error),
