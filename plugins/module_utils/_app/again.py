@@ -96,13 +96,14 @@ def rejudge_run(report_dir: str, target: str, wishes: Data, ansible_version: str
 
     judged = judge_again(start, of_run, RawIntent(**chosen), facts, applied, refused)
     for record in judged.values():
-        write_record(records_dir(target), record, below)
+        write_record(records_dir(target), record, below, len(start.nodes))
     # a record of another run is no part of this one, and is named as in the report of the run itself
     answer = publish(folder, target, {**records, **judged}, unreadable, _read_versions(start, ansible_version))
-    # what was not judged differs from nothing
+    # as they are in their files, where both may be cut alike; and what was not judged differs from nothing
+    written, _unreadable = read_records(records_dir(target), len(start.nodes))
     both = (
         {stage: record for stage, record in side.items() if applied or is_observation_only(stage)}
-        for side in (of_run, judged)
+        for side in (of_run, {stage: written.get(stage, record) for stage, record in judged.items()})
     )
     found = find_record_differences(*both)
     told = [

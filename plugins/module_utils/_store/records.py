@@ -17,8 +17,9 @@ from .._model.base.load_error import LoadError
 from .._model.base.plausible import wrong_schema, wrong_time
 from .._model.base.redact import redact
 from .._model.base.text import cut_texts
+from .._model.run.facts import RunStart
 from .._model.run.findings import MOST_WAIVERS, STAGES, Judged
-from .._model.run.records import RECORD_SCHEMA, Record, contradiction, make_record_data
+from .._model.run.records import RECORD_SCHEMA, Record, contradiction, limit_findings, make_record_data
 from .._parse.limits import MIB
 from .facts import clock, read_start
 from .files import FileError, decode_file_json, json_of, opened, remove, write_text
@@ -32,8 +33,8 @@ _MOST_FINDINGS = 1_000_000
 #: functions has some 16,000 findings in a stage, and one with eight rails some 200 in all of them
 _FINDINGS_OF_ALL, _FINDINGS_OF_A_NODE = 150_000, 5000
 _BYTES_OF_ALL, _BYTES_OF_A_NODE = 256 * MIB, MIB
-#: part of these bytes that one record may have
-_SHARE = 4
+#: part of these that one record may have, and part that each other stage without a record keeps for its own
+_SHARE, _RESERVE = 2, 64
 #: characters of a text of a finding where it is written, the first of these with which the record can be read again.
 #: JSON takes 12 bytes at most for one of them, and a finding with its waiver has 9 texts: of the first, a line has its
 #: place in _MOST_OF_A_LINE; of the last, that is 5,000 nodes with 100 each
@@ -70,65 +71,112 @@ class _Budget:
         self.size -= size
 
 
-def _make_budget(directory: str) -> typing.Optional[_Budget]:
-    """Return what the records in a folder may have together. Return None if there is no readable start of a run beside
-    it.
+def _make_budget(directory: str, nodes: typing.Optional[int]) -> _Budget:
+    """Return what the records in a folder may have together.
+
+    :param nodes: number of nodes of the run; None: those of the run.json beside the folder, or none without it
     """
-    try:
-        start = read_start(os.path.dirname(directory))
-    except FileError:
-        return None
-    return None if start is None else _budget_for(len(start.nodes))
-
-
-def _budget_for(nodes: int) -> _Budget:
+    if nodes is None:
+        start = _read_start_beside(directory)
+        nodes = 0 if start is None else len(start.nodes)
     return _Budget(_FINDINGS_OF_ALL + _FINDINGS_OF_A_NODE * nodes, _BYTES_OF_ALL + _BYTES_OF_A_NODE * nodes, nodes)
 
 
-def write_record(directory: str, record: Record, below: str = "") -> str:
-    """Write ``<directory>/<stage>.jsonl`` atomically, so that an interrupted run leaves no partial file. Texts of
-    findings that are too long to be read again are truncated, with their full length appended.
+def _read_start_beside(directory: str) -> typing.Optional[RunStart]:
+    try:
+        return read_start(os.path.dirname(directory))
+    except FileError:
+        return None
+
+
+def _make_room(directory: str, record: Record, nodes: typing.Optional[int]) -> _Budget:
+    """Return what a record may have, so that all records of its run in the folder can be read again, and those that are
+    not written yet have room too.
+    """
+    budget = _make_budget(directory, nodes)
+    findings, size = budget.findings // _SHARE, budget.size // _SHARE
+    reserve = budget.findings // _RESERVE, budget.size // _RESERVE
+    for stage in STAGES:
+        if stage != record.stage:
+            taken = _measure(_get_record_path(directory, stage), stage, record.run) or reserve
+            budget.findings -= taken[0]
+            budget.size -= taken[1]
+    return _Budget(min(findings, budget.findings), min(size, budget.size), budget.nodes)
+
+
+def _measure(path: str, stage: str, run: str) -> typing.Optional[tuple[int, int]]:
+    """Return how many findings and bytes a record has. Return None for one that does not exist, cannot be read, or is
+    of another run.
+    """
+    try:
+        with _open_record(path) as stream:
+            if stream is None:
+                return None
+            found, findings = _load_head(_decode_line(stream.readline(_MOST_OF_A_LINE + 1), path, 1), stage)
+            return (_number_of(findings), os.fstat(stream.fileno()).st_size) if found.run == run else None
+    except (FileError, LoadError):
+        return None
+
+
+def write_record(directory: str, record: Record, below: str = "", nodes: typing.Optional[int] = None) -> str:
+    """Write ``<directory>/<stage>.jsonl`` atomically, so that an interrupted run leaves no partial file. What is too
+    large to be read again, together with the other records in the folder, is reduced: texts of findings are truncated,
+    with their full length appended, and of many findings the last are counted in one.
 
     :param below: folder that the user named, see files.py; if empty, the parent folder of ``directory``
+    :param nodes: number of nodes of the run; None: those of the run.json beside ``directory``
     :returns: path of the file
     :raises FileError: the folder or the file cannot be written, or the record exceeds the limits of reading
     """
     path = _get_record_path(directory, record.stage)
-    write_text(
-        path,
-        "".join(_render_record_lines(path, redact(make_record_data(record)), _make_budget(directory))),
-        below or os.path.dirname(directory),
-    )
+    lines = _render_record_lines(path, record, _make_room(directory, record, nodes))
+    write_text(path, "".join(lines), below or os.path.dirname(directory))
     return path
 
 
-def _render_record_lines(path: str, data: dict[str, typing.Any], budget: typing.Optional[_Budget] = None) -> list[str]:
+def _render_record_lines(path: str, record: Record, room: _Budget) -> list[str]:
     """Return the lines of a record.
 
-    :param budget: what all records of the run may have together; None if that is not known
-    :raises FileError: the lines exceed the limits of reading, even with texts cut
+    :param room: what the record may have
+    :raises FileError: the lines exceed the limits of reading, even with texts cut and findings counted
     """
+    most = max(1, min(_MOST_FINDINGS, room.findings))
+    while most > 0:
+        kept = limit_findings(record.judged, most)
+        lines = _render_lines(dataclasses.replace(record, judged=kept), min(_MOST_BYTES, room.size))
+        if lines and len(kept) <= most:
+            return lines
+        most = min(most, len(kept)) // 2
+    raise FileError(
+        f"{path} could not be written: its head, its {len(record.judged)} findings and the other records beside it"
+        " exceed the limit for reading"
+    )
+
+
+def _render_lines(record: Record, most_bytes: int) -> list[str]:
+    """Return the lines of a record, with its texts cut if they must be. Return none if they are too large even then."""
+    data = redact(make_record_data(record))
     judged = data.pop("judged")
     head = f"{json_of({**data, 'findings': len(judged)})}\n"
-    most_bytes = _MOST_BYTES if budget is None else min(_MOST_BYTES, budget.size // _SHARE)
-    if len(head) <= _MOST_OF_A_LINE and len(judged) <= _MOST_FINDINGS:
+    if len(head) <= _MOST_OF_A_LINE:
         for most in _MOST_TEXTS:
             lines = [head, *(f"{json_of(cut_texts(item, most))}\n" for item in judged)]
             if sum(map(len, lines)) <= most_bytes:
                 return lines
-    raise FileError(
-        f"{path} could not be written: a head of {len(head)} bytes and {len(judged)} findings exceed the limit for"
-        " reading"
-    )
+    return []
 
 
-def read_records(directory: str) -> tuple[dict[str, Record], dict[str, str]]:
-    """Read all records in a folder, of any run.
+def read_records(directory: str, nodes: typing.Optional[int] = None) -> tuple[dict[str, Record], dict[str, str]]:
+    """Read all records in a folder, of any run. Those of other runs than that of the run.json beside it come last, and
+    have what the others leave.
 
+    :param nodes: as in ``write_record``
     :returns: records by stage; and errors by stage for files that could not be read
     """
-    budget = _make_budget(directory) or _budget_for(0)
-    return _read_all(directory, lambda path, stage: _read_record(path, stage, budget))
+    budget, start, heads = _make_budget(directory, nodes), _read_start_beside(directory), read_heads(directory)
+    others = [stage for stage, head in heads.items() if start is not None and head.run != start.run]
+    stages = sorted(STAGES, key=lambda stage: stage in others)
+    return _read_all(directory, lambda path, stage: _read_record(path, stage, budget), stages)
 
 
 def read_heads(directory: str) -> dict[str, Record]:
@@ -158,11 +206,13 @@ def _get_record_path(directory: str, stage: str) -> str:
 
 
 def _read_all(
-    directory: str, read: typing.Callable[[str, str], typing.Optional[Record]]
+    directory: str,
+    read: typing.Callable[[str, str], typing.Optional[Record]],
+    stages: typing.Sequence[str] = STAGES,
 ) -> tuple[dict[str, Record], dict[str, str]]:
     records: dict[str, Record] = {}
     unreadable: dict[str, str] = {}
-    for stage in STAGES:
+    for stage in stages:
         path = _get_record_path(directory, stage)
         try:
             found = read(path, stage)
@@ -197,14 +247,17 @@ def _read_record(path: str, stage: str, budget: _Budget) -> typing.Optional[Reco
             return None
         head = stream.readline(_MOST_OF_A_LINE + 1)
         record, findings = _load_head(_decode_line(head, path, 1) if head else None, stage)
-        # any other number is refused right after
-        number = findings if isinstance(findings, int) and 0 <= findings <= _MOST_FINDINGS else 0
-        budget.take(path, number, os.fstat(stream.fileno()).st_size)
+        budget.take(path, _number_of(findings), os.fstat(stream.fileno()).st_size)
         record = dataclasses.replace(record, judged=tuple(_read_findings(stream, path, stage, findings)))
     wrong = contradiction(record)
     if wrong:
         raise LoadError(stage, wrong, "an unmodified record of a run")
     return record
+
+
+def _number_of(findings: typing.Any) -> int:
+    """Return the number of findings that a head names. Return 0 for one that is refused when the findings are read."""
+    return findings if isinstance(findings, int) and 0 <= findings <= _MOST_FINDINGS else 0
 
 
 def _open_record(path: str) -> typing.ContextManager[typing.Optional[typing.BinaryIO]]:

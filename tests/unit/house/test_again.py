@@ -19,6 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import FactCount, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.records import Record, describe
+from ansible_collections.linerate.rdma.plugins.module_utils._store import records
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder, now
 from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._store.records import read_records, write_record
@@ -241,6 +242,23 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
         FileError, match=r"contains no run: it has no run\.json\. Set rdma_report_dir to the folder of a run"
     ):
         again.rejudge_run(str(tmp_path / "nowhere"), "", {}, "2.19.4")
+
+
+def test_a_record_that_was_cut_is_the_same_where_it_is_judged_again(
+    fabrics: typing.Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = start_of(fabrics(), started=now())
+    FactFolder(str(tmp_path), start.run).begin(start)
+    context = frame.StageContext("validate", start.run, now(), now(), False, {})
+    judged = frame.judge_validate(context, frame.RawIntent(fabrics()), validate.Facts(("worker-1",)))
+    judged = dataclasses.replace(judged, judged=judged.judged * 100)
+    monkeypatch.setattr(rejudge, "judge_stage", lambda *_: judged)
+    for name, most in (("ALL", 32), ("A_NODE", 64)):
+        monkeypatch.setattr(records, f"_FINDINGS_OF_{name}", most)
+    write_record(str(tmp_path / "stages"), judged)
+    answer = again.rejudge_run(str(tmp_path), "", {}, "2.19.4")
+    found = read_records(str(tmp_path / "judged" / "stages"), 1)[0]["validate"].judged
+    assert (answer["lines"], answer["same"]) == ([], True) and len(found) == 48, "half of 32 + 64"
 
 
 def alone(start: RunStart, fabrics: typing.Any, **changes: typing.Any) -> Record:

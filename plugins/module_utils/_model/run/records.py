@@ -38,6 +38,9 @@ MOST_ALIKE = 3
 #: causes of warnings that a terminal shows; more of them are counted
 MOST_WARNINGS = 3
 
+#: check, status and waiver of a finding
+_Kind = tuple[str, str, typing.Optional[Waiver]]
+
 
 @dataclasses.dataclass(frozen=True)
 class Record:
@@ -104,6 +107,50 @@ def contradiction(record: Record) -> str:
     """
     may_be_open = bool(record.judged) and not any(item.closes for item in record.judged)
     return "" if (record.gate == OPEN) == may_be_open else f"its gate is {record.gate}, which contradicts its findings"
+
+
+def limit_findings(judged: typing.Sequence[Judged], most: int) -> tuple[Judged, ...]:
+    """Return the findings if there are at most ``most``. Otherwise return the first findings of each check, status and
+    waiver, and one finding in place of the rest of them, which has the same status and waiver. So a gate that the
+    findings close stays closed.
+
+    The result has more than ``most`` findings only if there are more combinations of check, status and waiver.
+    """
+    if len(judged) <= most:
+        return tuple(judged)
+    numbers = collections.Counter(map(_get_kind, judged))
+    left, kept = most, {}
+    for place, (kind, number) in enumerate(sorted(numbers.items(), key=lambda item: item[1])):
+        kept[kind] = max(1, min(number, left // (len(numbers) - place)))
+        left -= kept[kind]
+    result: list[Judged] = []
+    seen: collections.Counter[_Kind] = collections.Counter()
+    for item in judged:
+        kind = _get_kind(item)
+        seen[kind] += 1
+        rest = numbers[kind] - kept[kind]
+        if seen[kind] < kept[kind] or not rest:
+            result.append(item)
+        elif seen[kind] == kept[kind]:
+            result.append(dataclasses.replace(item, finding=_count_rest(item.finding, rest + 1)))
+    return tuple(result)
+
+
+def _get_kind(item: Judged) -> _Kind:
+    return item.finding.check, item.finding.status, item.waiver
+
+
+def _count_rest(first: Finding, number: int) -> Finding:
+    """Return one finding in place of several with the same check and status.
+
+    :param first: the first of them
+    """
+    why = (
+        f"There are {number} more findings of this check with this status than the record has room for. The first of"
+        f" them is on {first.subject}: {first.why or 'it passed'}"
+    )
+    remedy = f"{first.remedy or 'Nothing is to be done.'} Then run the stage again, to see the others."
+    return dataclasses.replace(first, subject=f"{number} more", why=why, remedy=remedy)
 
 
 def count_findings(judged: typing.Iterable[Judged]) -> dict[str, int]:
