@@ -11,8 +11,10 @@ import typing
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm_machine_and_lease
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
+    Unreachable,
     cleaning_up,
     heard,
     marked_loss,
@@ -26,6 +28,9 @@ Result = dict[str, typing.Any]
 #: ansible-core 2.19 a text that stands alone in a template is parsed as Python, which takes 500 times its length.
 #: Modules with long answers have action plugins of their own, which write facts
 MOST_BYTES = 128 * 1024
+#: modules that roles run on the controller, which is never lost, and that answer with what others wrote into the
+#: cluster: a release has its values, its notes and its objects
+_OF_CONTROLLER = frozenset({"kubernetes.core.helm_info"})
 
 
 class ActionModule(ActionBase):
@@ -65,6 +70,12 @@ class ActionModule(ActionBase):
         )
         node = str((task_vars or {}).get("inventory_hostname") or "the node")
         self._asked = node
+        if given["module"] in _OF_CONTROLLER:
+            try:
+                with marked_loss(), heard(action, given["module"], MOST_ANSWER):
+                    return remove_effects(action.run(task_vars=task_vars))
+            except Unreachable as error:
+                return {**result, "failed": True, "msg": str(error)}
         with marked_loss(), heard(action, node, MOST_BYTES):
             if given["writes"]:
                 try:

@@ -90,12 +90,17 @@ def tasks_of(path: pathlib.Path) -> typing.Iterator[typing.Mapping[str, typing.A
     yield from walk(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
+def options_of(task: typing.Mapping[str, typing.Any]) -> typing.Optional[typing.Mapping[str, typing.Any]]:
+    """What a task gives to a module of Helm."""
+    asked = task.get("linerate.rdma.on_node") or {}
+    task = {**task, asked.get("module", ""): asked.get("options")}
+    return next((task[module] for module in MODULES if module in task), None)
+
+
 def of_helm() -> typing.Iterator[tuple[str, typing.Mapping[str, typing.Any]]]:
     for path in sorted([*ROOT.glob("roles/*/tasks/*.yml"), *ROOT.glob("playbooks/*.yml"), *ROOT.glob("*.yml")]):
         for task in tasks_of(path):
-            if any(module in task for module in MODULES) or "helm_binary" in str(
-                task.get("ansible.builtin.command", "")
-            ):
+            if options_of(task) is not None or "helm_binary" in str(task.get("ansible.builtin.command", "")):
                 yield f"{path.relative_to(ROOT)}: {task['name']}", task
 
 
@@ -104,7 +109,7 @@ def test_each_task_of_helm_names_its_cluster_and_takes_nothing_from_the_environm
     assert len(found) >= 5
     for place, task in found.items():
         assert task.get("environment") == "{{ operators_helm_environment }}", place
-        options = next((task[module] for module in MODULES if module in task), None)
+        options = options_of(task)
         if options is not None:
             assert options["kubeconfig"] == "{{ operators_kubeconfig }}", place
             assert (options["host"], options["api_key"]) == ("", ""), place
@@ -237,6 +242,50 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
             "ours.example" in call["kubeconfig"] or (call["what"] == "template" and not call["kubeconfig"])
         ) and not any(call["said"].values()), call
         assert ANOTHER not in str(call["arguments"])
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("kind", "failed"), [("_AnsibleTaggedStr", False), ("Deprecated", True)])
+def test_values_of_a_release_write_nothing_to_the_terminal(tmp_path: pathlib.Path, kind: str, failed: bool) -> None:
+    tags = [{"__ansible_type": "Deprecated", "msg": "\x1b[31mRED\nlinerate.rdma: GREEN"}]
+    values = {"x": {"__ansible_type": kind, **({"msg": tags[0]["msg"]} if failed else {"value": "y", "tags": tags})}}
+    helm = tmp_path / "helm"
+    text = HELM.format(python=sys.executable, log=str(tmp_path / "log"), release=[RELEASE])
+    helm.write_text(text.replace('"get": "{}"', f'"get": {json.dumps(values)!r}'), encoding="utf-8")
+    helm.chmod(0o755)
+    options = {"binary_path": str(helm), "release_name": "x", "release_namespace": "ops", "kubeconfig": os.devnull}
+    play = {
+        "hosts": "localhost",
+        "gather_facts": False,
+        "tasks": [
+            {
+                "block": [
+                    {
+                        "linerate.rdma.on_node": {"module": "kubernetes.core.helm_info", "options": options},
+                        "register": "release",
+                    }
+                ],
+                "rescue": [{"ansible.builtin.debug": {"msg": "rescued"}}],
+            },
+            {"ansible.builtin.debug": {"msg": "value {{ release.status['values'].x | default('none') }}"}},
+        ],
+    }
+    (tmp_path / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
+    given = json.dumps({"ansible_python_interpreter": sys.executable})
+    done = subprocess.run(
+        [PLAYBOOK, "-i", "localhost,", "-c", "local", "-e", given, str(tmp_path / "play.yml")],
+        env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    output = done.stdout + done.stderr
+    assert "\x1b[31mRED" not in output and "\nlinerate.rdma: GREEN" not in output, output
+    # before ansible-core 2.19 such a mapping is one as any other
+    assert "value y" in output or "rescued" in output or "value {" in output, output
+    assert "UNREACHABLE" not in output
 
 
 def deployment(**annotations: str) -> dict[str, typing.Any]:
