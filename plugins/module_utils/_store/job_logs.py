@@ -7,6 +7,7 @@ from __future__ import annotations
 import collections
 import io
 import os
+import time
 import typing
 
 from .._model.base.errors import RdmaError, SourceRefused
@@ -19,8 +20,9 @@ _PIECE = 1 << 18
 _MOST_OF_A_LOG = 16 << 30
 #: characters of a file in which the first line is looked for that is not empty
 _MOST_OF_A_BEGINNING = 1 << 24
-#: characters and lines of all logs that are read together: the parser reads a million lines in a second
-_MOST_OF_ALL, _MOST_LINES = 64 << 30, 200_000_000
+#: characters and lines of all logs that are read together, and seconds of the CPU that they take with their parser,
+#: which reads up to a million lines in a second
+_MOST_OF_ALL, _MOST_LINES, _MOST_SECONDS = 64 << 30, 200_000_000, 1800.0
 #: a file with as many NUL characters in a row has a hole: it costs its owner no space on a disk, and has no end
 _HOLE = "\0" * (1 << 16)
 
@@ -30,16 +32,22 @@ class _Left:
 
     :ivar characters: number of characters
     :ivar lines: number of lines
+    :ivar end: CPU time of this thread after which nothing more is read
     """
 
     def __init__(self) -> None:
-        self.characters, self.lines = _MOST_OF_ALL, _MOST_LINES
+        self.characters, self.lines, self.end = _MOST_OF_ALL, _MOST_LINES, time.thread_time() + _MOST_SECONDS
 
     def take(self, path: str, piece: str) -> None:
         """Subtract a piece of a log.
 
-        :raises SourceRefused: the piece has a hole, or all logs together are too large
+        :raises SourceRefused: the piece has a hole, or all logs together are too large or take too long
         """
+        if time.thread_time() > self.end:
+            raise SourceRefused(
+                f"{path} is not read to its end: all logs together take more than {_MOST_SECONDS:.0f} s of CPU time",
+                "Name fewer logs in training_logs",
+            )
         self.characters -= len(piece)
         self.lines -= piece.count("\n")
         if min(self.characters, self.lines) < 0:
@@ -137,7 +145,7 @@ def _read_bounded_lines(
     :param most: as for ``_read_lines_of``
     :param together: what all logs may still have together
     :raises SourceRefused: the file has grown beyond _MOST_OF_A_LOG while it was read, has a hole, or all logs together
-        are too large
+        are too large or take too long
     """
     rest, skip, left = "", False, _MOST_OF_A_LOG if most is None else most
     for piece in iter(lambda: file.read(_PIECE), ""):

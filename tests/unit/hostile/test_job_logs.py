@@ -385,6 +385,20 @@ def test_all_logs_together_have_a_bound(
     assert [item.source for item in read.left_out] == ["c.log"] and str(most) in read.left_out[0].why
 
 
+def test_logs_that_take_too_long_are_left_out_with_the_cause(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(10_000))
+    monkeypatch.setattr(job_logs.time, "thread_time", lambda: 900.0 * next(clock))
+    logs = [tmp_path / f"{name}.log" for name in "abc"]
+    for rank, log in enumerate(logs):
+        log.write_text("".join(honest(log.stem, rank)), encoding="utf-8")
+    read = parse_files(job_logs.read_files(list(map(str, logs))), "files")
+    assert [(item.source, "1800 s of CPU time" in item.why) for item in read.left_out] == [("c.log", True)]
+    found = [item for item in judge_log(read, None, True) if item.subject == "c.log"]
+    assert [(item.check, item.status, "1800 s" in item.why) for item in found] == [("training.log", "unknown", True)]
+
+
 @pytest.mark.parametrize("way", ["0[0] -> {}[0] [send]", "{}[0] -> 0[0] [receive]"])
 def test_links_of_a_rank_count(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nccl_memory, "_MOST_OF_SOURCE", MEGABYTE)
