@@ -183,10 +183,13 @@ def _read_source(folder: FactFolder, start: RunStart, source: Source) -> tuple[b
         chosen = _list_names(folder, source.chosen) or ()
         return True, folder.of_nodes(source.kind, [node for node in start.nodes if node in chosen])
     if isinstance(source, Planned):
-        for excess in folder.find_excess(source.kind, start.nodes).values():
-            raise FileError(excess, "Check the origin of the folder")
-        answers = {node: folder.read(source.kind, node) for node in start.nodes}
-        return True, {node: fact.value for node, fact in answers.items() if fact is not None and fact.value is not None}
+        excess = folder.find_excess(source.kind, start.nodes)
+        for why in () if source.no_hcas else excess.values():
+            raise FileError(why, "Check the origin of the folder")
+        folder.refused += excess.values()
+        answers = {node: folder.read(source.kind, node) for node in start.nodes if node not in excess}
+        found = {node: fact.value for node, fact in answers.items() if fact is not None and fact.value is not None}
+        return True, {**found, **{node: {"hcas": []} for node in excess}}
     if isinstance(source, Joined):
         values = [_read_mapping(folder, kind) for kind in source.kinds]
         there = not source.whole or all(source.key in value for value in values)

@@ -43,9 +43,13 @@ class Chosen(typing.NamedTuple):
 class Planned(typing.NamedTuple):
     """A source that gives the value of a fact of each node that has this fact. Nodes without it do not count as
     missing.
+
+    :ivar no_hcas: whether a fact that is not read, because it is one of the largest of too large a kind, counts as one
+        without HCAs; the check then reports its node as unknown. Otherwise the stage cannot be judged
     """
 
     kind: str
+    no_hcas: bool = False
 
 
 class OfCluster(typing.NamedTuple):
@@ -141,7 +145,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "rolled": OfCluster("node_roll", "outcomes"),
         "roll_error": OfCluster("node_roll", "error"),
         # what the stages before have judged
-        "before": Planned("hcas_before_reset"),
+        "before": Planned("hcas_before_reset", no_hcas=True),
     },
     "tuning": {
         "nodes": HCAS,

@@ -48,9 +48,9 @@ _MOST_OF_NODE, _MOST_OF_HCAS, _OF_FABRIC = 4 * MIB, 8 * MIB, frozenset(("pings",
 #: state of the SR-IOV operator, with 12 KiB for a node with eight virtual functions on each of eight rails, and the
 #: logs of collectives, with 60 KiB for a node that took part in fifteen
 _MOST_OF_CLUSTER, _MOST_FOR_A_NODE = 32 * MIB, 64 * 1024
-#: bytes for each node of all facts of one kind, beside those that one of them may have. A node with eight rails and
-#: sixteen virtual functions on each has 130 KiB
-_MOST_OF_EACH = 256 * 1024
+#: bytes for each node of all facts of one kind, beside those that one of them may have. HCAs of a node with eight rails
+#: and sixty-four virtual functions on each have 600 KiB
+_MOST_OF_EACH, _MOST_OF_EACH_HCAS = 256 * 1024, 768 * 1024
 #: kinds of facts in a folder, some ten times those that a run has
 _MOST_KINDS = 500
 #: bytes of what a run began with. Of 20,000 nodes in observers, each with a name of 63 characters, it has 3 MiB
@@ -286,13 +286,13 @@ class FactFolder:
         """Return why facts are not read, by node: the largest of a kind, until the others have no more bytes together
         than those of a fleet of this size. They are all in memory at once."""
         sizes: dict[str, int] = {}
-        most = _limit_of_node(kind)[0]
+        most, each = _limit_of_node(kind)[0], _MOST_OF_EACH_HCAS if kind.startswith("hcas") else _MOST_OF_EACH
         for node in nodes:
             with contextlib.suppress(OSError, ValueError, FileError):
                 size = os.lstat(self.path(kind, node)).st_size
                 # a larger one is refused without being read
                 sizes[node] = size if size <= most else 0
-        found = _choose_largest(sizes, most + _MOST_OF_EACH * len(sizes), f"the facts {kind} of {len(sizes)} nodes")
+        found = _choose_largest(sizes, most + each * len(sizes), f"the facts {kind} of {len(sizes)} nodes")
         return {node: f"{self.path(kind, node)} was not read: {why}" for node, why in found.items()}
 
     def all_of(self, node: str) -> tuple[Data, dict[str, str]]:

@@ -106,6 +106,25 @@ def test_what_one_node_may_answer_is_read_beside_the_facts_of_the_others(tmp_pat
     assert all(item["error"] is None for item in found.values())
 
 
+def test_a_fleet_with_many_virtual_functions_is_read(tmp_path: pathlib.Path) -> None:
+    """Each of 200 nodes has eight rails with 64 virtual functions on each."""
+    fact = json.loads((SCENARIO / "facts" / "hcas" / "node-1.json").read_text(encoding="utf-8"))
+    run = begun(tmp_path, 200)
+    nodes = run.start().nodes
+    for node in nodes:
+        os.truncate(run.write("hcas", node, {"hcas": []}), 8 * 65 * len(json.dumps(fact["value"]["hcas"][-1])))
+    assert run.find_excess("hcas", nodes) == {}
+
+
+def test_facts_of_before_a_reset_are_left_out_for_the_largest_nodes_alone(tmp_path: pathlib.Path) -> None:
+    sizes = {f"node-{number}": 6 * MIB if number > 16 else 100 for number in range(1, 20)}
+    run = padded(tmp_path, "hcas_before_reset", {**sizes, "node-20": 7 * MIB})
+    found = read_facts(run, "platform", ("before",))[0]["before"]
+    # a node whose facts have no HCA is unknown
+    assert set(found) == {*sizes, "node-20"} and found["node-20"] == {"hcas": []}
+    assert len(run.refused) == 1 and "node-20.json is not read: " in run.refused[0]
+
+
 def test_a_plan_of_more_than_all_nodes_may_have_is_refused_by_name(tmp_path: pathlib.Path) -> None:
     sizes = {f"node-{number}": 15 * MIB for number in range(1, 4)}
     run = padded(tmp_path, "ping_plan", sizes)

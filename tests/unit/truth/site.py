@@ -132,7 +132,9 @@ def _of_site(whole: Fleet, intent: Intent) -> dict[Source, typing.Any]:
         _source("platform", "roll_plan"): RollPlan(steps, limit="rdma_cluster.drain"),
         _source("platform", "rolled"): outcomes,
         _source("platform", "roll_error"): "",
-        Planned("hcas_before_reset"): {NODE: dataclasses.replace(hcas[NODE].value, boot=f"boot-before-{NODE}")},
+        Planned("hcas_before_reset", no_hcas=True): {
+            NODE: dataclasses.replace(hcas[NODE].value, boot=f"boot-before-{NODE}")
+        },
         _source("operators", "mirror"): MirrorFacts(tuple(images)),
         _source("collectives", "collectives"): _collectives(intent),
         _source("collectives", "earlier"): EarlierCollectives(

@@ -79,7 +79,10 @@ def check(
             yield Finding(_CHECK, node, UNKNOWN, "a different machine", _EXPECTED, why, remedy)
             continue
         if not _list_physical(had):
-            why = "The data from before the reset contains no HCA. It is unknown whether all HCAs and links returned."
+            why = (
+                "The data from before the reset contains no HCA, or was too large to be read. It is unknown whether all"
+                " HCAs and links returned."
+            )
             yield Finding(_CHECK, node, UNKNOWN, "unknown", _EXPECTED, why, _REMEDY)
             continue
         lost = missing(had, seen.value)
