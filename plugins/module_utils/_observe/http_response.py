@@ -13,19 +13,25 @@ _MOST_HEADS = 9
 MOST_HEAD = 64 * 1024
 
 
+#: bytes of a line before a chunk that are not an extension: 16 digits, and the end of the line
+_OF_CHUNK = 18
+
+
 class HeadError(http.client.HTTPException):
-    """Raised if the head of an answer exceeds a limit, or is not valid."""
+    """Raised if the head or the trailer of an answer exceeds a limit, or is not valid."""
 
 
 class BoundedResponse(http.client.HTTPResponse):
-    """An HTTP response with limits of its head.
+    """An HTTP response with limits of its head, of its trailer and of the extensions of its chunks.
 
     ``http.client`` limits a head to 100 lines of 64 KiB each. The parser of the standard library behind it also takes a
     CR alone for the end of a line, so it would make millions of headers of these lines in one call, which no time limit
-    ends. ``http.client`` skips interim responses for as long as a server sends them.
+    ends. ``http.client`` skips interim responses, lines of a trailer and extensions of chunks for as long as a server
+    sends them.
     """
 
     _heads = 0
+    _skipped = 0
 
     def begin(self) -> None:
         """Read the head.
@@ -37,6 +43,29 @@ class BoundedResponse(http.client.HTTPResponse):
         try:
             super().begin()
         finally:
+            # none: the library has closed it
+            if self.fp is not None:
+                self.fp = whole
+
+    def _read_next_chunk_size(self) -> typing.Any:
+        return self._read_skipped(super()._read_next_chunk_size, _OF_CHUNK)  # type: ignore[misc]
+
+    def _read_and_discard_trailer(self) -> None:
+        self._read_skipped(super()._read_and_discard_trailer, 0)  # type: ignore[misc]
+
+    def _read_skipped(self, read: typing.Callable[[], typing.Any], free: int) -> typing.Any:
+        """Read lines of which nothing is kept.
+
+        :param free: bytes of each line that do not count
+        :raises HeadError: all such lines of the answer have too many bytes
+        """
+        whole = self.fp
+        lines = _Skipped(whole, free, self._skipped)
+        self.fp = typing.cast(typing.Any, lines)
+        try:
+            return read()
+        finally:
+            self._skipped = lines.skipped
             # none: the library has closed it
             if self.fp is not None:
                 self.fp = whole
@@ -66,6 +95,30 @@ class _Head:
             raise HeadError(f"its header has more than {MOST_HEAD} bytes")
         if b"\r" in line[:-2]:
             raise HeadError("a line of its header contains a CR that is not at its end")
+        return line
+
+    def close(self) -> None:
+        self._whole.close()
+
+
+class _Skipped:
+    """The lines before the chunks of an answer and behind the last of them.
+
+    :ivar skipped: bytes of them so far
+    """
+
+    def __init__(self, whole: typing.Any, free: int, skipped: int) -> None:
+        self._whole, self._free, self.skipped = whole, free, skipped
+
+    def readline(self, size: int) -> bytes:
+        """Return the next line.
+
+        :raises HeadError: the lines have too many bytes
+        """
+        line: bytes = self._whole.readline(size)
+        self.skipped += max(0, len(line) - self._free)
+        if self.skipped > MOST_HEAD:
+            raise HeadError(f"its trailer and the extensions of its chunks have more than {MOST_HEAD} bytes")
         return line
 
     def close(self) -> None:

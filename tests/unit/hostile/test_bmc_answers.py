@@ -103,6 +103,26 @@ def test_so_is_an_answer_in_endless_small_chunks(encoding: str) -> None:
         )
 
 
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("end", [b"0\r\n" + b"a: b\r\n" * 1_000_000, (b"1;" + b"x" * 60_000 + b"\r\n \r\n") * 100])
+def test_an_endless_trailer_and_endless_extensions_of_chunks_are_errors(end: bytes) -> None:
+    found = BoundedResponse(typing.cast(typing.Any, Socket(CHUNKED + b"2\r\n{}\r\n" + end)), method="GET")
+    found.begin()
+    stream = found.fp
+    with pytest.raises(http.client.HTTPException, match=r"trailer and the extensions .* more than 65536"):
+        found.read(8 << 20)
+    assert stream.tell() < 200_000
+
+
+def test_chunks_with_an_extension_and_a_trailer_are_read() -> None:
+    body = b"1;name=value\r\n{\r\n" + b"1\r\n \r\n" * 70_000 + b"1\r\n}\r\n0\r\nDigest: x\r\n\r\n"
+    found = BoundedResponse(typing.cast(typing.Any, Socket(CHUNKED + body)), method="GET")
+    found.begin()
+    assert found.read().strip() == b"{" + b" " * 70_000 + b"}" and found.isclosed()
+
+
 class Endless(io.RawIOBase):
     """An answer, and behind it bytes without end."""
 
