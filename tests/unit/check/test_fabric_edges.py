@@ -11,6 +11,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import Names
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.fabric import (
     ErrorReport,
     FabricNode,
@@ -664,3 +665,24 @@ def test_two_managers_that_both_stand_by_are_no_master() -> None:
     assert of(findings, "fabric.one_master") == {"compute": "fail"} and of(findings, "fabric.standby") == {
         "compute": "pass"
     }
+
+
+def test_a_name_is_of_one_device_and_of_one_port() -> None:
+    described = ("leaf-1", "leaf-2", "Quantum", "Quantum", "leaf-1 port 5", "leaf-2 port 1 - leaf-1", "x 0x03", "")
+    nodes = tuple(
+        FabricNode("Switch" if number < 4 else "Ca", f"0x{number:02}", text, 40)
+        for number, text in enumerate(described)
+    )
+    names = Names(Topology(nodes, ()))
+    assert [names.node(node.guid) for node in nodes] == [
+        "leaf-1",
+        "leaf-2",
+        "Quantum 0x02",
+        "Quantum 0x03",
+        "leaf-1 port 5 0x04",
+        "leaf-2 port 1 - leaf-1 0x05",
+        "x 0x03 0x06",
+        "0x07",
+    ]
+    ports = [names.port(node.guid, number) for node in nodes for number in range(1, 41)]
+    assert len(set(ports)) == len(ports) and "leaf-1 port 5" in ports and "Quantum 0x02 port 7" in ports

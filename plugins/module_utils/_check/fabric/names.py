@@ -6,7 +6,9 @@ devices.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import re
 import typing
 
 from ..._model.base.phrases import clause
@@ -18,6 +20,8 @@ TOOLS = "sminfo, saquery, ibnetdiscover, iblinkinfo and ibqueryerrors of the pac
 
 #: of a list, in the words of a finding
 MOST = 8
+#: what a finding appends to a description, so that one with it may be the name of another port
+_LIKE_A_PORT = re.compile(r" (?:port [0-9]+|0x[0-9a-f]+)(?: - |\Z)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,10 +34,22 @@ class FabricFacts:
 
 
 class Names:
-    """The names of the devices in a topology. The name is the node description, or the GUID if there is none."""
+    """The names of the devices in a topology. The name is the node description, or the GUID if there is none. It is
+    both if the description alone may stand for several devices or ports: its owner chooses it, and waivers name it.
+    """
 
     def __init__(self, topology: typing.Optional[Topology]) -> None:
-        self._nodes = {node.guid: (node.kind, node.called) for node in topology.nodes} if topology else {}
+        nodes = topology.nodes if topology else ()
+        devices = collections.Counter(node.called for node in nodes)
+        self._nodes = {
+            node.guid: (
+                node.kind,
+                f"{node.called} {node.guid}"
+                if devices[node.called] > 1 or _LIKE_A_PORT.search(node.called)
+                else node.called,
+            )
+            for node in nodes
+        }
         self._ports = (
             {end.port_guid: end.guid for link in topology.links for end in (link.a, link.b) if end.port_guid}
             if topology

@@ -493,4 +493,5 @@ def _describe_subnet_manager(manager: SubnetManager, names: Names) -> str:
     """
     words = [names.kind(manager.guid), f"LID {manager.lid}", f"priority {manager.priority}", manager.state]
     name = names.node(manager.guid)
-    return f"{name if name == manager.guid else f'{name} {manager.guid}'} ({', '.join(word for word in words if word)})"
+    named = name if name.endswith(manager.guid) else f"{name} {manager.guid}"
+    return f"{named} ({', '.join(word for word in words if word)})"
