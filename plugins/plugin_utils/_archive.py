@@ -11,6 +11,7 @@ controller.
 from __future__ import annotations
 
 import datetime
+import hashlib
 import os
 import re
 import ssl
@@ -28,7 +29,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.run.archive i
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import parse_expiry
 from ansible_collections.linerate.rdma.plugins.module_utils._store.evidence import pack
-from ansible_collections.linerate.rdma.plugins.module_utils._store.files import write_text
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import read_start
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import read_bytes, write_text
 from ansible_collections.linerate.rdma.plugins.plugin_utils._archive_request import SLOWEST, send_request
 
 #: seconds in which a server must answer or read on
@@ -39,6 +41,8 @@ IN_ALL = 3 * PATIENCE
 #: seconds in which a server must answer before the run, when it is checked
 _PATIENCE_FOR_A_LOOK = 15.0
 _NAME = re.compile(r"rdma-evidence-([0-9]{8}T[0-9]{6}Z-[0-9a-f]{6})\.tar\.gz")
+#: what precedes the API server in the start of a run
+_SERVER = "API server "
 _OFF = f"or remove {VARIABLE}"
 
 
@@ -173,9 +177,9 @@ def send(
         path = os.path.join(folder, name)
         digest = pack(report_dir, path, top).sha256
         write_text(f"{path}.sha256", _sum_line(digest, name))
-        return Sent(
-            path, digest, os.path.getsize(path), f"{path}.sha256", tuple(_remove_old_archives(folder, run, keep))
-        )
+        of_cluster = _list_archives_of_cluster(folder, report_dir, run)
+        removed = tuple(_remove_old_archives(folder, of_cluster, run, keep))
+        return Sent(path, digest, os.path.getsize(path), f"{path}.sha256", removed)
     _look_at_login(place, login)
     with tempfile.TemporaryDirectory(prefix="linerate-rdma-") as folder:
         path = os.path.join(folder, name)
@@ -255,15 +259,32 @@ def _look_at_login(place: Address, login: ArchiveLogin) -> None:
         raise ArchiveError(seen, "Set an https URL, or remove the credentials")
 
 
-def _remove_old_archives(folder: str, run: str, keep: int) -> typing.Iterator[str]:
-    """Remove the oldest archives of a folder with their checksum files, and yield the paths of the archives. The
-    archive of this run is never removed. Files with other names are not archives.
+def _list_archives_of_cluster(folder: str, report_dir: str, run: str) -> list[str]:
+    """Add this run to the list of runs with an archive in a folder, and return the list in order of time. Each cluster
+    has a list, a hidden file in the folder. It is named by the API server, since the kubeconfig may be another file in
+    each run.
 
+    :raises FileError: the list cannot be read or written
+    """
+    start = read_start(report_dir)
+    server = start.access.rpartition(_SERVER)[2] if start is not None else ""
+    path = os.path.join(folder, f".rdma-evidence-{hashlib.sha256(server.encode()).hexdigest()[:12]}")
+    before = read_bytes(path).decode("ascii", "replace").split() if os.path.lexists(path) else []
+    there = {match[1] for match in map(_NAME.fullmatch, os.listdir(folder)) if match}
+    found = sorted(there.intersection((*before, run)))
+    write_text(path, "".join(f"{name}\n" for name in found))
+    return found
+
+
+def _remove_old_archives(folder: str, of_cluster: typing.Sequence[str], run: str, keep: int) -> typing.Iterator[str]:
+    """Remove the oldest archives of a folder with their checksum files, and yield the paths of the archives. The
+    archive of this run is never removed, and neither is one of another cluster.
+
+    :param of_cluster: runs of this cluster with an archive in the folder, in order of time
     :raises ArchiveError: an archive cannot be removed
     """
     try:
-        there = sorted(match[1] for match in map(_NAME.fullmatch, os.listdir(folder)) if match)
-        for old in there[: -max(1, keep)]:
+        for old in of_cluster[: -max(1, keep)]:
             if old != run:
                 path = os.path.join(folder, f"rdma-evidence-{old}.tar.gz")
                 os.unlink(path)

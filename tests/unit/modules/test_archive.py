@@ -301,28 +301,52 @@ def test_what_speaks_no_http_is_told_without_the_address(report: str) -> None:
         thread.join()
 
 
+def names_in(folder: pathlib.Path) -> list[str]:
+    return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+
+
 def test_a_folder_keeps_the_newest_under_their_own_names(report: str, tmp_path: pathlib.Path) -> None:
     folder = tmp_path / "kept"
     found = sent(report, str(folder))
-    assert sorted(os.listdir(folder)) == [NAME, f"{NAME}.sha256"]
+    assert names_in(folder) == [NAME, f"{NAME}.sha256"]
     assert (
         folder / f"{NAME}.sha256"
     ).read_text() == f"{hashlib.sha256((folder / NAME).read_bytes()).hexdigest()}  {NAME}\n" and found.removed == ()
     (folder / "of somebody else.tar.gz").touch()
-    (folder / "rdma-evidence-20250101T000000Z-cccccc.tar.gz").touch()
     FactFolder(report, LATER).begin(RunStart(LATER, "2026-01-03T03:04:05+00:00"))
     after = send(report, LATER, Folder(str(folder)), ArchiveLogin(), "", 1)
-    assert [os.path.basename(path) for path in after.removed] == ["rdma-evidence-20250101T000000Z-cccccc.tar.gz", NAME]
-    assert sorted(os.listdir(folder)) == [
+    assert [os.path.basename(path) for path in after.removed] == [NAME]
+    assert names_in(folder) == [
         "of somebody else.tar.gz",
         f"rdma-evidence-{LATER}.tar.gz",
         f"rdma-evidence-{LATER}.tar.gz.sha256",
     ]
 
 
+def test_archives_of_other_clusters_in_a_folder_stay_and_push_none_out(report: str, tmp_path: pathlib.Path) -> None:
+    folder = tmp_path / "kept"
+
+    def send_of(cluster: str, way: str, day: int) -> list[str]:
+        run = f"2026010{day}T030405Z-aaaaaa"
+        access = f"{way}, API server https://{cluster}:6443"
+        FactFolder(report, run).begin(RunStart(run, "2026-01-03T03:04:05+00:00", access=access))
+        found = send(report, run, Folder(str(folder)), ArchiveLogin(), "", 2)
+        return [os.path.basename(path)[21:22] for path in found.removed]
+
+    for number in range(5):
+        folder.mkdir(exist_ok=True)
+        (folder / f"rdma-evidence-9999010{number}T000000Z-cccccc.tar.gz").touch()
+    assert [send_of(cluster, "a file", day) for cluster, day in (("a", 1), ("b", 2), ("b", 3), ("a", 4))] == [[]] * 4
+    # AWX writes the kubeconfig to another file in each job
+    assert send_of("a", "another file", 5) == ["1"] and send_of("b", "a file", 6) == ["2"]
+    assert [name[21] for name in names_in(folder) if name.endswith(".sha256")] == ["3", "4", "5", "6"]
+    assert len(list(folder.glob("rdma-evidence-9999*"))) == 5
+
+
 def test_the_archive_of_an_older_run_is_not_removed_as_it_comes(report: str, tmp_path: pathlib.Path) -> None:
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / f"rdma-evidence-{LATER}.tar.gz").touch()
+    FactFolder(report, LATER).begin(RunStart(LATER, "2026-01-03T03:04:05+00:00"))
+    send(report, LATER, Folder(str(tmp_path / "kept")), ArchiveLogin(), "", 1)
+    FactFolder(report, RUN).begin(RunStart(RUN, "2026-01-02T03:04:05+00:00"))
     assert os.path.exists(sent(report, str(tmp_path / "kept"), keep=1).place)
 
 
