@@ -58,7 +58,7 @@ class ActionModule(ControllerAction):
         run = start_of(folder).run
         name = f"rdma-evidence-{run}"
         archive = os.path.abspath(options["archive"] or os.path.join(os.path.dirname(folder), f"{name}.tar.gz"))
-        found, sheet = pack(folder, archive, name), f"{_strip_archive_suffix(archive)}.signature.html"
+        found, sheet = pack(folder, archive, name, replaces=False), f"{_strip_archive_suffix(archive)}.signature.html"
         sign(folder, sheet, os.path.basename(archive), found.sha256, options["signature"] or {})
         told = {"files": len(found.sums), "left_out": found.left_out, "sha256": found.sha256}
         return {"archive": archive, "report_dir": folder, "run": run, **told, "signature": sheet}

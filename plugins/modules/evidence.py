@@ -35,7 +35,7 @@ options:
     type: path
   archive:
     description: Path of the archive. Required with O(state=unpacked). With O(state=packed), the default is
-      C(rdma-evidence-<run>.tar.gz) beside the folder.
+      C(rdma-evidence-<run>.tar.gz) beside the folder. An archive that is there with other content is not replaced.
     type: path
   sha256:
     description: With O(state=unpacked), the SHA-256 checksum of the archive on the signed sheet. The module fails if

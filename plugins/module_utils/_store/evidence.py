@@ -182,11 +182,12 @@ class _Member(tarfile.TarInfo):
     _proc_sparse = _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse_holes
 
 
-def pack(report_dir: str, archive: str, top: str) -> Packed:
+def pack(report_dir: str, archive: str, top: str, replaces: bool = True) -> Packed:
     """Write the archive of a report folder. The same folder always results in the same bytes.
 
     :param top: name of the only folder in the archive
-    :raises FileError: a file cannot be read or written
+    :param replaces: whether an archive with other content is replaced
+    :raises FileError: a file cannot be read or written, or there is an archive that is not replaced
     """
     names, left_out = listed(report_dir)
     sums: Sums = {}
@@ -208,8 +209,14 @@ def pack(report_dir: str, archive: str, top: str) -> Packed:
             sums[name] = hashlib.sha256(text).hexdigest()
             _add_member(tar, f"{top}/{name}", text)
         _add_member(tar, f"{top}/{SUMS}", "".join(f"{digest}  {name}\n" for name, digest in sums.items()).encode())
+    sha256 = hashlib.sha256(handle.getbuffer()).hexdigest()
+    if not replaces and os.path.lexists(archive):
+        with _open_archive(archive) as there:
+            if _Once(there).finished() != sha256:
+                seen = f"{archive} is there already with other content, and is not replaced"
+                raise FileError(seen, "Look whose it is, and move it and its sheet away. Then pack the folder again")
     write_bytes(archive, handle.getvalue(), base_of(os.path.dirname(os.path.abspath(archive)), report_dir))
-    return Packed(sums, left_out, hashlib.sha256(handle.getbuffer()).hexdigest())
+    return Packed(sums, left_out, sha256)
 
 
 def unpack(

@@ -64,6 +64,18 @@ def info(name: str, size: int = 0, **changes: typing.Any) -> tarfile.TarInfo:
     return member
 
 
+def test_an_archive_with_other_content_is_not_replaced(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    archive = tmp_path / "a.tar.gz"
+    first = pack(str(folder), str(archive), "run-1", replaces=False)
+    assert pack(str(folder), str(archive), "run-1", replaces=False) == first
+    content = archive.read_bytes()
+    (folder / "stages" / "fabric.jsonl").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(FileError, match=r"a\.tar\.gz is there already with other content, and is not replaced"):
+        pack(str(folder), str(archive), "run-1", replaces=False)
+    assert archive.read_bytes() == content
+    assert pack(str(folder), str(archive), "run-1") != first and archive.read_bytes() != content
+
+
 def test_there_and_back(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     sums, left_out, sha256 = pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     assert set(sums) == set(FILES) and left_out == []
