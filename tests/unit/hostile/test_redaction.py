@@ -26,6 +26,10 @@ from ansible_collections.linerate.rdma.tests.unit.limit import bounded, measure_
 
 WORD = "hunter2hunter2hunter2"
 SECRETS: typing.Sequence[tuple[str, str]] = (
+    ("https://x.blob.example/a?sv=1&sig=abc%2Fdef", "abc%2F"),
+    ("kubeadm join 10.0.0.1:6443 with abcdef.0123456789abcdef failed", "0123456789abcdef"),
+    ("tokens:\nabcdef.0123456789abcdef.", "0123456789abcdef"),
+    (f'{{"credentials": "{WORD}"}}', WORD),
     (f"vault hvs.{WORD} was refused", WORD),
     ("xoxb" + f"-12345678901-{WORD}", WORD),
     (f"//packages.example/:x npm_{WORD}", WORD),
@@ -315,3 +319,25 @@ def test_values_of_names_of_secrets_are_removed(key: str) -> None:
 )
 def test_names_that_begin_like_a_secret_are_kept(text: str) -> None:
     assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "123456.1234567890123456",
+        "worker.internaldomainab",
+        "my-worker.17f3a2b4c5d6e7f8",
+        "abcdef.0123456789abcdef0",
+        "abcdef.0123456789abcde-1",
+        "registry.example/abcdef.0123456789abcdef.example",
+        "the signal sig=short of a process",
+    ],
+)
+def test_what_is_like_a_short_token_stays(text: str) -> None:
+    assert redact_text(text) == text
+
+
+@pytest.mark.parametrize("key", ["credentials", "registry_credentials"])
+def test_values_of_credentials_are_secret(key: str) -> None:
+    assert redact({key: WORD}) == {key: REDACTED} and not is_free(json.dumps({key: WORD}))
+    assert redact({"scm_credential": "the name of one"}) == {"scm_credential": "the name of one"}

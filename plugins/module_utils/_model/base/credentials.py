@@ -7,7 +7,8 @@ Sources: OpenShift, "Managing user-owned OAuth access tokens" (``sha256~``); RFC
 identifiers" (AKIA, ASIA, ...); GitHub, "About authentication to GitHub", token formats; GitLab, "Token overview"
 (glpat-); RFC 3986 section 3.2.1 (userinfo); Azure Storage, "Create a service SAS" (sig) and "Configure connection
 strings" (AccountKey); dracut.cmdline(7), netroot (iscsi); Vault, "Tokens" (hvs., hvb.,
-hvr.); Slack, "Tokens" (xoxb-); npm, "About access tokens"; Google Cloud, "API keys" (AIza); crypt(5) ($6$).
+hvr.); Slack, "Tokens" (xoxb-); npm, "About access tokens"; Google Cloud, "API keys" (AIza); crypt(5) ($6$);
+Kubernetes, "Authenticating with Bootstrap Tokens".
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ REDACTED = "[redacted]"
 
 _FLAG = r"--(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|passphrase|token|secret|api-key|secret-key|access-key)"
 _KEEPS = rf"\g<1>{REDACTED}"
+#: a bootstrap token of kubeadm; what is before the point is no secret. Names and numbers have no digit or no letter, or
+#: are parts of longer ones. It begins with the point, which a search finds fast
+_BOOTSTRAP = re.compile(
+    r"\.(?<=(?<![\w.-])[a-z0-9]{6}\.)(?=[a-z]{0,15}[0-9])(?=[0-9]{0,15}[a-z])[a-z0-9]{16}(?![\w-]|\.\w)"
+)
 # pattern, and what comes into the place of a match
 _FORMS: tuple[tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"sha256~[A-Za-z0-9_-]{10,}"), REDACTED),
@@ -47,7 +53,10 @@ _FORMS: tuple[tuple[typing.Pattern[str], str], ...] = (
     # a token in the place of the user; the name of a user is shorter or has no digit
     (re.compile(r"(?<=://)(?=[a-z_.-]{0,128}[A-Z0-9])[^\s/@:]{20,255}(?=@)"), REDACTED),
     (re.compile(r"(?<=\biscsi:)[^\s:@]{1,128}(?::[^\s:@]{1,128}){1,3}(?=@)"), REDACTED),
+    # of any length in the query of an address
+    (re.compile(r"(?<=[?&;]sig=)[A-Za-z0-9%+/=_-]+"), REDACTED),
     (re.compile(r"(?<=\bsig=)[A-Za-z0-9%+/=_-]{16,}"), REDACTED),
+    (_BOOTSTRAP, f".{REDACTED}"),
     (re.compile(r"\bhv[sbr]\.[A-Za-z0-9_-]{16,}"), REDACTED),
     (re.compile(r"\bxox[a-z]-[A-Za-z0-9-]{10,}"), REDACTED),
     (re.compile(r"\bnpm_[A-Za-z0-9]{16,}"), REDACTED),
@@ -58,6 +67,8 @@ _FORMS: tuple[tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"(?i)(\bpsk[\"']?[ \t]{0,3}[:=][ \t]{0,3})(?:\"[^\"\n]{1,128}|'[^'\n]{1,128}|[^\s\"',]{8,})"), _KEEPS),
     (re.compile(r"(AccountKey[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?)[A-Za-z0-9+/=]{16,}"), _KEEPS),
 )
+#: a bootstrap token in a document, where an escape may be before it
+_LIKE_BOOTSTRAP = re.compile(r"\.(?<=[a-z0-9]{6}\.)[a-z0-9]{16}")
 #: beginnings of the hashes of passwords
 _HASHES = ("$1$", "$2", "$5$", "$6$", "$7$", "$y$", "$gy$", "$argon2")
 # one of them is in each text that has any; a search for all forms costs ten times as much
@@ -83,7 +94,7 @@ _HINTS = (
     *("--", "://", "iscsi:", "ecret", "ECRET"),
 )
 #: the same in lower case, for a document
-SUSPECTS = (
+_SUSPECTS = (
     *("sha256~", "akia", "asia", "abia", "acca", *_GITHUB, "nvapi-", "hf_", "x-amz-signature", "glpat-"),
     *("://", "--", "iscsi:", "sig=", "accountkey"),
     *("hvs.", "hvb.", "hvr.", "xox", "npm_", "aiza", "sk-", "psk", *_HASHES),
@@ -95,7 +106,12 @@ def may_hold_credentials(text: str) -> bool:
     """Return whether ``text`` contains a marker of a credential format. Without a marker there is no credential; with
     one there may or may not be one.
     """
-    return any(hint in text for hint in _HINTS)
+    return any(hint in text for hint in _HINTS) or _BOOTSTRAP.search(text) is not None
+
+
+def is_suspect_document(lower: str) -> bool:
+    """Return whether a JSON document in ASCII and in lower case may contain a credential of a known format."""
+    return any(suspect in lower for suspect in _SUSPECTS) or _LIKE_BOOTSTRAP.search(lower) is not None
 
 
 def remove_credentials(text: str) -> str:

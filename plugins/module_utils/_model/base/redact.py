@@ -12,7 +12,7 @@ import functools
 import re
 import typing
 
-from .credentials import REDACTED, SUSPECTS, asks_secret, may_hold_credentials, remove_credentials
+from .credentials import REDACTED, asks_secret, is_suspect_document, may_hold_credentials, remove_credentials
 
 __all__ = ["MOST_SUSPECT", "REDACTED", "is_free", "is_suspect", "redact", "redact_text"]
 
@@ -28,7 +28,7 @@ _WORDS = (
 _SECRET_KEY = re.compile(
     rf"(?:{_WORDS})$"
     r"|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|dockerconfigjson|dockercfg|psk"
-    r"|community|keytab)$|[a-z0-9]\.key$"
+    r"|community|keytab|credentials)$|[a-z0-9]\.key$"
     r"|private[_-]?key|client[_-]?key|client-certificate-data|certificate-authority-data|api[_-]?key|access[_-]?key",
     re.IGNORECASE,
 )
@@ -62,7 +62,7 @@ _SECRET_TEXT = (
     ),
     # "The secret: it ..." is prose
     (re.compile(rf"(?i)(?P<before>\bsecret(?:(?:{_QUOTE})[ \t]{{0,8}}:|=)[ \t]{{0,8}})(?:{_QUOTED}|{_WORD})"), _KEEPS),
-    (re.compile(rf"(?i)(?P<before>[\"']auth{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}){_QUOTED}"), _KEEPS),
+    (re.compile(rf"(?i)(?P<before>[\"'](?:auth|credentials){_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}){_QUOTED}"), _KEEPS),
     # a path in an error stands in front of words
     (
         re.compile(rf"(?i)(?P<before>\.(?:dockerconfigjson|dockercfg|key){_IS})(?:{_QUOTED}|[A-Za-z0-9+/=]{{16,}})"),
@@ -105,9 +105,7 @@ _HINTS = (
         "cookie",
         "dockerc",
         ".key",
-        'auth"',
-        "auth'",
-        "auth\\",
+        *(f"{name}{end}" for name in ("auth", "credentials") for end in ('"', "'", "\\")),
     ),
     *(
         f"{what}{between}key"
@@ -117,7 +115,7 @@ _HINTS = (
     *("client-certificate-data", "certificate-authority-data"),
 )
 # the same of names of fields, and of what JSON escapes and may hide one
-_SUSPECTS = (*SUSPECTS, *_HINTS, "bearer", "authorization", "kubeconfig", "mkey", "m_key", "\\u", "community", "keytab")
+_SUSPECTS = (*_HINTS, "bearer", "authorization", "kubeconfig", "mkey", "m_key", "\\u", "community", "keytab")
 
 
 def is_free(document: str) -> bool:
@@ -125,7 +123,7 @@ def is_free(document: str) -> bool:
     a harmless document. The test takes a tenth of the time of ``redact``.
     """
     lower = document.lower()
-    return not any(suspect in lower for suspect in _SUSPECTS)
+    return not (any(suspect in lower for suspect in _SUSPECTS) or is_suspect_document(lower))
 
 
 def is_suspect(data: typing.Any) -> bool:
