@@ -88,6 +88,8 @@ EXPLAINED: dict[str, Explanation] = {
             "A program in a pod writes false NCCL lines, or the file contains the logs of many runs. The file or host"
             " then has more processes and ranks than can be stored. Its lines are ignored. The other files and hosts"
             " are checked.",
+            "A file has a hole of NUL characters, or is one of too many: all files together have more than 64 GiB or"
+            " 200 million lines, or take more than 1,800 seconds of CPU time.",
         ),
         look=("kubectl logs POD -n NAMESPACE",),
         remedy=(
