@@ -34,6 +34,9 @@ def endless(tasks: typing.Iterable[Task], ends: bool) -> typing.Iterator[typing.
         for part in ("block", "rescue", "always"):
             yield from endless(task.get(part, ()), mine)
         role = task.get("ansible.builtin.include_role", {})
+        if str((task.get("linerate.rdma.on_node") or {}).get("module", "")).startswith("kubernetes.core."):
+            # on the controller
+            continue
         if ON_NODES & {*task, role.get("name") if isinstance(role, dict) else None}:
             yield None if mine else task["name"]
 
