@@ -49,7 +49,7 @@ class ActionModule(ControllerAction):
             place = f" ({places[name]})" if places.get(name) else ""
             Display().warning(
                 escape.line(
-                    f"{name}{place} has no effect: it is no variable of the collection. docs/intent.md lists them"
+                    f"{name}{place} has no effect: it is not a variable of this collection. docs/intent.md lists them"
                 )
             )
         return {"names": list(names)}

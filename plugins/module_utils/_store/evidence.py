@@ -213,8 +213,11 @@ def pack(report_dir: str, archive: str, top: str, replaces: bool = True) -> Pack
     if not replaces and os.path.lexists(archive):
         with _open_archive(archive) as there:
             if _Once(there).finished() != sha256:
-                seen = f"{archive} is there already with other content, and is not replaced"
-                raise FileError(seen, "Look whose it is, and move it and its sheet away. Then pack the folder again")
+                seen = f"{archive} already exists with different content, so it was not replaced"
+                raise FileError(
+                    seen,
+                    "Find its owner, and move the archive and its sheet to another folder. Then pack the folder again",
+                )
     write_bytes(archive, handle.getvalue(), base_of(os.path.dirname(os.path.abspath(archive)), report_dir))
     return Packed(sums, left_out, sha256)
 

@@ -257,7 +257,7 @@ def test_a_variable_that_nothing_reads_is_warned_of(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(variables_lint.Display, "warning", lambda _self, text: said.append(text))
     assert lint(rdma_run_dir="/srv/run", rdma_report_dir="/srv/run", mine=1)["names"]
     assert said == [
-        "rdma_run_dir has no effect: it is no variable of the collection. docs/intent.md lists them",
+        "rdma_run_dir has no effect: it is not a variable of this collection. docs/intent.md lists them",
     ]
 
 

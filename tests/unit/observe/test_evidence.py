@@ -70,7 +70,7 @@ def test_an_archive_with_other_content_is_not_replaced(folder: pathlib.Path, tmp
     assert pack(str(folder), str(archive), "run-1", replaces=False) == first
     content = archive.read_bytes()
     (folder / "stages" / "fabric.jsonl").write_text("{}\n", encoding="utf-8")
-    with pytest.raises(FileError, match=r"a\.tar\.gz is there already with other content, and is not replaced"):
+    with pytest.raises(FileError, match=r"a\.tar\.gz already exists with different content, so it was not replaced"):
         pack(str(folder), str(archive), "run-1", replaces=False)
     assert archive.read_bytes() == content
     assert pack(str(folder), str(archive), "run-1") != first and archive.read_bytes() != content

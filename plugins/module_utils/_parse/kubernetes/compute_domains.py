@@ -43,7 +43,7 @@ def parse_compute_domain(resource: Resource) -> ComputeDomain:
     status = mapping_at(resource, "status")
     nodes = items_of(status, "nodes", f"{what}: status")
     if len(nodes) > _MOST_NODES:
-        raise ResourceError(f"{what}: status.nodes has {len(nodes)} entries; {_MOST_NODES} are the most")
+        raise ResourceError(f"{what}: status.nodes has {len(nodes)} entries; the limit is {_MOST_NODES}")
     return ComputeDomain(
         f"{namespace}/{name}",
         text_of(SUBDOMAIN, template, f"{what}: channel.resourceClaimTemplate.name"),
