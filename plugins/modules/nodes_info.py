@@ -200,7 +200,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         return tuple(node for node, lacking in lacks.items() if lacking)
 
     def words(nodes: tuple[str, ...]) -> tuple[str, ...]:
-        return (f"{len(nodes)} nodes report less than before: {', '.join(nodes[:5])}",) if nodes else ()
+        return (f"nodes that report less than before: {len(nodes)} ({', '.join(nodes[:5])})",) if nodes else ()
 
     with progress(options["progress_file"]) as say:
         missing = poll(

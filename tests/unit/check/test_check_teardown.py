@@ -175,7 +175,7 @@ def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str,
             "unknown",
             "still set for the next boot: failed: update-grub.",
         ),
-        (LeftArguments(), "unknown", "unknown", "still set for the next boot: empty answer."),
+        (LeftArguments(), "unknown", "unknown", "still set for the next boot: no data was returned."),
         (None, "unknown", "unknown", "still set for the next boot: the node was not queried."),
     ],
 )

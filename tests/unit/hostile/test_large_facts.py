@@ -122,7 +122,7 @@ def test_facts_of_before_a_reset_are_left_out_for_the_largest_nodes_alone(tmp_pa
     found = read_facts(run, "platform", ("before",))[0]["before"]
     # a node whose facts have no HCA is unknown
     assert set(found) == {*sizes, "node-20"} and found["node-20"] == {"hcas": []}
-    assert len(run.refused) == 1 and "node-20.json is not read: " in run.refused[0]
+    assert len(run.refused) == 1 and "node-20.json was not read: " in run.refused[0]
 
 
 def test_a_plan_of_more_than_all_nodes_may_have_is_refused_by_name(tmp_path: pathlib.Path) -> None:

@@ -143,7 +143,7 @@ def test_number_of_nodes_is_given_where_no_run_lies_beside_the_records(
     folder = str(tmp_path / "judged" / "stages")
     write_record(folder, make_record("fabric", 300), nodes=10)
     assert len(read_records(folder, 10)[0]["fabric"].judged) == 300
-    assert "in a run of 0 nodes" in read_records(folder)[1]["fabric"]
+    assert "of a run of 0 nodes" in read_records(folder)[1]["fabric"]
 
 
 @pytest.mark.parametrize("most", range(1, 12))

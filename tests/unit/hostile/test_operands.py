@@ -201,7 +201,6 @@ WORDS: dict[str, dict[str, str]] = {
         "_on_one_line(script)": "one of our own",
         "name": "a constant",
         "*_count_iterations(run)": "constants, and a number",
-        "*(operand(device, 'an RDMA device') for device in devices)": "devices, each of which is looked at",
         "*words": "a program of the test that is looked at, numbers and options",
         "agent_path(run)": "a constant and a name of Kubernetes",
         "named": "hosts, each of which is looked at where the list is made",
@@ -210,6 +209,9 @@ WORDS: dict[str, dict[str, str]] = {
         "f'{name}={value}'": (
             "NCCL's own variables behind -x; their values are numbers, constants and a name of Kubernetes"
         ),
+    },
+    "_render/measurement/hca_counters.py": {
+        "*(operand(device, 'an RDMA device') for device in devices)": "devices, each of which is looked at",
     },
     "_render/measurement/commands.py": {
         "*command": "made from parts that are looked at where it is made",

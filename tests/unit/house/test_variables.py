@@ -318,7 +318,7 @@ def test_a_stage_does_not_start_with_a_misspelt_variable() -> None:
             "unknown variable",
             "Rename the variable to operators_install.",
         )
-        assert "did you mean 'operators_install'?" in name.expected
+        assert "the variable operators_install" in name.expected
         assert (value.status, value.measured, value.expected, value.remedy) == (
             FAIL,
             "'ture'",

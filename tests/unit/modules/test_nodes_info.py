@@ -117,7 +117,7 @@ def test_only_nodes_that_lack_something_are_asked_again_until_they_have_it(
     answer = site.look(nodes=["a", "b"], since="before_reset", wait_seconds=300, progress_file=str(told))
     assert answer == {"asked": 2, "unanswered": 0, "missing": 0} and pauses == [10.0, 10.0]
     assert site.server.asked == {"observer-a": 3, "observer-b": 1}
-    assert told.read_text().splitlines()[0].endswith("1 nodes do not report everything that they reported before: a")
+    assert told.read_text().splitlines()[0].endswith("nodes that report less than before: 1 (a)")
 
 
 def test_one_node_whose_answer_has_another_form_ends_no_look_at_the_others(site: Site) -> None:

@@ -52,7 +52,7 @@ def test_supermicro_names_with_signs_and_without_a_suffix() -> None:
     assert (found.state, set(names)) == ("wrong", {"SR_IOVSupport", "SR-IOVSupport"})
     found, names = judged("iommu", given["attributes"], None)
     assert (found.state, names) == ("wrong", ("IntelVTforDirectedI/O(VT-d)",))
-    assert found.why == "IntelVTforDirectedI/O(VT-d): Disable is not on"
+    assert found.why == "IntelVTforDirectedI/O(VT-d): the value is Disable, not on"
 
 
 @pytest.mark.parametrize(

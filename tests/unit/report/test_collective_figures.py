@@ -124,7 +124,7 @@ def test_a_soak_is_a_step_of_its_own_in_the_page_the_metrics_the_sheet_and_the_t
     assert "all_reduce, soak 1 94.1 94.1 88.2" in words(render_signature(report(whole), EVIDENCE))
     earlier = EarlierCollectives(("1", "2", "3"), (), (EarlierStep("all_reduce", "soak", 4, (99.0, 101.0, 100.0)),))
     shown = page(whole, earlier)
-    assert "<td>soak</td>" in shown[shown.index("Collectives that are proven") :]
+    assert "<td>soak</td>" in shown[shown.index("Verified collectives") :]
     assert 'aria-label="99, 101, 100, 94.1 GB/s"' in shown.partition("Collectives from run to run")[2]
     assert not [item for item in samples(render_metrics(report(made()))) if "soak" in str(item)]
 
@@ -143,7 +143,7 @@ def test_latencies_of_pairs_are_in_the_page_the_metrics_and_the_trend() -> None:
     shown = page(whole, earlier).partition("Latency of small messages from run to run")[2]
     assert 'aria-label="10, 11, 12, 20 us"' in shown and "? +81.8 %" in shown
     steady = dataclasses.replace(earlier, latencies=(EarlierLatency("all_reduce", (20.0, 21.0, 22.0)),))
-    assert "Latency of small messages from run to run, 3 before this one</summary>" in page(whole, steady)
+    assert "Latency of small messages from run to run, 3 runs before this run</summary>" in page(whole, steady)
     without = made()
     assert "Latency of small messages" not in page(without, earlier)
     assert not [item for item in samples(render_metrics(report(without))) if item[0] == name]

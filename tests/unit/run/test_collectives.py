@@ -596,7 +596,7 @@ def test_a_site_that_asks_for_nothing_passes_and_says_that_nothing_is_proven() -
 def test_a_site_that_asks_for_collectives_needs_its_facts() -> None:
     intent = parse_intent([FABRIC], None, CLUSTER)
     (finding,) = check(intent, Facts(("a", "b")))
-    assert (finding.check, finding.status, finding.measured) == ("collectives.wanted", UNKNOWN, "not run")
+    assert (finding.check, finding.status, finding.measured) == ("collectives.wanted", UNKNOWN, "no results")
     (finding,) = check(intent, Facts(("a", "b"), CollectivesFacts("storage")))
     assert (finding.check, finding.status) == ("collectives.wanted", UNKNOWN)
 

@@ -223,7 +223,7 @@ def test_dgx_has_two_switches_of_sriov(serve: Serve, trust: Trust) -> None:
     server.answers["/redfish/v1/Systems/DGX/Bios"]["Attributes"]["SRIOVEnable"] = "Disable"
     server.answers["/redfish/v1/Systems/DGX/Bios/SD"]["Attributes"]["SRIOVEnable"] = "Disable"
     (half,) = list_states(seen(server, trust), find_wanted({"sriov": True}))
-    assert (half.state, half.why) == ("wrong", "SRIOVEnable: Disable is not on")
+    assert (half.state, half.why) == ("wrong", "SRIOVEnable: the value is Disable, not on")
 
 
 def test_gb200_names_no_registry_and_has_a_switch_for_each_root_port(serve: Serve, trust: Trust) -> None:
@@ -277,7 +277,9 @@ def test_a_job_holds_the_bios(serve: Serve, trust: Trust) -> None:
         "JID_1",
         "SriovGlobalEnable Disabled (Enabled after a reset)",
     )
-    assert waits.why == "SriovGlobalEnable: Enabled takes effect at the next reset by the job JID_1 (Scheduled)"
+    assert (
+        waits.why == "SriovGlobalEnable: the value Enabled takes effect at the next reset by the job JID_1 (Scheduled)"
+    )
     server.answers[f"{JOBS}/JID_1"] = {**JOB, "JobState": "Completed"}
     bios = seen(server, trust)
     assert bios.jobs == () and state(bios, sriov=True) == "pending"

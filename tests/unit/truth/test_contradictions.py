@@ -151,7 +151,7 @@ CASES = (
         "fabric.topology",
         "compute links",
         "unknown",
-        "Switch 0x0300000001000000",
+        "switch 0x0300000001000000",
     ),
     Contradiction(
         MIXED,
