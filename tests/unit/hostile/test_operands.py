@@ -211,6 +211,7 @@ WORDS: dict[str, dict[str, str]] = {
         ),
     },
     "_render/measurement/hca_counters.py": {
+        "script": "one of our own",
         "*(operand(device, 'an RDMA device') for device in devices)": "devices, each of which is looked at",
     },
     "_render/measurement/commands.py": {
