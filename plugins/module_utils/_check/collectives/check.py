@@ -115,7 +115,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "collectives",
                 UNKNOWN,
                 "no fabric selected",
-                f"results of collectives over fabric {fabric.name}",
+                "results of collectives over one fabric with RDMA",
                 why,
                 (
                     "See validate.collectives for the error in the intent. Correct the intent, then run stage"
