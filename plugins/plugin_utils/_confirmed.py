@@ -114,7 +114,7 @@ def _require_same_machine(cluster: Cluster, node: str, listed: bool, run: str, s
             )
         return
     shown = parse_shown_boot(say(SHOW).get("stdout"))
-    others = _read_cluster_boots(cluster, run) if told.boot else {}
+    others = _read_cluster_boots(cluster, run, node, told.boot) if told.boot else {}
     twins = sorted(name for name, boot in others.items() if boot == told.boot and name != node)
     wrong = find_wrong_machine(node, told, shown, twins)
     if wrong is not None:
@@ -138,15 +138,19 @@ def _find_reported_boot(cluster: Cluster, node: str) -> typing.Optional[Boot]:
     return next((boot_of(item) for item in found if name_of(item) == node), None)
 
 
-def _read_cluster_boots(cluster: Cluster, run: str) -> dict[str, str]:
+def _read_cluster_boots(cluster: Cluster, run: str, node: str, boot: str) -> dict[str, str]:
     """Return the boot ID of each node that reports one. The IDs are at most OTHERS_AGE seconds old. They are cached in
     the temporary folder of this ansible-playbook, which is removed when it ends.
 
+    The cache is used only if it has the given boot ID for the node. A kubelet that has reported another ID since may
+    report that of a node that has booted since.
+
+    :param boot: boot ID that the kubelet of the node reports now
     :raises RdmaError: the API server refuses, or cannot be reached
     """
     path = path_of("boots", run)
     kept = read_json(path)
-    if isinstance(kept, dict) and 0 <= time.time() - kept["read"] < OTHERS_AGE:
+    if isinstance(kept, dict) and 0 <= time.time() - kept["read"] < OTHERS_AGE and kept["boots"].get(node) == boot:
         return {**kept["boots"]}
     begun, boots = time.time(), {}
     for item in cluster.pages("Node"):
