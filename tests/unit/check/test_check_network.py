@@ -211,9 +211,9 @@ def test_a_fabric_that_could_not_be_written() -> None:
         FACTS,
         applied=(NAMESPACE, NETWORK),
         sync=None,
-        unmade={"storage": "physical function is selected does not exist"},
+        unmade={"storage": "no physical function is selected"},
     )
-    assert found(facts, "network.policy_accepted").why == "physical function is selected does not exist"
+    assert found(facts, "network.policy_accepted").why == "no physical function is selected"
     assert found(facts, "network.allocatable").status == "unknown"
 
 
@@ -389,7 +389,7 @@ def test_what_an_earlier_intent_left_is_named(item: AppliedObject, why: str, rem
     "excuse",
     [
         {"lint": LintFacts(held={"compute": "overlap"})},
-        {"unmade": {"compute": "physical function is selected does not exist"}},
+        {"unmade": {"compute": "no physical function is selected"}},
     ],
 )
 def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: dict[str, typing.Any]) -> None:
