@@ -111,7 +111,7 @@ def test_the_last_line_says_what_to_do_about_an_intent(tmp_path: pathlib.Path) -
         ),
         (
             ("-e", "operators_instal=true"),
-            "(validate.variables on operators_instal: unknown variable (did you mean ",
+            "(validate.variables on operators_instal: unknown variable. Rename the variable to operators_install.",
         ),
     ):
         code, said = play(tmp_path, "-i", "hosts.ini", "linerate.rdma.validate", *given)

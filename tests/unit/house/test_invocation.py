@@ -249,8 +249,8 @@ def test_modules_read_a_relative_kubeconfig_from_the_folder_of_the_user(tmp_path
     """Ansible runs modules on localhost in the folder of the playbook."""
     kubeconfig(tmp_path / "gpu.conf", "http://127.0.0.1:9")
     _code, output = play(tmp_path, "linerate.rdma.validate", "-i", "worker-1,", KUBECONFIG="gpu.conf")
-    assert "no answer from the API server: connection refused by http://127.0.0.1:9" in output, output
-    assert "there is no such file" not in output
+    assert "the API server did not respond: connection refused by http://127.0.0.1:9" in output, output
+    assert "does not exist" not in output
 
 
 @pytest.mark.processes
