@@ -250,7 +250,7 @@ def test_modules_read_a_relative_kubeconfig_from_the_folder_of_the_user(tmp_path
     kubeconfig(tmp_path / "gpu.conf", "http://127.0.0.1:9")
     _code, output = play(tmp_path, "linerate.rdma.validate", "-i", "worker-1,", KUBECONFIG="gpu.conf")
     assert "the API server did not respond: connection refused by http://127.0.0.1:9" in output, output
-    assert "does not exist" not in output
+    assert "the file does not exist" not in output
 
 
 @pytest.mark.processes
