@@ -431,19 +431,6 @@ def test_the_way_back_is_one_roll_too() -> None:
     assert roller(operator).remove(CONFIGS, check_mode=False).paused == ()
 
 
-def test_objects_of_others_under_our_names_outlive_the_teardown() -> None:
-    operator = Operator()
-    roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
-    theirs = next(name for name in NAMES if name != GENERATED)
-    del operator.configs[theirs]["metadata"]["labels"]["app.kubernetes.io/managed-by"]
-    for check_mode in (True, False):
-        removed = roller(operator).remove(CONFIGS, check_mode)
-        assert theirs not in [item.applied.name for item in removed.outcomes] and len(removed.outcomes) == 2
-    assert list(operator.configs) == [theirs]
-    # nothing of ours is left, so no pool is paused
-    assert roller(operator).remove(CONFIGS, check_mode=False).paused == ()
-
-
 def test_a_pool_that_somebody_else_has_paused_stays_so() -> None:
     operator = Operator()
     roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)

@@ -30,7 +30,7 @@ from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import Outcome, ours
+from ..._observe.kubernetes.outcome import Outcome
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.core import budget, pod
 from ..._parse.kubernetes.core import node as parse_node
@@ -122,14 +122,12 @@ class PoolRoller:
 
     def remove(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
         """Reverse :func:`prepare`: pause the pools that use at least one existing object, delete all objects, and wait
-        until the pools have rendered a configuration without them. An object without the label of the collection is
-        left out: an admin or another tool created it under the same name.
+        until the pools have rendered a configuration without them.
 
         :raises ApiError: the API server cannot be reached, or refuses to read, pause or delete
         :raises NodeFailed: a pool may not roll now; then nothing is deleted
         """
-        present = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
-        found = [live for live in present if ours(live)]
+        found = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
         there = [machine_config.host_config(live, live) for live in found]
         outcomes = tuple(
             Outcome(AppliedObject(config.kind, config.name, "", action="deleted"), live)
@@ -158,12 +156,12 @@ class PoolRoller:
         :raises ApiError: the API server cannot be reached
         """
         pools = machines.read_machine_pools(self._cluster)
-        held = [pool.name for pool in pools if pool.paused_by_us]
+        ours = [pool.name for pool in pools if pool.paused_by_us]
         rolling = [pool.name for pool in pools if pool.paused_by_us and not current(pool)]
-        left = [name for name in held if name not in names]
+        left = [name for name in ours if name not in names]
         rolls = {name: Roll(name) for name in (*names, *left)}
         if self._gate is None:
-            return self._let_go(held, rolls, limit, inventory)
+            return self._let_go(ours, rolls, limit, inventory)
         try:
             self._gate.ask(pools, rolling)
         except NodeFailed as error:
@@ -172,12 +170,12 @@ class PoolRoller:
                 for roll in rolls.values()
             )
         with self._gate.pause_pool_health_checks(pools, rolling):
-            return self._let_go(held, rolls, limit, inventory)
+            return self._let_go(ours, rolls, limit, inventory)
 
     def _let_go(
-        self, held: typing.Iterable[str], rolls: dict[str, Roll], limit: float, inventory: typing.Container[str]
+        self, ours: typing.Iterable[str], rolls: dict[str, Roll], limit: float, inventory: typing.Container[str]
     ) -> tuple[Roll, ...]:
-        for name in held:
+        for name in ours:
             self._set_paused(name, False)
         begin = self._clock()
         waiting = dict(rolls)
