@@ -29,6 +29,8 @@ description:
   - Between O(state=prepared) and O(state=released) you can apply other objects that reboot nodes.
   - The module does not unpause a pool that somebody else has paused. M(linerate.rdma.sriov_plan) finds such pools.
   - The module ignores all objects other than MachineConfigs and KubeletConfigs.
+  - With O(state=removed) the module deletes only objects with the label C(app.kubernetes.io/managed-by=linerate.rdma).
+    RV(stays) has the others of these names, and no pool rolls for them.
 options:
   state:
     description: Step of the rollout.
@@ -103,6 +105,12 @@ error:
   description: Why the new configuration was not rendered. Empty if it was. Release the pools in both cases.
   returned: success
   type: str
+stays:
+  description: With O(state=removed), objects that the module did not delete, because they do not have the label of the
+    collection. Each has its C(subject), C(why) and C(remedy). Empty with another O(state).
+  returned: success
+  type: list
+  elements: dict
 rolls:
   description:
     - For each released pool C(rolls), C(config), C(machines), C(updated), C(seconds) and C(error). C(error) is empty on
@@ -154,6 +162,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         "changed": False,
         "paused": [],
         "error": "",
+        "stays": [],
         "rolls": [],
         "changes": [],
         "kubelet": to_data(KubeletStatus()),
@@ -186,6 +195,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             "changed": bool(changes),
             "paused": list(prepared.paused),
             "error": prepared.error,
+            "stays": to_data(prepared.stays),
             "changes": changes,
         }
 

@@ -12,6 +12,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._analysis.disruption import machine_config
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import KubeletStatus, Roll
@@ -429,6 +430,47 @@ def test_the_way_back_is_one_roll_too() -> None:
     assert [item.rolls for item in roller(operator).release(removed.paused, 600)] == [1]
     assert operator.away == [0, 1, 2, 0, 1, 2]
     assert roller(operator).remove(CONFIGS, check_mode=False).paused == ()
+
+
+def test_what_others_made_under_these_names_stays_without_a_roll() -> None:
+    operator = Operator()
+    roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
+    for name in NAMES[:2]:
+        operator.configs[name]["metadata"]["labels"].pop(LABEL)
+    (config,) = operator.kubelets.values()
+    config["metadata"]["labels"][LABEL] = "argocd"
+    before = copy.deepcopy((operator.configs, operator.kubelets))
+    for check_mode in (True, False):
+        removed = roller(operator).remove(CONFIGS, check_mode=check_mode)
+        assert (removed.outcomes, removed.paused, removed.error) == ((), (), "")
+        assert [item.subject for item in removed.stays] == [
+            f"{config['kind']} {config['metadata']['name']}" for config in CONFIGS
+        ]
+        assert "has no label app.kubernetes.io/managed-by=linerate.rdma" in removed.stays[0].why
+        assert removed.stays[0].remedy.endswith("kubectl delete machineconfig 99-worker-linerate-memlock")
+    assert (operator.configs, operator.kubelets) == before and operator.away == [0, 1, 2] and not operator.paused
+
+
+def test_beside_what_others_made_only_what_is_ours_goes() -> None:
+    operator = Operator()
+    roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
+    operator.configs[NAMES[0]]["metadata"]["labels"].pop(LABEL)
+    removed = roller(operator).remove(CONFIGS, check_mode=False)
+    assert [item.applied.name for item in removed.outcomes] == [NAMES[1], "linerate-worker"]
+    assert set(operator.configs) == {NAMES[0]} and not operator.kubelets
+    assert (removed.paused, removed.error, len(removed.stays)) == (("worker",), "", 1)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_an_object_of_others_is_not_taken_over(same: bool) -> None:
+    operator = Operator()
+    roller(operator).release(roller(operator).prepare(CONFIGS[:1], check_mode=False).paused, 600)
+    live = operator.configs[NAMES[0]]
+    live["metadata"]["labels"].pop(LABEL)
+    before = copy.deepcopy(live)
+    prepared = roller(operator).prepare((CONFIGS if same else OTHERS)[:1], check_mode=False)
+    assert [item.applied.action for item in prepared.outcomes] == ["unchanged" if same else "refused"]
+    assert operator.configs[NAMES[0]] == before and prepared.paused == () and not operator.paused
 
 
 def test_a_pool_that_somebody_else_has_paused_stays_so() -> None:

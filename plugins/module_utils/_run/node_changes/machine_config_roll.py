@@ -21,19 +21,22 @@ from ..._analysis.controllers.machine_config_operator import (
     waits_for,
 )
 from ..._analysis.controllers.sriov_operator import describe
+from ..._model.base.marks import LABEL, MANAGER
 from ..._model.kubernetes.apply import AppliedObject
 from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.host import HostConfig, KubeletStatus, Roll
 from ..._model.kubernetes.objects import ClusterNode
+from ..._model.operators.olm import RetainedObject
 from ..._observe.kubernetes import machines
 from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import Outcome
+from ..._observe.kubernetes.outcome import Outcome, ours
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.core import budget, pod
 from ..._parse.kubernetes.core import node as parse_node
+from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import machine_config
 from .drain import NodeFailed
 from .gate import PoolGate
@@ -55,11 +58,13 @@ class Prepared:
     :ivar outcomes: changes of the objects
     :ivar paused: names of the pools that must be unpaused
     :ivar error: reason why the configuration was not rendered; the pools must be unpaused nevertheless
+    :ivar stays: objects that were not deleted, because they are not objects of the collection
     """
 
     outcomes: tuple[Outcome, ...]
     paused: tuple[str, ...] = ()
     error: str = ""
+    stays: tuple[RetainedObject, ...] = ()
 
 
 class PoolRoller:
@@ -122,19 +127,22 @@ class PoolRoller:
 
     def remove(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
         """Reverse :func:`prepare`: pause the pools that use at least one existing object, delete all objects, and wait
-        until the pools have rendered a configuration without them.
+        until the pools have rendered a configuration without them. An object without the label of the collection is
+        not deleted, and no pool rolls for it.
 
         :raises ApiError: the API server cannot be reached, or refuses to read, pause or delete
         :raises NodeFailed: a pool may not roll now; then nothing is deleted
         """
-        found = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
+        present = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
+        stays = tuple(_retain(live) for live in present if not ours(live))
+        found = [live for live in present if ours(live)]
         there = [machine_config.host_config(live, live) for live in found]
         outcomes = tuple(
             Outcome(AppliedObject(config.kind, config.name, "", action="deleted"), live)
             for config, live in zip(there, found)
         )
         if check_mode or not there:
-            return Prepared(outcomes)
+            return Prepared(outcomes, stays=stays)
         before = self._pause(there)
         for config, live in zip(there, found):
             self._cluster.delete(config.kind, "", config.name, only={"uid": live["metadata"]["uid"]})
@@ -142,7 +150,7 @@ class PoolRoller:
             f"{', '.join(config.name for config in there)} deleted while {', '.join(before) or 'no MachineConfigPool'}"
             " is paused"
         )
-        return Prepared(outcomes, tuple(before), self._await_rendered(before, there, False))
+        return Prepared(outcomes, tuple(before), self._await_rendered(before, there, False), stays)
 
     def release(
         self, names: typing.Sequence[str], limit: float, inventory: typing.Container[str] = ()
@@ -326,6 +334,17 @@ class PoolRoller:
                     f"MachineConfigPool {names}: the new configuration was not rendered within {RENDER:.0f} s; {remedy}"
                 )
             self._sleep(LOOK)
+
+
+def _retain(live: Resource) -> RetainedObject:
+    """Return a foreign object with the reason why it is not deleted."""
+    kind, name = str(live["kind"]), name_of(live)
+    return RetainedObject(
+        f"{kind} {name}",
+        f"it has no label {LABEL}={MANAGER}, so this collection did not create it",
+        f"If it is yours and no longer needed, delete it. The nodes of its MachineConfigPool then reboot: kubectl delete"
+        f" {kind.lower()} {name}",
+    )
 
 
 def _list_names(
