@@ -24,7 +24,7 @@ from .._model.node.kernel_arguments import DROP_IN as GRUB_DROP_IN
 from .._model.node.kernel_arguments import RECORD, LeftArguments
 from .._model.node.node_tuning import ObservedSettings
 from .._model.operators.olm import RetainedObject
-from .._model.operators.operators import OPERATORS, OperatorsSeen
+from .._model.operators.operators import OPERATORS, SRIOV, OperatorsSeen
 from .._model.operators.sriov_operator import OperatorFacts
 from .._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._parse.kubernetes.refusal import explain
@@ -213,7 +213,7 @@ def _check_releases(left: OperatorsSeen) -> list[Finding]:
         return [Finding("teardown.stays", "operators", UNKNOWN, "unknown", "gone, or left intentionally", why, remedy)]
     findings = []
     # what was installed last needs what was installed first
-    for name in (name for name in reversed(tuple(OPERATORS)) if name in left.made):
+    for name in (name for name in reversed(tuple(OPERATORS)) if name in left.made and name != SRIOV):
         operator = OPERATORS[name]
         found = next((item for item in left.controllers if item.operator == name and item.origin == "helm"), None)
         namespace = found.name.partition("/")[0] if found else operator.chart.namespace if operator.chart else name

@@ -172,7 +172,7 @@ def _ours_to_make(operator: Operator, chart: OperatorChart, seen: OperatorsSeen)
         # labels that somebody writes would be written twice
         return not seen.held_by_olm(operator) and not (operator.name == NFD and seen.labelled)
     same = (found.release, found.name.partition("/")[0]) == (chart.release, chart.namespace)
-    return found.origin == "helm" and same and (operator.name == SRIOV or operator.name in seen.made)
+    return found.origin == "helm" and same and operator.name in seen.made
 
 
 def collect_values(operator: Operator, intent: Intent, wishes: OperatorRequests) -> dict[str, typing.Any]:

@@ -9,6 +9,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import MANAGER
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import (
     MADE_FOR,
@@ -116,6 +117,29 @@ class Api:
 
 def look(api: Api) -> OperatorsSeen:
     return observe(typing.cast(Cluster, api), INTENT, None, ("worker-1", "worker-2"), False)
+
+
+@pytest.mark.parametrize(
+    ("labels", "made"),
+    [
+        ({"app.kubernetes.io/managed-by": "linerate.rdma"}, ("sriov-network-operator",)),
+        ({"app.kubernetes.io/managed-by": "argocd"}, ()),
+        ({}, ()),
+    ],
+)
+def test_an_sriov_operator_is_ours_by_the_label_of_its_namespace(
+    monkeypatch: pytest.MonkeyPatch, labels: dict[str, str], made: tuple[str, ...]
+) -> None:
+    name = "sriov-network-operator"
+    work = {"spec": {"containers": [{"image": f"{name}:1"}]}}
+    deployment = {"metadata": {"name": name, "namespace": name}, "spec": {"replicas": 1, "template": work}}
+    namespaces = [{"metadata": {"name": name, "labels": labels}}]
+    # another namespace of the collection proves nothing
+    namespaces.append({"metadata": {"name": "linerate-measure", "labels": {"app.kubernetes.io/managed-by": MANAGER}}})
+    monkeypatch.setitem(OBJECTS, "Deployment", [deployment])
+    monkeypatch.setitem(OBJECTS, "Namespace", namespaces)
+    seen = look(Api())
+    assert [item.operator for item in seen.controllers] == [name] and seen.made == made
 
 
 def test_facts() -> None:

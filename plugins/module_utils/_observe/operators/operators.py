@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.marks import LABEL, MANAGER, is_ours
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.admission import OPENSHIFT_GROUP
 from ..._model.kubernetes.objects import ClusterNode
@@ -17,6 +18,7 @@ from ..._model.operators.olm import GROUP, ORIGINALS
 from ..._model.operators.operators import (
     MADE_FOR,
     OPERATORS,
+    SRIOV,
     TABLE,
     JobNeeds,
     Operator,
@@ -26,7 +28,7 @@ from ..._model.operators.operators import (
 from ..._model.operators.sriov_operator import OlmObject
 from ..._parse.job.stack import parse_policy_state
 from ..._parse.kubernetes.core import node as parse_node
-from ..._parse.kubernetes.resource import labels_of
+from ..._parse.kubernetes.resource import labels_of, name_of
 from ..._parse.operators.charts import olm_examples
 from ..._parse.operators.drivers import driver_host, driver_policy, driver_selector
 from ..._parse.operators.nfd_and_olm import olm_object
@@ -72,10 +74,15 @@ def observe(
     seen_nodes = (
         list(reader.all("Node", lambda item: (parse_node(item), driver_host(item)))) if labels or drivers else []
     )
+    controllers = reader.controllers()
+    made = set(filter(None, reader.all("Namespace", _made_for, selector=MADE_FOR)))
+    # the namespace of this operator has the label by which a teardown removes it
+    mine = set(filter(None, reader.all("Namespace", _our_namespace, selector=f"{LABEL}={MANAGER}")))
+    made |= {SRIOV for item in controllers if item.operator == SRIOV and item.name.partition("/")[0] in mine}
     return OperatorsSeen(
         olm=olm,
         job=job,
-        controllers=reader.controllers(),
+        controllers=controllers,
         configurations=tuple(item for items in configurations for item in items),
         packages={name: tuple(items) for name, items in sorted(packages.items())},
         labelled=tuple(
@@ -83,7 +90,7 @@ def observe(
             for node, _host in seen_nodes
             if node.name in nodes and all(node.labels.get(key) == value for key, value in labels.items())
         ),
-        made=tuple(sorted(filter(None, reader.all("Namespace", _made_for, selector=MADE_FOR)))),
+        made=tuple(sorted(made)),
         drivers=tuple(
             _select_policy_nodes(policy, selector, (node for node, _host in seen_nodes)) for policy, selector in drivers
         ),
@@ -120,6 +127,11 @@ def _of_package(resource: Resource) -> typing.Optional[tuple[str, OlmObject]]:
 def _made_for(namespace: Resource) -> str:
     name = labels_of(namespace).get(MADE_FOR, "")
     return name if name in OPERATORS else ""
+
+
+def _our_namespace(namespace: Resource) -> str:
+    """Return the name of a namespace with the label of the collection; an empty string for any other."""
+    return name_of(namespace) if is_ours(labels_of(namespace)) else ""
 
 
 def list_examples(cluster: Cluster, operator: Operator, packages: typing.Iterable[OlmObject]) -> tuple[Resource, ...]:

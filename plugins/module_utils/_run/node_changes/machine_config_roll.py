@@ -342,7 +342,7 @@ def _retain(live: Resource) -> RetainedObject:
     return RetainedObject(
         f"{kind} {name}",
         f"it has no label {LABEL}={MANAGER}, so this collection did not create it",
-        f"If it is yours and no longer needed, delete it. The nodes of its MachineConfigPool then reboot: kubectl delete"
+        "If it is yours and no longer needed, delete it. The nodes of its MachineConfigPool then reboot: kubectl delete"
         f" {kind.lower()} {name}",
     )
 
