@@ -142,17 +142,30 @@ def _leases() -> typing.Iterator[Leases]:
 
 @pytest.mark.processes
 @pytest.mark.parametrize(
-    ("role", "part", "release", "stays", "asked", "holds"),
+    ("role", "part", "release", "stays", "asked", "holds", "configs"),
     [
-        ("operators", "release", [], {}, ["list", "show", "upgrade"], True),
-        ("operators", "release", [OLDER], {}, ["list", "template", "show", "upgrade"], True),
-        ("operators", "release", [], {}, ["list"], False),
-        ("teardown", "operator", [RELEASE], {}, ["list", "uninstall"], True),
-        ("teardown", "operator", [RELEASE], {}, [], False),
-        ("teardown", "operator", [RELEASE], STAYS, ["list"], True),
-        ("teardown", "operator", [], STAYS, ["list"], True),
+        ("operators", "release", [], {}, ["list", "show", "upgrade"], True, []),
+        ("operators", "release", [OLDER], {}, ["list", "template", "show", "upgrade"], True, []),
+        ("operators", "release", [], {}, ["list"], False, []),
+        ("teardown", "operator", [RELEASE], {}, ["list", "uninstall"], True, []),
+        ("teardown", "operator", [RELEASE], {}, [], False, []),
+        ("teardown", "operator", [RELEASE], STAYS, ["list"], True, []),
+        ("teardown", "operator", [], STAYS, ["list"], True, []),
+        # a deletion would ask the other cluster, and fail
+        ("teardown", "operator", [RELEASE], STAYS, ["list"], True, ["ops"]),
+        ("teardown", "operator", [], STAYS, ["list"], True, ["ops"]),
     ],
-    ids=["install", "upgrade", "install without the Lease", "ours", "ours without the Lease", "not ours", "none"],
+    ids=[
+        "install",
+        "upgrade",
+        "install without the Lease",
+        "ours",
+        "ours without the Lease",
+        "not ours",
+        "none",
+        "configured by others",
+        "configured by others by hand",
+    ],
 )
 def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_ours(
     tmp_path: pathlib.Path,
@@ -163,6 +176,7 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
     stays: typing.Mapping[str, str],
     asked: list[str],
     holds: bool,
+    configs: list[str],
 ) -> None:
     ours, theirs = (tmp_path / name for name in ("ours", "theirs"))
     for path, server in ((ours, "https://ours.example:6443"), (theirs, ANOTHER)):
@@ -192,7 +206,7 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
         "operators_helm_binary": str(helm),
         "operators_wanted": wanted,
         "operators_changes": [],
-        "teardown_before": {"namespace": "ops", "configs": [], "release_stays": stays},
+        "teardown_before": {"namespace": "ops", "configs": configs, "release_stays": stays},
         "teardown_olm": {"namespaces": []},
         "teardown_sriov_release": "x",
     }
@@ -235,7 +249,9 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
     calls = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
     assert list(dict.fromkeys(call["what"] for call in calls if call["what"] in DOES)) == asked
     # the judgement of the teardown tells it
-    assert facts.value("release_kept") == ({"stays": [STAYS]} if stays and release else None)
+    told = [STAYS["subject"]] if stays and release else []
+    told += ["SriovOperatorConfig ops/default"] if configs else []
+    assert [item["subject"] for item in (facts.value("release_kept") or {"stays": []})["stays"]] == told
     for call in calls:
         # the definitions of a chart are read without a cluster
         assert (
