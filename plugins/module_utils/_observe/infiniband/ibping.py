@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -26,6 +27,11 @@ from ..process import command
 from .subnet import PACKAGE, arguments
 
 MARK = "LINERATE_RDMA_IBPING_SERVER"
+#: a value of the mark: RDMA device and port, as ``start`` writes them. A tenant's process may carry any other text
+_MARKED = re.compile(r"(?P<device>[A-Za-z0-9_][A-Za-z0-9_.-]{0,62})/(?P<port>[1-9][0-9]{0,2})", re.ASCII)
+#: bytes of the environment of a process that are read. A process may declare any range of its memory, of any size, as
+#: its environment. The mark comes first in that of a server
+_MOST_OF_ENVIRONMENT = 1 << 16
 #: SIGKILL follows SIGTERM after this; ibping has nothing to put in order
 _KILL_SECONDS = 2
 #: a server counts as ready when it has used no CPU time for this long
@@ -57,7 +63,8 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServ
             # a file without a name: it lives as long as the server, and nobody has to remove it
             words = stack.enter_context(tempfile.TemporaryFile())
             argv = (guard, "-k", str(_KILL_SECONDS), str(live_seconds), tool, "-S", *arguments(name))
-            environment = {**command.make_environment(), MARK: f"{name.device}/{name.port}"}
+            # the mark comes first, because only the first bytes of an environment are read
+            environment = {MARK: f"{name.device}/{name.port}", **command.make_environment()}
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -113,8 +120,7 @@ def stop() -> tuple[PingServer, ...]:
             f"ibping servers could not be ended: processes {', '.join(str(pid) for pid in sorted(left))}",
             "End these processes with kill on the node",
         )
-    names = sorted(set(found.values()))
-    return tuple(PingServer(device, int(port)) for device, _slash, port in (name.rpartition("/") for name in names))
+    return tuple(PingServer(name.device, name.port) for name in sorted(set(found.values()), key=dataclasses.astuple))
 
 
 def ping(
@@ -210,24 +216,38 @@ def _make_failed_ping(before: Ping, error: str) -> Ping:
     return dataclasses.replace(before, transmitted=0, received=0, resent=0, error=error)
 
 
-def _list_marked_processes() -> dict[int, str]:
-    """Return the process IDs of the processes that carry the mark of the collection's ibping servers, a variable in
-    their environment, each with the value of the mark. Processes whose environment cannot be read are left out.
+def _list_marked_processes() -> dict[int, PortName]:
+    """Return the process IDs of the ibping servers that the collection started, each with the port from its mark, a
+    variable in its environment. Processes of other users, processes whose environment cannot be read, and marks that
+    ``start`` does not write are left out.
     """
     result = {}
-    prefix = f"{MARK}=".encode()
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
+            if os.stat(f"/proc/{name}").st_uid != os.geteuid():
+                continue
             with open(f"/proc/{name}/environ", "rb") as stream:
-                environment = stream.read().split(b"\0")
+                environment = stream.read(_MOST_OF_ENVIRONMENT)
         except OSError:
             continue
-        for item in environment:
-            if item.startswith(prefix):
-                result[int(name)] = item[len(prefix) :].decode("utf-8", "backslashreplace")
+        port = _find_mark(environment)
+        if port:
+            result[int(name)] = port
     return result
+
+
+def _find_mark(environment: bytes) -> typing.Optional[PortName]:
+    """Return the port that the mark in the environment of a process names. Return None if it has no mark, or one that
+    ``start`` does not write.
+    """
+    prefix = f"{MARK}=".encode()
+    for item in environment.split(b"\0"):
+        if item.startswith(prefix):
+            found = _MARKED.fullmatch(item[len(prefix) :].decode("utf-8", "backslashreplace"))
+            return PortName(found["device"], int(found["port"])) if found and int(found["port"]) <= 254 else None
+    return None
 
 
 def _send_signal(pid: int, number: int) -> None:
