@@ -491,10 +491,13 @@ def test_a_server_that_ignores_sigterm_is_ended(servers: Tools) -> None:
     assert len(ibping.stop()) == 1 and not ibping._list_marked_processes()
 
 
+SLEEP = shutil.which("sleep") or "sleep"
+
+
 @pytest.mark.parametrize("mark", ["x", "", "mlx5_0/", "mlx5_0/0", "mlx5_0/255", "mlx5_0/1x", "a/b/1", "mlx5_0/\u0661"])
 def test_a_mark_that_no_run_writes_is_not_ours(servers: Tools, mark: str) -> None:
     """Any pod on the node may have such a variable, and it must neither end the stage nor be reported as a server."""
-    with subprocess.Popen(["sleep", "600"], env={ibping.MARK: mark, "PATH": os.defpath}) as other:
+    with subprocess.Popen([SLEEP, "600"], env={ibping.MARK: mark, "PATH": os.defpath}) as other:
         try:
             assert ibping.stop() == () and other.poll() is None
         finally:
@@ -505,7 +508,7 @@ def test_only_the_first_bytes_of_an_environment_are_read(servers: Tools) -> None
     """A process may declare any range of its memory as its environment: reading all of it takes any amount of
     memory."""
     large = {"PATH": os.defpath, "LARGE": "x" * 100_000}
-    with subprocess.Popen(["sleep", "600"], env={**large, ibping.MARK: "mlx5_0/1"}) as other:
+    with subprocess.Popen([SLEEP, "600"], env={**large, ibping.MARK: "mlx5_0/1"}) as other:
         try:
             assert ibping._list_marked_processes() == {}
         finally:
@@ -520,7 +523,7 @@ def test_a_server_is_found_however_large_the_environment_is(servers: Tools, monk
 
 
 def test_processes_of_other_users_are_no_servers(servers: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
-    with subprocess.Popen(["sleep", "600"], env={ibping.MARK: "mlx5_0/1", "PATH": os.defpath}) as other:
+    with subprocess.Popen([SLEEP, "600"], env={ibping.MARK: "mlx5_0/1", "PATH": os.defpath}) as other:
         try:
             assert list(ibping._list_marked_processes()) == [other.pid]
             with monkeypatch.context() as patched:

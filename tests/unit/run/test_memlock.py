@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import MemlockProof
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.errors import ApiError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.memlock import MemlockTask, Prover
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.memlock import REMOVAL, MemlockTask, Prover
 
 FABRIC = Fabric(
     "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")
@@ -142,3 +142,89 @@ def test_a_server_that_goes_away_is_an_error_and_the_pods_are_tried_to_be_remove
     with pytest.raises(ApiError):
         prove(api)
     assert deleted[-1] == "linerate-memlock-compute-a"
+
+
+class Crowded(Api):
+    """Nodes n0 to n19. Each pod name but that of n0 is taken, and no deletion ends the pod that has it.
+
+    :ivar mirrored: whether these are mirror pods of the kubelet of n0
+    """
+
+    def __init__(self, mirrored: bool) -> None:
+        super().__init__()
+        annotations = {"kubernetes.io/config.mirror": "x"} if mirrored else {}
+        metadata = {"uid": "other", "annotations": annotations}
+        self.taken = {
+            f"linerate-memlock-compute-n{number}": {
+                "metadata": metadata,
+                "spec": {"nodeName": "n0" if mirrored else f"n{number}"},
+                "status": {"phase": "Running"},
+            }
+            for number in range(1, 20)
+        }
+
+    def list(self, kind: str) -> Listing:
+        return Listing(
+            tuple(
+                {
+                    "kind": "Node",
+                    "metadata": {"name": f"n{number}"},
+                    "status": {"allocatable": {"openshift.io/mlx": "1"}},
+                }
+                for number in range(20)
+            ),
+            "1",
+        )
+
+    def create(self, definition: typing.Any) -> typing.Any:
+        name = definition["metadata"]["name"]
+        if name in self.taken:
+            raise ApiError(409, "AlreadyExists", f'pods "{name}" already exists', "POST")
+        return super().create(definition)
+
+    def get(self, kind: str, namespace: str, name: str) -> typing.Any:
+        return self.taken.get(name) or super().get(kind, namespace, name)
+
+    def delete(self, kind: str, namespace: str, name: str, grace_seconds: int, only: typing.Any = None) -> bool:
+        if name in self.taken:
+            return only in (None, {"uid": "other"})
+        return super().delete(kind, namespace, name, grace_seconds, only)
+
+
+@pytest.mark.parametrize(
+    ("mirrored", "most", "words"),
+    [
+        (True, 10, "the kubelet of node n0 reports a mirror pod test/linerate-memlock-compute-n7"),
+        (False, 2 * REMOVAL + 10, "a pod test/linerate-memlock-compute-n7 of an earlier run on node n7 does not end"),
+    ],
+    ids=["mirror pods", "pods that do not end"],
+)
+def test_pods_that_stay_are_waited_for_together_and_their_node_is_named(
+    mirrored: bool, most: float, words: str
+) -> None:
+    api = Crowded(mirrored)
+    proofs = prove(api, *(f"n{number}" for number in range(20)))
+    assert api.now <= most
+    assert proofs[0].registered == 0 and not proofs[0].error
+    assert proofs[7].error == words and all(proof.error for proof in proofs[1:])
+
+
+def test_a_refused_deletion_does_not_keep_the_other_pods() -> None:
+    api = Api(left=["linerate-memlock-compute-a"])
+    delete = api.delete
+
+    def refuse(kind: str, namespace: str, name: str, grace_seconds: int, only: typing.Any = None) -> bool:
+        if name.endswith("-b"):
+            raise ApiError(403, "Forbidden", "no", "DELETE")
+        return delete(kind, namespace, name, grace_seconds, only)
+
+    api.delete = refuse  # type: ignore[method-assign]
+    api.list = lambda kind: Listing(  # type: ignore[method-assign]
+        tuple(
+            {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"openshift.io/mlx": "1"}}}
+            for name in "ba"
+        ),
+        "1",
+    )
+    prove(api, "b", "a")
+    assert "linerate-memlock-compute-a" not in api.pods

@@ -20,13 +20,16 @@ from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core as kubernetes
+from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.pod_state import state_of_pod
 from ..._parse.node.memlock import MemlockError
 from ..._parse.node.memlock import parse as parse_log
 from ..._render.measurement.memlock import render_memlock_pod
 from .measuring_plan import explain_lacking, workers
+from .pod_readiness import find_node
 
-#: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal may take
+#: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal of all pods
+#: may take
 LOOK, LOG, REMOVAL = 1.0, 86400, 120.0
 #: pods that are looked at at once: a kubelet that does not answer for a log keeps the others waiting no longer than one
 #: answer may take
@@ -84,29 +87,44 @@ class Prover:
                     if name not in known or known[name].allocatable.get(wanted, 0) < 1:
                         proofs[key] = MemlockProof(fabric.name, name, error=explain_lacking(wanted, name, known))
                         continue
-                    made = render_memlock_pod(fabric, self._task.cluster, name, self._task.memlock, self._task.run)
-                    pods[key] = made
-                    refusal = self._create_pod(made)
-                    if refusal:
-                        proofs[key] = MemlockProof(fabric.name, name, error=refusal)
+                    pods[key] = render_memlock_pod(fabric, self._task.cluster, name, self._task.memlock, self._task.run)
+            # the result of a leftover pod of the same name is outdated. All are removed together, so that one that does
+            # not end delays the pods of the other nodes only once
+            self._remove_pods(pods.values())
+            for (fabric_name, name), made in pods.items():
+                refusal = self._create_pod(made)
+                if refusal:
+                    proofs[fabric_name, name] = MemlockProof(fabric_name, name, error=refusal)
             self._await_proofs(pods, proofs)
         finally:
             self._remove_pods(pods.values())
         return tuple(proofs[fabric.name, name] for fabric in self._task.fabrics for name in self._task.nodes)
 
     def _create_pod(self, made: Resource) -> str:
-        """Create the pod. Return the reason if the API server refuses it; empty otherwise. A leftover pod of the same
-        name is removed first, because its result is outdated.
-        """
-        self._remove_pods([made])
+        """Create the pod. Return the reason if the API server refuses it; empty otherwise."""
         try:
             metadata = self._cluster.create(made)["metadata"]
             self._uids[metadata["namespace"], metadata["name"]] = metadata["uid"]
         except ApiError as error:
             if error.status == 0:
                 raise
-            return f"the API server rejected the pod: {error.text}"
+            taken = self._explain_taken(made) if error.reason == "AlreadyExists" else ""
+            return taken or f"the API server rejected the pod: {error.text}"
         return ""
+
+    def _explain_taken(self, made: Resource) -> str:
+        """Return a text that names the pod which has the name of a pod, and the node of it: a mirror pod of a kubelet,
+        which no deletion ends, or a pod of an earlier run that does not end. Return an empty string if it is unknown.
+        """
+        namespace, name = made["metadata"]["namespace"], made["metadata"]["name"]
+        try:
+            found = self._cluster.get("Pod", namespace, name)
+        except ApiError:
+            return ""
+        node = find_node(found) or "unknown"
+        if is_made_pod(found):
+            return f"a pod {namespace}/{name} of an earlier run on node {node} does not end"
+        return f"the kubelet of node {node} reports a mirror pod {namespace}/{name}"
 
     def _await_proofs(
         self, pods: typing.Mapping[tuple[str, str], Resource], proofs: dict[tuple[str, str], MemlockProof]
@@ -160,21 +178,31 @@ class Prover:
         return None
 
     def _remove_pods(self, pods: typing.Iterable[Resource]) -> None:
-        """Delete the pods, and wait up to ``REMOVAL`` seconds until they are gone, because a remaining pod holds a
-        virtual function. Errors of the API server are ignored, so that the proofs are returned.
+        """Delete the pods, and wait up to ``REMOVAL`` seconds until all are gone, because a remaining pod holds a
+        virtual function. Mirror pods are not waited for, because their kubelet creates them again. Errors of the API
+        server are ignored, so that the proofs are returned.
         """
         names = [(made["metadata"]["namespace"], made["metadata"]["name"]) for made in pods]
         with contextlib.suppress(ApiError):
-            left = [
-                item
-                for item in names
-                if self._cluster.delete("Pod", *item, grace_seconds=1, only=self._build_uid_precondition(item))
-            ]
+            left = [item for item in names if self._delete_pod(*item)]
             end = self._clock() + REMOVAL
             while left and self._clock() < end:
                 left = [item for item in left if self._is_pod_present(*item)]
                 if left:
                     self._pause(LOOK)
+
+    def _delete_pod(self, namespace: str, name: str) -> bool:
+        """Delete a pod. Return False if it did not exist, or if the API server refuses the deletion.
+
+        :raises ApiError: the API server cannot be reached
+        """
+        only = self._build_uid_precondition((namespace, name))
+        try:
+            return self._cluster.delete("Pod", namespace, name, grace_seconds=1, only=only)
+        except ApiError as error:
+            if error.status == 0:
+                raise
+            return False
 
     def _build_uid_precondition(self, item: tuple[str, str]) -> typing.Optional[dict[str, str]]:
         """Return the uid of a pod that this run created, as the precondition of its deletion. Return None, which
@@ -185,10 +213,13 @@ class Prover:
         return {"uid": self._uids[item]} if item in self._uids else None
 
     def _is_pod_present(self, namespace: str, name: str) -> bool:
+        """Return whether a pod exists whose end can be waited for.
+
+        :raises ApiError: the API server cannot be reached
+        """
         try:
-            self._cluster.get("Pod", namespace, name)
+            return is_made_pod(self._cluster.get("Pod", namespace, name))
         except ApiError as error:
-            if error.absent:
-                return False
-            raise
-        return True
+            if error.status == 0:
+                raise
+            return error.passing
