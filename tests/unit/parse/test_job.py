@@ -265,3 +265,13 @@ def test_a_file_that_unfolds_without_end_is_refused() -> None:
     for resource in (job("JobSet", bomb), {**knot, **job("JobSet", knot)}):
         with pytest.raises(ResourceError, match="no job looks like that"):
             parse_workload(resource)
+
+
+def test_a_job_with_too_many_pod_templates_is_refused_by_name() -> None:
+    """Each template is judged against the others: thousands of them take minutes."""
+    template = {"template": {"spec": {"containers": [{"name": "a", "image": "b"}]}}}
+    job = {"kind": "JobSet", "metadata": {"name": "many"}, "spec": {"replicatedJobs": [template] * 256}}
+    assert len(parse_workload(job).templates) == 256
+    job["spec"] = {"replicatedJobs": [template] * 257}
+    with pytest.raises(ResourceError, match="many: more than 256 pod templates"):
+        parse_workload(job)

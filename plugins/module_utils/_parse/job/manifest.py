@@ -37,6 +37,8 @@ _KINDS = ("Pod", "Job", "JobSet", "StatefulSet", "Deployment", "PyTorchJob", "MP
 #: parts of one job that are read; a file can be made that unfolds without end. And characters of the path to one of
 #: them, which each of its pod templates and containers repeats; the key of an annotation has 317
 _MOST, _MOST_OF_A_PATH = 20_000, 1000
+#: pod templates of one job. Each is judged against the others and against each node
+_MOST_TEMPLATES = 256
 
 
 def is_job(resource: Resource) -> bool:
@@ -65,9 +67,10 @@ def parse_workload(resource: Resource, runtimes: typing.Iterable[Resource] = ())
     if not isinstance(kind, str):
         raise ResourceError(f"{title}: kind is {shown(kind)}, expected text")
     body, replaced = add_runtime(resource, runtimes) if resource.get("kind") == "TrainJob" else (resource, {})
-    templates = tuple(
-        parse_template(*found, namespace, replaced) for found in _find_templates(body, "", 1, itertools.count())
-    )
+    found_templates = list(itertools.islice(_find_templates(body, "", 1, itertools.count()), _MOST_TEMPLATES + 1))
+    if len(found_templates) > _MOST_TEMPLATES:
+        raise ResourceError(f"{title}: more than {_MOST_TEMPLATES} pod templates, which is the limit of a job")
+    templates = tuple(parse_template(*found, namespace, replaced) for found in found_templates)
     if not templates:
         raise ResourceError(f"{title_of(resource)}: it contains no pod template, so it is not a job")
     queue = text_at(LABEL_VALUE, mapping_at(resource, "metadata", "labels"), QUEUE_LABEL, f"{title}: metadata.labels")
