@@ -28,6 +28,7 @@ from .._model.operators.operators import OPERATORS, SRIOV, OperatorsSeen
 from .._model.operators.sriov_operator import OperatorFacts
 from .._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._parse.kubernetes.refusal import explain
+from .alike import fold_alike
 
 #: characters of a node's arguments in a finding
 _MOST_SHOWN = 300
@@ -108,7 +109,7 @@ def _check_objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> 
         return [
             Finding("teardown.object", "objects", UNKNOWN, "unknown", "no object left", why, "Run the teardown again.")
         ]
-    return [_check_object(item) for item in removed] or [
+    return fold_alike((item, _check_object(item)) for item in removed) or [
         ok("teardown.object", "objects", "no object existed", "no object left")
     ]
 

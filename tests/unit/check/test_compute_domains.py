@@ -44,9 +44,11 @@ CHANNEL: Made = {
 }
 
 
-def domain(status: str = "Ready", wanted: int = 0, **cliques: str) -> ComputeDomain:
+def domain(
+    status: str = "Ready", wanted: int = 0, cliques: typing.Optional[typing.Mapping[str, str]] = None
+) -> ComputeDomain:
     """A ComputeDomain with a ready node for each clique."""
-    nodes = tuple(ComputeDomainNode(name.replace("_", "-"), clique, True) for name, clique in cliques.items())
+    nodes = tuple(ComputeDomainNode(name, clique, True) for name, clique in (cliques or {}).items())
     return ComputeDomain("training/train", "nvlink", wanted, status, nodes)
 
 
@@ -71,24 +73,29 @@ def world(there: typing.Optional[ComputeDomain], *nodes: str, **more: typing.Any
     return dataclasses.replace(job_world.WORLD, compute_domains=domains, claiming_pods=pods, **more)
 
 
-BOTH = {"worker_1": ONE, "worker_2": ONE}
+BOTH = {"worker-1": ONE, "worker-2": ONE}
 
 
 @pytest.mark.parametrize(
     ("there", "nodes", "status", "part"),
     [
-        (domain(**BOTH), ("worker-1", "worker-2"), "pass", "2 pods"),
+        (domain(cliques=BOTH), ("worker-1", "worker-2"), "pass", "2 pods"),
         # before it runs, a ComputeDomain has no nodes
         (domain("NotReady"), (), "pass", "2 pods"),
-        (domain("NotReady", **BOTH), ("worker-1", "worker-2"), "fail", "NotReady, 2 nodes for 2 pods on 2 nodes"),
+        (domain("NotReady", cliques=BOTH), ("worker-1", "worker-2"), "fail", "NotReady, 2 nodes for 2 pods on 2 nodes"),
         # Ready, with a node less than pods: numNodes 0 is Ready with any number
-        (domain(worker_1=ONE), ("worker-1", "worker-2"), "fail", "Ready, 1 nodes for 2 pods on 2 nodes"),
-        (domain(worker_1=ONE, worker_3=ONE), ("worker-1", "worker-2"), "fail", "Ready, 2 nodes for 2 pods"),
+        (domain(cliques={"worker-1": ONE}), ("worker-1", "worker-2"), "fail", "Ready, 1 nodes for 2 pods on 2 nodes"),
+        (
+            domain(cliques={"worker-1": ONE, "worker-3": ONE}),
+            ("worker-1", "worker-2"),
+            "fail",
+            "Ready, 2 nodes for 2 pods",
+        ),
         (domain(), ("worker-1", "worker-2"), "unknown", "Ready, 0 nodes for 2 pods"),
-        (domain(worker_1=ONE, worker_2=OTHER), ("worker-1", "worker-2"), "warn", f"{ONE} on worker-1"),
-        (domain(worker_1=ONE, worker_2=""), ("worker-1", "worker-2"), "fail", "no clique on worker-2"),
+        (domain(cliques={"worker-1": ONE, "worker-2": OTHER}), ("worker-1", "worker-2"), "warn", f"{ONE} on worker-1"),
+        (domain(cliques={"worker-1": ONE, "worker-2": ""}), ("worker-1", "worker-2"), "fail", "no clique on worker-2"),
         (None, ("worker-1", "worker-2"), "unknown", "no ComputeDomain"),
-        (domain(wanted=2, **BOTH), ("worker-1", "worker-2"), "pass", "2 pods"),
+        (domain(wanted=2, cliques=BOTH), ("worker-1", "worker-2"), "pass", "2 pods"),
         (domain(wanted=4), (), "fail", "numNodes 4, 2 pods"),
         (domain(wanted=1), (), "warn", "numNodes 1, 2 pods"),
     ],
@@ -115,7 +122,7 @@ def test_label_that_differs_from_the_clique_is_a_warning() -> None:
         dataclasses.replace(job_world.node(name), labels={"nvidia.com/gpu.clique": clique})
         for name, clique in (("worker-1", ONE), ("worker-2", OTHER))
     )
-    (found,) = judge(job(CHANNEL), world(domain(**BOTH), "worker-1", "worker-2", nodes=labelled))
+    (found,) = judge(job(CHANNEL), world(domain(cliques=BOTH), "worker-1", "worker-2", nodes=labelled))
     assert found.status == "warn" and found.measured == f"worker-2: {ONE} in the ComputeDomain, {OTHER} in the label"
 
 

@@ -254,7 +254,7 @@ def lint(show_cluster: bool = False, **variables: typing.Any) -> typing.Any:
 def test_a_variable_that_nothing_reads_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """A verdict over another folder than the one that was named would be believed."""
     said: list[str] = []
-    monkeypatch.setattr(variables_lint.Display, "warning", lambda _self, text: said.append(text))
+    monkeypatch.setattr("ansible.utils.display.Display.warning", lambda _self, text: said.append(text))
     assert lint(rdma_run_dir="/srv/run", rdma_report_dir="/srv/run", mine=1)["names"]
     assert said == [
         "rdma_run_dir has no effect: it is not a variable of this collection. docs/intent.md lists them",

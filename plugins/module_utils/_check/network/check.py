@@ -22,6 +22,7 @@ from ..._model.kubernetes.host import KubeletStatus, Roll
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
 from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, Status, ok
 from ..._parse.kubernetes.refusal import explain, unknown_fields
+from ..alike import fold_alike
 from .wished import find_unapplied
 
 _POLICY, _ATTACHMENT = "network.policy_accepted", "network.attachment_accepted"
@@ -247,6 +248,7 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         return
     fabrics = {fabric.name for fabric in intent.fabrics}
     left = [item for item in seen.objects if item.fabric not in {*facts.linted.held, *facts.unmade}]
+    found: list[tuple[AppliedObject, Finding]] = []
     for item in left:
         why = "An earlier run created the object for a different intent."
         if item.fabric:
@@ -270,9 +272,9 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
                 "If no other intent for this cluster requires the object, remove it with a teardown. The teardown keeps"
                 " the parts of other owners in the object."
             )
-        yield Finding(
-            check_id, f"{item.kind} {item.name}", WARN, "carries the label of this collection", expected, why, remedy
-        )
+        subject, measured = f"{item.kind} {item.name}", "carries the label of this collection"
+        found.append((item, Finding(check_id, subject, WARN, measured, expected, why, remedy)))
+    yield from fold_alike(found)
     if not left:
         yield ok(check_id, "cluster", "no other object carries the label of this collection", expected)
 

@@ -99,7 +99,8 @@ def remove_all(
 
     A tenant can give this label, and a finalizer that is never removed, to an object of each kind. So the waits for all
     kinds except namespaces share a budget of twice the limit. After that, each kind is still awaited for up to 60
-    seconds.
+    seconds. The deletions have a budget of the same size, because a tenant can create any number of such objects. The
+    objects of a kind that remain after it are counted in one refused outcome, and the next removal goes on with them.
 
     A namespace with foreign objects remains, and its refusal lists them. Check mode does not search for them, because a
     real run would delete many of the present objects before.
@@ -110,12 +111,18 @@ def remove_all(
     outcomes: list[Outcome] = []
     # pods get this time to end before the objects that they use are removed, even if other objects never disappear
     waits = Waits(removal.limit, clock, pause, _LEAST_WAIT)
+    rest = _ALL_WAITS * removal.limit
     for kind in removal.kinds:
         found = _list_objects(cluster, kind, removal)
         kept = (
             {} if check_mode or kind != "Namespace" else dict(_find_kept(cluster, found, removal.limit, clock, pause))
         )
-        results = [kept.get(item["metadata"]["name"]) or remove_object(cluster, item, check_mode) for item in found]
+        begin, results = clock(), []
+        for item in found:
+            if clock() - begin > max(_LEAST_WAIT, min(removal.limit, rest)):
+                break
+            results.append(kept.get(item["metadata"]["name"]) or remove_object(cluster, item, check_mode))
+        rest -= clock() - begin
         if not check_mode:
             asked = {(one.applied.namespace, one.applied.name) for one in results if one.applied.action != "refused"}
             # namespaces come last, and have a limit of their own
@@ -123,7 +130,15 @@ def remove_all(
             left = waits.await_gone(functools.partial(_find_left, cluster, kind, removal, asked)) if asked else {}
             results = [_refuse_remaining(outcome, left) for outcome in results]
         outcomes.extend(results)
+        if len(results) < len(found):
+            outcomes.append(_refuse_late(kind, len(found) - len(results)))
     return tuple(outcomes)
+
+
+def _refuse_late(kind: str, number: int) -> Outcome:
+    """Return the outcome of the objects of a kind whose deletion would have begun too late."""
+    refusal = f"{number} objects of the kind were not deleted, because the deletion of the others took too long"
+    return Outcome(AppliedObject(kind, f"({number} more)", action="refused", reason="Remains", refusal=refusal))
 
 
 def _find_kept(

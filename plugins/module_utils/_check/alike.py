@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The limit on findings about objects of a kind in a namespace: a tenant may label any number of them."""
+
+from __future__ import annotations
+
+import typing
+
+from .._model.base.marks import LABEL
+from .._model.kubernetes.apply import AppliedObject
+from .._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding
+
+#: findings of a kind in a namespace that are shown in full
+MOST_ALIKE = 64
+_WORST_FIRST = (FAIL, UNKNOWN, WARN)
+
+
+def fold_alike(judged: typing.Iterable[tuple[AppliedObject, Finding]]) -> list[Finding]:
+    """Return the findings. Of a kind and namespace with more than ``MOST_ALIKE`` findings return the first of them, the
+    first of each other status, and one finding with the worst status that counts the others.
+    """
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for item, finding in judged:
+        groups.setdefault((item.kind, item.namespace), []).append(finding)
+    found: list[Finding] = []
+    for (kind, namespace), findings in groups.items():
+        kept = findings[:MOST_ALIKE]
+        rest: list[Finding] = []
+        for finding in findings[MOST_ALIKE:]:
+            (rest if any(finding.status == one.status for one in kept) else kept).append(finding)
+        found += kept
+        if rest:
+            found.append(_count_others(kind, namespace, rest))
+    return found
+
+
+def _count_others(kind: str, namespace: str, rest: typing.Sequence[Finding]) -> Finding:
+    first = min(rest, key=lambda item: _WORST_FIRST.index(item.status) if item.status in _WORST_FIRST else 3)
+    subject = f"more {kind}" + (f" in namespace {namespace}" if namespace else "")
+    if first.status == PASS:
+        return Finding(first.check, subject, PASS, f"{len(rest)} more", first.expected)
+    why = f"In addition to the objects with a finding of their own, there are {len(rest)} more. The first: {first.why}"
+    remedy = (
+        f"List the objects: kubectl get {kind.lower()} {f'-n {namespace}' if namespace else '-A'} -l"
+        f" {LABEL}=linerate.rdma. If a user created them, ask the user to remove the label. {first.remedy}"
+    )
+    return Finding(first.check, subject, first.status, f"{len(rest)} more", first.expected, why, remedy)
