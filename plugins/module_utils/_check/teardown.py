@@ -10,6 +10,7 @@ import dataclasses
 import typing
 
 from .._analysis.controllers.installation import describe_helm_removal
+from .._analysis.controllers.labelled_objects import fold_alike
 from .._analysis.disruption import machine_config
 from .._model.base.marks import LABEL
 from .._model.base.phrases import clause
@@ -28,7 +29,6 @@ from .._model.operators.operators import OPERATORS, SRIOV, OperatorsSeen
 from .._model.operators.sriov_operator import OperatorFacts
 from .._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .._parse.kubernetes.refusal import explain
-from .alike import fold_alike
 
 #: characters of a node's arguments in a finding
 _MOST_SHOWN = 300

@@ -9,7 +9,10 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.alike import MOST_ALIKE, fold_alike
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controllers.labelled_objects import (
+    MOST_ALIKE,
+    fold_alike,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import WARN, Finding

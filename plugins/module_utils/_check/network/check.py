@@ -10,6 +10,7 @@ import dataclasses
 import typing
 
 from ..._analysis.addresses import in_use as ipam
+from ..._analysis.controllers.labelled_objects import fold_alike
 from ..._analysis.controllers.unread import count_unread
 from ..._analysis.disruption import judge_plan, machine_config
 from ..._model.base.phrases import clause
@@ -22,7 +23,6 @@ from ..._model.kubernetes.host import KubeletStatus, Roll
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
 from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, Status, ok
 from ..._parse.kubernetes.refusal import explain, unknown_fields
-from ..alike import fold_alike
 from .wished import find_unapplied
 
 _POLICY, _ATTACHMENT = "network.policy_accepted", "network.attachment_accepted"

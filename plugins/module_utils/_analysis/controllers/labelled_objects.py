@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import typing
 
-from .._model.base.marks import LABEL
-from .._model.kubernetes.apply import AppliedObject
-from .._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding
+from ..._model.base.marks import LABEL
+from ..._model.kubernetes.apply import AppliedObject
+from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding
 
 #: findings of a kind in a namespace that are shown in full
 MOST_ALIKE = 64
