@@ -437,7 +437,7 @@ def test_what_others_made_under_these_names_stays_without_a_roll() -> None:
     roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
     for name in NAMES[:2]:
         operator.configs[name]["metadata"]["labels"].pop(LABEL)
-    (config,) = operator.kubelets.values()
+    config = next(iter(operator.kubelets.values()))
     config["metadata"]["labels"][LABEL] = "argocd"
     before = copy.deepcopy((operator.configs, operator.kubelets))
     for check_mode in (True, False):
