@@ -94,7 +94,7 @@ class ActionModule(ObserverAction):
         return poll(
             look,
             lost,
-            ("it reports everything that it reported before"),
+            "it reports everything that it reported before",
             self._wait,
             LOOK_AGAIN_SECONDS,
             time.monotonic,

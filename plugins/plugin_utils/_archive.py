@@ -294,5 +294,5 @@ def _remove_old_archives(folder: str, of_cluster: typing.Sequence[str], run: str
     except OSError as error:
         seen = f"an old archive in {folder} could not be removed: {error.strerror}; the archive of this run was written"
         raise ArchiveError(
-            seen, (f"Give this user the permission to remove files there, or increase {VARIABLE}_keep")
+            seen, f"Give this user the permission to remove files there, or increase {VARIABLE}_keep"
         ) from error

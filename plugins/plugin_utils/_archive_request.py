@@ -214,7 +214,7 @@ def _describe_lateness(shown: str, seconds: float) -> ArchiveError:
     """
     seen = f"{shown} did not accept the archive within the limit of {seconds:.3g} s"
     return ArchiveError(
-        seen, (f"Check the server and the network: a transfer slower than {SLOWEST >> 10} KiB/s is aborted")
+        seen, f"Check the server and the network: a transfer slower than {SLOWEST >> 10} KiB/s is aborted"
     )
 
 
@@ -324,7 +324,7 @@ def _describe_failure(shown: str, error: Exception, patience: float, seconds: fl
         return _describe_lateness(shown, seconds)
     if isinstance(cause, HeadError):
         return ArchiveError(
-            f"{shown} sent no valid HTTP response: {cause}", ("Check the server, and any proxy in front of the server")
+            f"{shown} sent no valid HTTP response: {cause}", "Check the server, and any proxy in front of the server"
         )
     if isinstance(cause, (socket.timeout, TimeoutError)):
         return ArchiveError(
@@ -341,7 +341,7 @@ def _describe_failure(shown: str, error: Exception, patience: float, seconds: fl
     if isinstance(cause, ConnectionRefusedError):
         return ArchiveError(
             f"{shown}: the connection was refused",
-            ("Check that the server is running, and that the port is correct"),
+            "Check that the server is running, and that the port is correct",
             True,
         )
     if isinstance(cause, (BrokenPipeError, ConnectionResetError, http.client.RemoteDisconnected)):
@@ -354,7 +354,7 @@ def _describe_failure(shown: str, error: Exception, patience: float, seconds: fl
             True,
         )
     return ArchiveError(
-        (f"{shown} could not be reached: {type(cause).__name__}"),
-        ("Check that the server is running, and that it supports HTTP"),
+        f"{shown} could not be reached: {type(cause).__name__}",
+        "Check that the server is running, and that it supports HTTP",
         True,
     )

@@ -52,7 +52,7 @@ class Awx:
             seen = f"the collection {self._collection}, whose modules create the objects of AWX, is not installed"
             raise RdmaError(
                 seen,
-                (f"Install it together with this collection: ansible-galaxy collection install {self._collection}"),
+                f"Install it together with this collection: ansible-galaxy collection install {self._collection}",
             )
         if not self._where.get("controller_host") and not any(
             os.environ.get(name) for name in ("CONTROLLER_HOST", "TOWER_HOST")

@@ -28,10 +28,10 @@ _HOLE = "\0" * (1 << 16)
 
 
 class _Left:
-    """What the logs that are read together may still have.
+    """The part of the limits that remains for logs that are read together.
 
-    :ivar characters: number of characters
-    :ivar lines: number of lines
+    :ivar characters: number of characters that may still be read
+    :ivar lines: number of lines that may still be read
     :ivar end: CPU time of this thread after which nothing more is read
     """
 

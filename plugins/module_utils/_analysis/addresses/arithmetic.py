@@ -391,7 +391,7 @@ def _check_gateway(ipam: Ipam, pool: Pool, path: str) -> list[Finding]:
         ]
     # whereabouts itself reserves none; pool_of and the renderer exclude it
     return [
-        ok("validate.gateway", f"{path}.gateway", ipam.gateway, (f"an address in {pool.network} that pods do not get"))
+        ok("validate.gateway", f"{path}.gateway", ipam.gateway, f"an address in {pool.network} that pods do not get")
     ]
 
 
@@ -450,7 +450,7 @@ def _check_way(ipam: Ipam, way: typing.Optional[str], network: Network, subject:
                 f"gw {way}",
                 expected,
                 why,
-                ("Remove gw, and set gateway (IPPool) or pool.gateway_index (CIDRPool)."),
+                "Remove gw, and set gateway (IPPool) or pool.gateway_index (CIDRPool).",
             )
         return ok("validate.routes", subject, str(target), "a route through the gateway of the pool")
     over = way if way is not None else ipam.gateway
@@ -499,7 +499,7 @@ def _check_disjoint(intent: Intent) -> tuple[Finding, ...]:
         ok(
             "validate.disjoint_ranges",
             "rdma_fabrics",
-            (f"{len(pools)} networks without overlap"),
+            f"{len(pools)} networks without overlap",
             "no overlap between the networks",
         ),
     )

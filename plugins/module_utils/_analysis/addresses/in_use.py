@@ -185,7 +185,7 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
         "network.address_pool",
         fabric.name,
         FAIL,
-        (f"{measured}; {count_of(len(missing), 'node')} without an address block"),
+        f"{measured}; {count_of(len(missing), 'node')} without an address block",
         expected,
         why,
         remedy,
@@ -248,7 +248,7 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
         return ok(
             "network.address_overlap",
             fabric.name,
-            (f"{network} overlaps with none of {count_of(len(taken), 'network')}"),
+            f"{network} overlaps with none of {count_of(len(taken), 'network')}",
             expected,
         )
     said = [f"{network} overlaps with {item.network} ({item.owner}, {_WHAT[item.kind]})" for item in met]

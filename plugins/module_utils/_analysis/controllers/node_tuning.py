@@ -134,7 +134,7 @@ def find_setting(
             f" node{f'; the node is not ready: {node.not_ready}' if not node.ready else ''}"
         )
         return NodeSetting(
-            "stuck" if late else "coming", why, (f"Find the reason: oc -n {NAMESPACE} describe daemonset tuned.")
+            "stuck" if late else "coming", why, f"Find the reason: oc -n {NAMESPACE} describe daemonset tuned."
         )
     if not profile.current or profile.active != TUNED:
         return NodeSetting(

@@ -233,7 +233,7 @@ def _judge_plan(
             Trouble(
                 "approval",
                 why,
-                (f"Ask the owner of the Subscription to approve the InstallPlan: {approve}"),
+                f"Ask the owner of the Subscription to approve the InstallPlan: {approve}",
                 PASSING_SECONDS,
             ),
         )

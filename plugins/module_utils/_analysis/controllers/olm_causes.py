@@ -38,7 +38,7 @@ def explain_catalog(subscription: Subscription, catalog: typing.Optional[Catalog
         return Trouble(
             "catalog",
             why,
-            ("Name an existing CatalogSource, or create this CatalogSource: kubectl get catalogsources -A"),
+            "Name an existing CatalogSource, or create this CatalogSource: kubectl get catalogsources -A",
             PASSING_SECONDS,
         )
     remedy = f"See the pod of the catalog: kubectl -n {catalog.namespace} get pods -l olm.catalogSource={catalog.name}"
@@ -111,7 +111,7 @@ def _explain_unreferenced(subscription: Subscription, seen: OlmState, said: str)
         return Trouble(
             "resolution",
             why,
-            (f"Create a Subscription for this ClusterServiceVersion, or delete it: {delete} ({kept})"),
+            f"Create a Subscription for this ClusterServiceVersion, or delete it: {delete} ({kept})",
             PASSING_SECONDS,
         )
     version = seen.versions.get((subscription.namespace, name))
@@ -136,7 +136,7 @@ def explain_conditions(subscription: Subscription, seen: OlmState) -> typing.Opt
             seen.pods.get(subscription.source_namespace, {}),
             ("",),
             subscription.source_namespace,
-            ("the image of the bundle"),
+            "the image of the bundle",
         )
         why = f"OLM could not unpack the bundle: {troubles['BundleUnpackFailed']}{f'; {image.why}' if image else ''}"
         remedy = (
@@ -159,7 +159,7 @@ def explain_conditions(subscription: Subscription, seen: OlmState) -> typing.Opt
             seen.pods.get(subscription.source_namespace, {}),
             ("",),
             subscription.source_namespace,
-            ("the image of the bundle"),
+            "the image of the bundle",
         )
         return image or Trouble("unpacking", "OLM is unpacking the bundle of the operator", show)
     if "InstallPlanFailed" in troubles:
@@ -246,7 +246,7 @@ def explain_version(version: ServiceVersion, seen: OlmState) -> Trouble:
         return Trouble(
             "requirements",
             why,
-            (f"Install the missing requirements, or correct the requirements that the message names; {show}"),
+            f"Install the missing requirements, or correct the requirements that the message names; {show}",
             LASTING_SECONDS,
         )
     known = explain_words(f"{said}{_describe_pods(version, seen)}") if version.reason in GENERAL else None

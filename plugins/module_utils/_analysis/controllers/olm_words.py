@@ -375,7 +375,7 @@ REASONS: typing.Mapping[str, tuple[str, str]] = {
         "See the pods and Services of the operator: kubectl -n {0} get pods,endpointslices",
     ),
     "ComponentUnhealthy": (
-        ("the pods of the operator were ready, and are not ready now"),
+        "the pods of the operator were ready, and are not ready now",
         "See the pods: kubectl -n {0} get pods",
     ),
     "InstallCheckFailed": ("the pods of the operator were not ready in time", "See the pods: kubectl -n {0} get pods"),

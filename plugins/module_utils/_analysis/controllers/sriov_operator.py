@@ -258,7 +258,7 @@ def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.I
     if not mine:
         size = sum(not find_pools(other, pools) for other in nodes)
         return Turn(
-            "", size, 1, ("the default of the operator for nodes without a SriovNetworkPoolConfig is 1 node at a time")
+            "", size, 1, "the default of the operator for nodes without a SriovNetworkPoolConfig is 1 node at a time"
         )
     (pool,) = mine
     size = sum(matches(pool.selector, other.labels) for other in nodes)

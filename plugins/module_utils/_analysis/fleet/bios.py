@@ -37,7 +37,7 @@ def find_wanted(data: typing.Mapping[str, typing.Any]) -> Wanted:
             raise RdmaError(f"wanted: {key!r} is not a supported BIOS key", f"Use one of {', '.join(KEYS)}")
         if not values or any(not isinstance(one, (str, int, bool)) or not str(one).strip() for one in values):
             raise RdmaError(
-                (f"wanted.{key}: {value!r} is not a valid value"),
+                f"wanted.{key}: {value!r} is not a valid value",
                 "Give a string, a number or a boolean, or a list of these",
             )
         found[key] = values
@@ -144,7 +144,7 @@ def _judge_attribute(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted:
             )
         # nothing is known to wait
         return (
-            _Judged("unknown", (f"the current value is correct, but {bios.pending_error}"))
+            _Judged("unknown", f"the current value is correct, but {bios.pending_error}")
             if bios.pending_error
             else _Judged("ok", "")
         )

@@ -196,12 +196,12 @@ def _read_port_neighbour(
         return (
             listened[0],
             None,
-            (f"{listened[0].name} received LLDP from {several}: a bridge or a switch without LLDP is in between"),
+            f"{listened[0].name} received LLDP from {several}: a bridge or a switch without LLDP is in between",
         )
     return (
         listened[0],
         None,
-        (f"{listened[0].name} received LLDP from no switch{_explain_errors(observed.value, listened[0])}"),
+        f"{listened[0].name} received LLDP from no switch{_explain_errors(observed.value, listened[0])}",
     )
 
 

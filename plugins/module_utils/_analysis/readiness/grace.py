@@ -23,7 +23,7 @@ GRACE: dict[str, tuple[float, str]] = {
     "wrong_selection": (10.0, "Correct select and hcas_per_node of the fabric."),
     "not_seen": (
         180.0,
-        ("See the log of the operator: a different policy may select the function, or the operator does not run."),
+        "See the log of the operator: a different policy may select the function, or the operator does not run.",
     ),
     # the daemon of release 1.6.0 repeats a sync that fails and does not report it; what is in its log is the cause
     "sync_failing": (60.0, "Correct the error in the log of the config daemon (pods sriov-network-config-daemon)."),
@@ -47,7 +47,7 @@ GRACE: dict[str, tuple[float, str]] = {
     ),
     "pool_held": (
         60.0,
-        ("Complete the update of the MachineConfigPool: unpause it, or correct the cause of its degraded state."),
+        "Complete the update of the MachineConfigPool: unpause it, or correct the cause of its degraded state.",
     ),
     # the control plane itself has waited for 40 s or more before it says NotReady
     "node_lost": (120.0, "Restore the node: check its power, its kubelet and its management network."),
@@ -84,7 +84,7 @@ GRACE: dict[str, tuple[float, str]] = {
     ),
     "part_container": (
         300.0,
-        ("Read the log of the pod that the message names: kubectl logs -n nvidia-network-operator POD"),
+        "Read the log of the pod that the message names: kubectl logs -n nvidia-network-operator POD",
     ),
     "part_unschedulable": (180.0, "Correct the cause that the scheduler reports: CPU, memory or a taint of the node."),
     "no_nic_label": (
@@ -118,11 +118,11 @@ GRACE: dict[str, tuple[float, str]] = {
     "unread": (10.0, "Give the user of the kubeconfig the rights in docs/rbac/look.yml."),
     "vfs_left": (
         120.0,
-        ("If another program created the virtual functions, keep them. Otherwise see the log of the config daemon."),
+        "If another program created the virtual functions, keep them. Otherwise see the log of the config daemon.",
     ),
     "no_attachment": (
         60.0,
-        ("Read the log of the operator. The namespace must exist, and the ipam text must be valid JSON."),
+        "Read the log of the operator. The namespace must exist, and the ipam text must be valid JSON.",
     ),
 }
 

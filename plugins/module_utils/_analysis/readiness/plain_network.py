@@ -49,9 +49,7 @@ def find_first_missing(target: Target, name: str, world: ClusterState) -> typing
 def _check_node_readiness(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     node = world.nodes[name]
     return (
-        None
-        if node.ready
-        else Missing((f"the node is NotReady: {node.not_ready or 'no reason reported'}"), "node_lost")
+        None if node.ready else Missing(f"the node is NotReady: {node.not_ready or 'no reason reported'}", "node_lost")
     )
 
 

@@ -103,7 +103,7 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
             target,
             name,
             detail,
-            ("Find out why the API server did not accept the policy (finding network.object_accepted)."),
+            "Find out why the API server did not accept the policy (finding network.object_accepted).",
         )
     mine = [policy for policy in policies if takes_node(policy, node)]
     if not mine:
@@ -326,7 +326,7 @@ def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainT
             return _make_waiting_judgement(
                 target,
                 name,
-                (f"the desired state of the operator still contains virtual functions on {', '.join(wanted)}"),
+                f"the desired state of the operator still contains virtual functions on {', '.join(wanted)}",
             )
         # functions that another policy wants remain; those without a policy must be removed
         others = {item.address for item in state.wanted}

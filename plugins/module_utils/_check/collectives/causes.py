@@ -160,7 +160,7 @@ def _check_channels(
             subject,
             measured,
             expected,
-            (f"NCCL uses only some of its channels for messages of this size, which can limit the bandwidth.{set_by}"),
+            f"NCCL uses only some of its channels for messages of this size, which can limit the bandwidth.{set_by}",
             remedy,
         )
     elif limits:

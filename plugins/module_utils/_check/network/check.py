@@ -230,7 +230,7 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
     if seen is None or seen.errors:
         measured, why = (
             "not searched",
-            ("This collection did not search for objects that an earlier intent left in the cluster."),
+            "This collection did not search for objects that an earlier intent left in the cluster.",
         )
         if seen is not None:
             measured, why = (

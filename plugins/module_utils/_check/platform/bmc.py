@@ -135,7 +135,7 @@ def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> F
     bad = said.bad(*keys)
     remedy = f"{_collect_remedies(said, bad)} {finding.remedy}" if bad else finding.remedy
     return dataclasses.replace(
-        finding, why=(f"{finding.why} The BMC reports: {_join_measured_values(shown)}."), remedy=remedy
+        finding, why=f"{finding.why} The BMC reports: {_join_measured_values(shown)}.", remedy=remedy
     )
 
 

@@ -41,7 +41,7 @@ def check_suspects(
     expected = "no pair fails"
     if not measured:
         why, remedy = (
-            ("No pair was measured, so common causes of failures are unknown."),
+            "No pair was measured, so common causes of failures are unknown.",
             (
                 "Check the other findings of stage reachability and correct their causes, then run stage reachability"
                 " again."

@@ -264,8 +264,8 @@ def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool
     expected = "one interface that reaches the other hosts"
     if not seen:
         why, remedy = (
-            ("The bootstrap line of NCCL that names the interface is missing in the log."),
-            ("Provide the log from its first line on, with NCCL_DEBUG=INFO, then run stage training again."),
+            "The bootstrap line of NCCL that names the interface is missing in the log.",
+            "Provide the log from its first line on, with NCCL_DEBUG=INFO, then run stage training again.",
         )
         return Finding("training.oob", host, UNKNOWN, "not in the log", expected, why, remedy)
     if several and any(line.startswith("lo ") for line in seen):

@@ -207,7 +207,7 @@ EXPLAINED: dict[str, Explanation] = {
             "PCI settings are unsuitable for GPUs and HCAs: ACS redirects peer-to-peer traffic over the root complex,"
             " read requests are small, or the link of a GPU has fewer lanes."
         ),
-        measured=("Rows of group pci: PCI capabilities from sysfs, NUMA nodes, paths between GPU and HCA, interrupts."),
+        measured="Rows of group pci: PCI capabilities from sysfs, NUMA nodes, paths between GPU and HCA, interrupts.",
         causes=(
             (
                 "ACS is enabled in bridges between a GPU and its HCA: GPUDirect RDMA then uses the longer path over the"

@@ -95,7 +95,7 @@ def _report_others(finding: Finding) -> Finding:
     """Replace, in the remedy of a finding, the tools of NVIDIA's operator and packages by commands that also work on
     NICs of other vendors.
     """
-    remedy = finding.remedy.replace(BY_OPERATOR, ("In a systemd unit that runs at each boot: ")).replace(
+    remedy = finding.remedy.replace(BY_OPERATOR, "In a systemd unit that runs at each boot: ").replace(
         BY_NVIDIA, _BY_IPROUTE
     )
     return dataclasses.replace(finding, remedy=remedy)

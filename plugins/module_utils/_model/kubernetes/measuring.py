@@ -23,7 +23,7 @@ PREPARE = (
 #: why no pod may measure on a fabric: cause and remedy
 REFUSALS: dict[str, tuple[str, str]] = {
     "no_network": (
-        ("The network of the job pods does not exist, so this collection cannot copy it for the measuring pods."),
+        "The network of the job pods does not exist, so this collection cannot copy it for the measuring pods.",
         (
             "See the findings of stage network, and the log of the operator that creates the"
             " NetworkAttachmentDefinition. Correct the cause, then run stage network again."

@@ -113,7 +113,7 @@ def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
     return bmc.error(
         "address",
         f"address, user or password cannot be sent ({type(error).__name__})",
-        ("Correct the address, the user and the password"),
+        "Correct the address, the user and the password",
     )
 
 

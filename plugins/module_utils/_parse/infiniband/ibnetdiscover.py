@@ -72,7 +72,7 @@ def parse(text: str) -> Topology:
         raise ParseError(
             "ibnetdiscover",
             text[text.rfind("\n") + 1 :],
-            ("complete output; the last line is not terminated, so the output was cut off"),
+            "complete output; the last line is not terminated, so the output was cut off",
         )
     nodes: dict[str, FabricNode] = {}
     # by the ports at both ends, as the first of its two lines names them

@@ -57,7 +57,7 @@ def parse(text: str) -> Counts:
         raise ParseError(
             "ibping",
             f"{transmitted} packets transmitted, {received} received",
-            ("at least one transmitted packet, and at most as many received packets"),
+            "at least one transmitted packet, and at most as many received packets",
         )
     return Counts(int(headers[0]), transmitted, received)
 

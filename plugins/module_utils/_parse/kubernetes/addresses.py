@@ -123,7 +123,7 @@ def parse_range(
             raise RangeError(
                 field,
                 value,
-                (f"no {field} together with a range of the form a-b/prefix"),
+                f"no {field} together with a range of the form a-b/prefix",
                 why,
                 "Use only one of the two forms.",
             )
@@ -244,7 +244,7 @@ def parse_blocks(
             str(size),
             f"1 to {end - start + 1}",
             why,
-            ("Correct this value, or enlarge range."),
+            "Correct this value, or enlarge range.",
         )
     return Blocks(
         network,
@@ -276,7 +276,7 @@ def parse_networks(
             str(prefix),
             f"{max(1, network.prefixlen)} to {bits}",
             why,
-            ("Correct this value, or enlarge range."),
+            "Correct this value, or enlarge range.",
         )
     size = 1 << (bits - prefix)
     edges = (1, int(network.version == 4)) if prefix < bits - 1 else (0, 0)
@@ -302,7 +302,7 @@ def parse_network(text: str) -> Network:
     try:
         return ipaddress.ip_network(text, strict=False)
     except ValueError as error:
-        raise RangeError("", text, _EXAMPLE, f"It could not be read: {error}.", ("Correct this value.")) from error
+        raise RangeError("", text, _EXAMPLE, f"It could not be read: {error}.", "Correct this value.") from error
 
 
 def is_address(text: str) -> bool:
@@ -367,7 +367,7 @@ def _split_range(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
     try:
         interface = ipaddress.ip_interface(body)
     except ValueError as error:
-        raise RangeError("range", text, _EXAMPLE, f"It could not be read: {error}.", ("Correct this value.")) from error
+        raise RangeError("range", text, _EXAMPLE, f"It could not be read: {error}.", "Correct this value.") from error
     network = interface.network
     if network.prefixlen < _SHORTEST_PREFIX[network.version]:
         why = (
@@ -391,11 +391,11 @@ def _split_range(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
 def _parse_bounded_address(field: str, text: str, network: Network, first: Address, last: Address) -> Address:
     address = _address_or_none(text)
     if address is None:
-        raise RangeError(field, text, f"an address in {network}", "It is not an IP address.", ("Correct this value."))
+        raise RangeError(field, text, f"an address in {network}", "It is not an IP address.", "Correct this value.")
     if address.version != network.version or not int(first) <= int(address) <= int(last):
         why = "whereabouts ignores it without an error and assigns addresses of the whole network."
         raise RangeError(
-            field, text, f"an address from {first} to {last}", why, ("Correct this value, or correct range.")
+            field, text, f"an address from {first} to {last}", why, "Correct this value, or correct range."
         )
     return address
 
@@ -425,11 +425,11 @@ def _parse_exclusion(item: str, index: int, version: int) -> Network:
             item,
             "a network or an address",
             f"It could not be read: {error}.",
-            ("Correct this value."),
+            "Correct this value.",
         ) from error
     if network.version != version:
         raise RangeError(
-            f"exclude[{index}]", item, f"IPv{version}", "The range has the other IP version.", ("Correct this value.")
+            f"exclude[{index}]", item, f"IPv{version}", "The range has the other IP version.", "Correct this value."
         )
     return network
 

@@ -45,6 +45,6 @@ def mark(resource: Resource) -> typing.Optional[Mark]:
         found: Mark = load(Mark, decode_json(text, ANNOTATION, most_bytes=_MOST), ANNOTATION)
     except (ParseError, TypeError, LoadError):
         raise ParseError(
-            f"annotation {ANNOTATION}", str(text)[:200], ("the record that a roll of this collection writes")
+            f"annotation {ANNOTATION}", str(text)[:200], "the record that a roll of this collection writes"
         ) from None
     return found

@@ -33,7 +33,7 @@ def has_p2pdma_support(raw: bytes) -> bool:
         raise ParseError(
             "configuration of the kernel",
             text[:80],
-            ("a configuration with CONFIG_PCI_P2PDMA, or with the end of its last menu"),
+            "a configuration with CONFIG_PCI_P2PDMA, or with the end of its last menu",
         )
     return bool(found and found.group(1))
 

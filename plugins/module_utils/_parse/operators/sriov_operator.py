@@ -291,7 +291,7 @@ def kept_release(
     remedy = f"If it is yours and no other workload needs it: helm uninstall --wait -n {namespace} {release}"
     return RetainedObject(
         f"Helm release {namespace}/{release}",
-        (f"whether a run of this collection installed the release could not be verified: {why}"),
+        f"whether a run of this collection installed the release could not be verified: {why}",
         remedy,
     )
 

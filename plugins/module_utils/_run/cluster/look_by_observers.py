@@ -154,7 +154,7 @@ def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:
         said = answer.stderr[-4 * _WORDS :].decode(errors="replace")
         words = " ".join(said.split())[-_WORDS:] or "no output"
         return _build_failed_replies(
-            asked, (f"failed: {asked.python} in the observer ended with exit code {answer.rc}: {words}")
+            asked, f"failed: {asked.python} in the observer ended with exit code {answer.rc}: {words}"
         )
     try:
         found = parse_replies(answer.stdout, asked.kinds)

@@ -339,7 +339,7 @@ def own_image(cluster: Cluster, openshift: bool) -> str:
         if error.status == 0:
             raise
         raise RdmaError(
-            (f"the observer image is unknown because the ImageStreamTag could not be read: {error.seen}"),
+            f"the observer image is unknown because the ImageStreamTag could not be read: {error.seen}",
             remedy,
         ) from error
 

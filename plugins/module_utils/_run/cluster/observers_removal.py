@@ -137,7 +137,7 @@ class ObserversRemoval:
         pods = [name_of(pod) for pod in every if core.controller(pod) == ("DaemonSet", DAEMON_SET)]
         return (
             (
-                (f"pod {pods[0]} (one of {len(pods)} in {self._namespace})"),
+                f"pod {pods[0]} (one of {len(pods)} in {self._namespace})",
                 f"kubectl get pods -n {self._namespace} -o wide",
             )
             if pods

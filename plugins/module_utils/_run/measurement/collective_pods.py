@@ -96,9 +96,7 @@ class CollectivePods:
             raise
         except Exception as error:
             text = (
-                str(error)
-                if isinstance(error, RdmaError)
-                else str(wrap_unforeseen(error, ("the inspection of the pod")))
+                str(error) if isinstance(error, RdmaError) else str(wrap_unforeseen(error, "the inspection of the pod"))
             )
             return CollectivePod(item.node, item.name, error=text, cause="look")
 
@@ -122,7 +120,7 @@ class CollectivePods:
                 item.node,
                 item.name,
                 host,
-                error=(f"the pod could not be inspected: {failure.evidence}"),
+                error=f"the pod could not be inspected: {failure.evidence}",
                 cause=failure.kind,
             )
         hcas, wrong = self._find_hcas(item.node, pod_probe.parse(greeting.output))

@@ -100,7 +100,7 @@ class MeasuringNamespace:
             raise ApiError(
                 error.status,
                 error.reason,
-                (f"your user has no right to create the namespace: {error.text}"),
+                f"your user has no right to create the namespace: {error.text}",
                 f"namespace {NAMESPACE}",
                 remedy,
             ) from error

@@ -184,7 +184,7 @@ class BiosSource:
             refuse_stranger(session, self._may.claims, system.identity)
             if not system.reset:
                 raise session.error(
-                    "not_found", ("the system of the BMC has no action Reset"), "Update the firmware of the BMC"
+                    "not_found", "the system of the BMC has no action Reset", "Update the firmware of the BMC"
                 )
             kinds = system.resets or (reset_types(session.get(system.reset_info)) if system.reset_info else ())
             order = _CYCLES if power_cycle else _RESTARTS

@@ -118,7 +118,7 @@ class Drain:
                     " the pods, then rerun"
                 )
                 raise NodeFailed(
-                    (f"the node was not drained: it has more than {MOST_PODS} pods that a drain evicts"), remedy
+                    f"the node was not drained: it has more than {MOST_PODS} pods that a drain evicts", remedy
                 )
         first = self._first.setdefault(name, frozenset(pod.uid for pod in found))
         lost = self._lost.setdefault(name, set())

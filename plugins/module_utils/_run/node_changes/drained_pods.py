@@ -138,7 +138,7 @@ def keep_pods(
             found.append(kept)
         if len(found) + len(large) > MOST_PODS:
             raise ApiError(
-                200, "TooMany", (f"the cluster has more than {MOST_PODS} pods that drains may evict"), "GET pods"
+                200, "TooMany", f"the cluster has more than {MOST_PODS} pods that drains may evict", "GET pods"
             )
     nodes = find_nodes(large.keys()) if large else {}
     return (*found, *(dataclasses.replace(pod, node=nodes[uid]) for uid, pod in large.items() if nodes.get(uid)))

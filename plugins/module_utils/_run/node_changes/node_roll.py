@@ -173,7 +173,7 @@ class NodeRoller:
                     found[step.node] = NodeOutcome(
                         step.node,
                         "left",
-                        (f"{stopped} before the turn of this node"),
+                        f"{stopped} before the turn of this node",
                         "Rerun: the roll continues where it ended",
                     )
                 continue

@@ -189,7 +189,7 @@ class NodeTurns:
             # pods are made by tenants: theirs keep their node out, and no other one
             state, why, remedy = (
                 "blocked",
-                (f"left out because the node could not be drained: {error.seen}"),
+                f"left out because the node could not be drained: {error.seen}",
                 error.remedy,
             )
         except RdmaError as error:

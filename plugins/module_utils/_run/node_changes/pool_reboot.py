@@ -122,7 +122,7 @@ class PoolReboot:
             if names is None:
                 failed = {
                     step.node: NodeFailed(
-                        self._why, ("Correct the error in this message, then rerun: no node was rebooted")
+                        self._why, "Correct the error in this message, then rerun: no node was rebooted"
                     )
                     for step in steps
                 }
@@ -204,7 +204,7 @@ class PoolReboot:
         return (
             NodeFailed(
                 f"the API server rejected {told}",
-                ("Correct the error in this message, then rerun: nothing was changed"),
+                "Correct the error in this message, then rerun: nothing was changed",
             )
             if told
             else None

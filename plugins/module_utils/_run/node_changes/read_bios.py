@@ -216,8 +216,8 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     if bmc.system and bmc.system not in ids:
         raise session.error(
             "not_found",
-            (f"the BMC has no system {bmc.system}"),
-            (f"Set rdma_bmc_system to one of: {', '.join(ids) or 'none, the BMC has no systems'}"),
+            f"the BMC has no system {bmc.system}",
+            f"Set rdma_bmc_system to one of: {', '.join(ids) or 'none, the BMC has no systems'}",
         )
     asked = {bmc.system: ids[bmc.system]} if bmc.system else dict(list(ids.items())[:_MOST_SYSTEMS])
     systems: dict[str, resources.System] = {}
@@ -250,7 +250,7 @@ def find_system(session: Session, claims: Claims, to_write: bool) -> resources.S
     if len(with_bios) > 1:
         remedy = "Set rdma_bmc_system (option system) to the system of the node"
         raise session.error(
-            "not_found", (f"several systems of the BMC have a Bios resource: {', '.join(with_bios)}"), remedy
+            "not_found", f"several systems of the BMC have a Bios resource: {', '.join(with_bios)}", remedy
         )
     return next(iter(with_bios.values()))
 
@@ -334,7 +334,7 @@ def _read_bmc_jobs(session: Session, path: str) -> list[typing.Mapping[str, typi
             paths = resources.list_members(answer, source)
             if len(paths) > _MOST_JOBS:
                 raise session.error(
-                    "not_understood", (f"the BMC has {len(paths)} jobs and lists them only one by one"), ""
+                    "not_understood", f"the BMC has {len(paths)} jobs and lists them only one by one", ""
                 )
             found += resources.cut_jobs(session.get(path) for path in paths)
         else:

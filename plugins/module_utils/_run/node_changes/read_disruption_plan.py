@@ -159,7 +159,7 @@ def _read_operator_settings(reader: _Reader, namespace: str) -> OperatorSettings
     configs = [item for item in reader.items("SriovOperatorConfig", namespace) if name_of(item) == "default"]
     if not configs:
         reader.unread.setdefault(
-            "SriovOperatorConfig", (f"namespace {namespace} has no SriovOperatorConfig named default")
+            "SriovOperatorConfig", f"namespace {namespace} has no SriovOperatorConfig named default"
         )
         return OperatorSettings()
     return sriov_operator.operator_settings(configs[0])

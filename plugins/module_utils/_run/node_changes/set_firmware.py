@@ -91,7 +91,7 @@ def _read_chosen_firmware(hcas: NodeHcas, root: str, chosen: typing.Sequence[str
     missing = sorted({*chosen} - {hca.address for hca in seen.hcas})
     if missing:
         raise RdmaError(
-            (f"the node has no physical function {', '.join(missing)}"),
+            f"the node has no physical function {', '.join(missing)}",
             "Use addresses that lspci -D shows on this node",
         )
     # with none named, those that no tool can set are not meant

@@ -245,7 +245,7 @@ def _run_tool(argv: typing.Sequence[str]) -> command.Finished:
     finished = command.run(argv, _SECONDS)
     if finished.rc != 0:
         raise RdmaError(
-            finished.failure, ("Run this command on the node as root, correct the error that it reports, then rerun")
+            finished.failure, "Run this command on the node as root, correct the error that it reports, then rerun"
         )
     return finished
 

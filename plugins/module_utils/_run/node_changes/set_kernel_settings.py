@@ -115,7 +115,7 @@ def _refuse_invalid_settings(sysctl: Values, sysfs: Values) -> None:
     if wrong:
         raise RdmaError(
             f"{', '.join(map(repr, wrong[:5]))}: not a valid sysctl key, path below /sys, or value",
-            ("Correct the option, then rerun"),
+            "Correct the option, then rerun",
         )
 
 
@@ -159,7 +159,7 @@ def _set_kernel_value(path: str, value: str) -> None:
     if now != value and f"[{value}]" not in now.split():
         raise RdmaError(
             f"{path} was set to {value}, but has the value {now[:100]}",
-            ("Find the other component on the node that sets this value, such as TuneD"),
+            "Find the other component on the node that sets this value, such as TuneD",
         )
 
 

@@ -158,7 +158,7 @@ class Remover:
                 self._stays.append(
                     RetainedObject(
                         f"Operator {name}",
-                        (f"the object could not be read, so it is unknown whether OLM left it behind: {error.text}"),
+                        f"the object could not be read, so it is unknown whether OLM left it behind: {error.text}",
                     )
                 )
             return
@@ -228,7 +228,7 @@ class Remover:
         if left:
             names = folded([name_of(item) for item in left], _NAMED)
             self._stays.append(
-                RetainedObject(subject, (f"{len(left)} of its objects do not belong to this collection: {names}"))
+                RetainedObject(subject, f"{len(left)} of its objects do not belong to this collection: {names}")
             )
         elif _MADE_BY_OLM not in labels_of(definition).items() and not any(
             key.startswith("operators.coreos.com/") for key in labels_of(definition)

@@ -33,7 +33,7 @@ def wait_until_all_serve(
     return poll(
         look,
         lambda seen: missing(intent, seen, nodes),
-        ("all operators are ready"),
+        "all operators are ready",
         limit,
         PAUSE_SECONDS,
         clock,

@@ -140,7 +140,7 @@ def _check_range(policy: Policy, written: str) -> typing.Iterator[Objection]:
     if match is None:
         text, why = (
             f"failed to parse {written} PF name",
-            ("The entry is neither an interface name nor an interface name with a range."),
+            "The entry is neither an interface name nor an interface name with a range.",
         )
     elif int(match[3]) < int(match[2]):
         text, why = (
