@@ -11,7 +11,7 @@ LEAST_US = 0.3
 #: of the 99th percentile to the usual time; on healthy links it is 2 or 3 times as long
 MOST_TAIL = 10
 #: multiple of the usual latency above which a pair is broken rather than slow: as the only limit it finds no slow pair
-FAR_RATIO = 3
+_FAR_RATIO = 3
 
 
 def find_no_measurement(usual_us: float, p99_us: typing.Optional[float], is_median: bool) -> str:
@@ -24,6 +24,22 @@ def find_no_measurement(usual_us: float, p99_us: typing.Optional[float], is_medi
     if is_median and p99_us is not None and p99_us < usual_us:
         return "The 99th percentile of the message times is below their median"
     return ""
+
+
+def explain_far_ratio(ratio: float, most_us: typing.Optional[float]) -> typing.Optional[tuple[str, str, str]]:
+    """Return the measured value, the expected value and the reason why a latency ratio finds no slow pair. Return None
+    if it can find one, or if a limit in microseconds stands beside it.
+
+    :param ratio: ``latency_ratio`` of the intent
+    :param most_us: ``most_latency_us`` of the intent
+    """
+    if ratio <= _FAR_RATIO or most_us is not None:
+        return None
+    return (
+        f"{ratio:g}, without most_latency_us",
+        f"at most {_FAR_RATIO:g}, or most_latency_us beside it",
+        f"No pair would be reported until it takes {ratio:g} times as long as others.",
+    )
 
 
 def find_tail(usual_us: float, p99_us: typing.Optional[float]) -> str:

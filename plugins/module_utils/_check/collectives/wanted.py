@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._analysis.fleet.small_messages import FAR_RATIO
+from ..._analysis.fleet.small_messages import explain_far_ratio
 from ..._model.base.load_error import nearest
 from ..._model.base.rules import run_rule, run_rules
 from ..._model.base.text import folded
@@ -225,12 +225,10 @@ def _check_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
         yield Mistake(
             "latency_ratio", f"{wanted.latency_ratio:g}", expected, why, "Remove latency_ratio. Its default is 1.5."
         )
-    elif wanted.latency_ratio > FAR_RATIO and wanted.most_latency_us is None:
+    elif (far := explain_far_ratio(wanted.latency_ratio, wanted.most_latency_us)) is not None:
         yield Mistake(
             "latency_ratio",
-            f"{wanted.latency_ratio:g}, without most_latency_us",
-            f"at most {FAR_RATIO:g}, or most_latency_us beside it",
-            f"No pair would be reported until it takes {wanted.latency_ratio:g} times as long as others.",
+            *far,
             "Set most_latency_us, the longest time that you accept. Or remove latency_ratio. Its default is 1.5.",
         )
     if wanted.latency and "all_reduce" not in wanted.tests:

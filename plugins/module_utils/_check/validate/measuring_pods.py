@@ -7,7 +7,7 @@ from __future__ import annotations
 import operator
 import typing
 
-from ..._analysis.fleet.small_messages import FAR_RATIO
+from ..._analysis.fleet.small_messages import explain_far_ratio
 from ..._model.base.rules import run_rule
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import Finding, ok
@@ -96,13 +96,11 @@ def _check_latency(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
         yield refuse_value(
             "pods", name, f"{wanted.latency_ratio:g}", expected, why, "Remove the key to use the default of 1.5."
         )
-    elif wanted.latency_ratio > FAR_RATIO and wanted.most_latency_us is None:
+    elif (far := explain_far_ratio(wanted.latency_ratio, wanted.most_latency_us)) is not None:
         yield refuse_value(
             "pods",
             f"{path}.bandwidth.latency_ratio",
-            f"{wanted.latency_ratio:g}, without most_latency_us",
-            f"at most {FAR_RATIO:g}, or most_latency_us beside it",
-            f"No pair would be reported until it takes {wanted.latency_ratio:g} times as long as others.",
+            *far,
             "Set most_latency_us, the longest time that you accept. Or remove latency_ratio to use the default of 1.5.",
         )
     if wanted.most_latency_us is not None and not (wanted.latency and 0 < wanted.most_latency_us < 1e6):
