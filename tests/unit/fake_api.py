@@ -39,6 +39,8 @@ class FakeApi:
 
     def __init__(self) -> None:
         self.requests: typing.Counter[str] = collections.Counter()
+        #: of the last write
+        self.manager = ""
         self.date: typing.Union[float, str, None] = None
         #: what answers an exec: the request's handler, the pod, and the query of its URL
         self.on_exec: typing.Optional[typing.Callable[[http.server.BaseHTTPRequestHandler, str, str], None]] = None
@@ -339,6 +341,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if self.command == "DELETE" and body:
             # the options are those of the body then, and those of the URL count for nothing
             dry_run = body.get("dryRun") == ["All"]
+        self.server.api.manager = dict(urllib.parse.parse_qsl(url.query)).get("fieldManager", "")
         # tests put functions of their own in its place that know no dry run
         code, answer = self.server.api.write(self.command, url.path, body, **({"dry_run": True} if dry_run else {}))
         self._answer(code, json.dumps(answer).encode())

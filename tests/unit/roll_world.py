@@ -155,13 +155,26 @@ class World(FakeApi):
         assert method == "PATCH"
         found = self.seen(path.rpartition("/")[2])
         name, before = found["metadata"]["name"], self.cordoned(found["metadata"]["name"])
-        new = merged(found, body)
+        new = self.cordon(merged(found, body), before, self.manager)
         self.put("Node", new)
         note = self.note(name)
         if self.cordoned(name) != before:
             self.do(f"{'un' if before else ''}cordon {name}")
         self.do(f"note {name} {'reset' if note['reset'] else 'begun'}" if note else f"unnote {name}")
         return 200, new
+
+    @staticmethod
+    def cordon(new: Resource, before: bool, manager: str) -> Resource:
+        """As the API server does, which records who has changed a field last."""
+        cordoned = bool(new.get("spec", {}).get("unschedulable"))
+        if cordoned == before:
+            return new
+        records = [{"manager": manager, "fieldsV1": {"f:spec": {"f:unschedulable": {}}}}] if cordoned else []
+        return {**new, "metadata": {**new["metadata"], "managedFields": records}}
+
+    def cordon_by_admin(self, name: str, cordoned: bool) -> None:
+        new = merged(self.seen(name), {"spec": {"unschedulable": True if cordoned else None}})
+        self.put("Node", self.cordon(new, self.cordoned(name), "kubectl-cordon"))
 
     def boot(self, name: str) -> None:
         """The node goes down, and comes up again by pauses of the run."""

@@ -73,6 +73,7 @@ class Operator:
         self.wanted, self.paused, self.number, self.now, self.gone = "rendered-0", False, 0, 0.0, False
         self.sources: tuple[str, ...] = ()
         self.annotations: dict[str, typing.Any] = {}
+        self.pauser = ""
         self.away: list[int] = []
         self.drained: tuple[typing.Any, ...] = ()
         self.log: list[str] = []
@@ -165,6 +166,10 @@ class Operator:
                 "name": "worker",
                 "labels": {"pools.operator.machineconfiguration.openshift.io/worker": ""},
                 "annotations": dict(self.annotations),
+                "managedFields": [
+                    {"manager": self.pauser, "fieldsV1": {"f:spec": {"f:paused": {}}}},
+                    {"manager": "machine-config-controller", "fieldsV1": {"f:spec": {"f:configuration": {}}}},
+                ],
             },
             "spec": {
                 "paused": self.paused,
@@ -229,16 +234,21 @@ class Operator:
         self.kubelets[name]["metadata"]["deletionTimestamp"] = "now"
         return True
 
-    def patch(self, kind: str, namespace: str, name: str, change: typing.Any) -> typing.Any:
+    def patch(self, kind: str, namespace: str, name: str, change: typing.Any, manager: str = "") -> typing.Any:
         if kind == "NodeHealthCheck":
             self.checks[name]["spec"]["pauseRequests"] = change["spec"]["pauseRequests"] or []
             self.log.append(
                 f"{name}: {len(self.checks[name]['spec']['pauseRequests'])} pauses, {len(self.away)} nodes rolled"
             )
             return {}
-        self.paused = change["spec"]["paused"]
+        self.pause(change["spec"]["paused"], manager)
         self.annotations = {key: value for key, value in change["metadata"]["annotations"].items() if value is not None}
         return {}
+
+    def pause(self, paused: bool, manager: str) -> None:
+        """As the API server does, which records who has changed a field last."""
+        self.pauser = manager if paused != self.paused else self.pauser
+        self.paused = paused
 
 
 def roller(operator: typing.Any, intent: typing.Optional[ClusterIntent] = None) -> PoolRoller:
@@ -688,3 +698,44 @@ def test_a_health_check_keeps_a_pool_unless_it_may_be_paused_and_goes_on_after_t
         "workers: 1 pauses, 0 nodes rolled",
         "workers: 0 pauses, 3 nodes rolled",
     ]
+
+
+def leave_paused_and_unpause_by_hand(operator: Operator) -> None:
+    """A run that was killed while it paused the pool, and an administrator who unpaused it but left the annotation."""
+    roller(operator).prepare(CONFIGS, check_mode=False)
+    operator.pause(False, "kubectl-patch")
+    while operator.nodes != [operator.wanted] * 3:
+        operator.sleep(5)
+    operator.away.clear()
+    assert operator.annotations
+
+
+def freeze(operator: Operator) -> None:
+    """The administrator pauses the pool, and a configuration of the administrator waits for its end."""
+    operator.pause(True, "kubectl-patch")
+    operator.configs["99-own"] = {"spec": {}, "metadata": {"name": "99-own"}}
+    operator.sleep(5)
+    operator.sleep(5)
+    assert operator.nodes != [operator.wanted] * 3
+
+
+@pytest.mark.parametrize("intent", [None, ClusterIntent(disruption="reboot")], ids=["teardown", "network"])
+def test_a_pause_of_an_administrator_holds_beside_an_annotation_that_an_interrupted_run_left(
+    intent: typing.Optional[ClusterIntent],
+) -> None:
+    operator = Operator()
+    leave_paused_and_unpause_by_hand(operator)
+    freeze(operator)
+    prepared = roller(operator, intent).prepare(CONFIGS, check_mode=False)
+    rolled = roller(operator, intent).release(prepared.paused, 600, ("n0", "n1", "n2"))
+    assert (prepared.paused, rolled, operator.paused, operator.away) == ((), (), True, [])
+
+
+def test_a_pause_of_the_collection_is_resumed_after_an_administrator_has_paused_and_unpaused() -> None:
+    operator = Operator()
+    freeze(operator)
+    operator.pause(False, "kubectl-patch")
+    operator.sleep(5)
+    roller(operator).prepare(CONFIGS, check_mode=False)
+    (rolled,) = roller(operator).release((), 600)
+    assert (rolled.updated, rolled.error, operator.paused) == (3, "", False)

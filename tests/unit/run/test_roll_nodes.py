@@ -369,3 +369,20 @@ def test_a_bmc_without_a_reset_leaves_the_node_as_it_was(site: Site, actions: ty
     only(site, "worker-1")
     site.servers["worker-1"].answers[SYSTEM]["Actions"] = actions
     assert of(site.run(), "worker-1").state == "failed" and not site.world.cordoned("worker-1") and site.resets() == {}
+
+
+@pytest.mark.parametrize("differs", [False, True])
+def test_a_cordon_of_an_administrator_holds_beside_a_mark_that_a_killed_roll_left(site: Site, differs: bool) -> None:
+    only(site, "worker-1")
+    site.world.kill = "cordon worker-1"
+    kill_at_once(site)
+    with pytest.raises(Killed):
+        site.run()
+    site.world.kill = ""
+    site.world.cordon_by_admin("worker-1", False)
+    if not differs:
+        only(site)
+    site.world.cordon_by_admin("worker-1", True)
+    site.run()
+    assert site.world.cordoned("worker-1") and site.world.note("worker-1") is None
+    assert site.resets() == ({"worker-1": 1} if differs else {})

@@ -43,13 +43,16 @@ class Cluster(ClusterReader):
         response = self._call("patch", path, query, definition, content_type="application/apply-patch+yaml")
         return read_object(response, f"PATCH {path}"), list_warnings(response)
 
-    def patch(self, kind: str, namespace: str, name: str, change: Resource) -> Resource:
+    def patch(self, kind: str, namespace: str, name: str, change: Resource, manager: str = "") -> Resource:
         """Merge ``change`` into an object and return it (JSON merge patch, RFC 7386). A null value removes a key.
 
+        :param manager: field manager, which the API server records for each changed field. If empty, the API server
+            derives it from the name of the client
         :raises ApiError: the server refuses it, or the object does not exist
         """
+        query = [("fieldManager", manager)] if manager else []
         return self._json(
-            "patch", path_of(kind, namespace, name), body=change, content_type="application/merge-patch+json"
+            "patch", path_of(kind, namespace, name), query, body=change, content_type="application/merge-patch+json"
         )
 
     def remove_field(self, kind: str, namespace: str, name: str, uid: str, field: str) -> Resource:

@@ -186,6 +186,19 @@ def excerpt_of(value: typing.Any) -> str:
     return both_ends(str(value or ""), MOST_EXCERPT)
 
 
+def find_manager(resource: Resource, field: str) -> str:
+    """Return the field manager that last set a field of the spec, as the API server records it in
+    ``metadata.managedFields``. Return an empty string if no record names the field.
+
+    :param field: name of the field, such as ``paused``
+    :raises ResourceError: the records have another form
+    """
+    for entry in items_of(mapping_at(resource, "metadata"), "managedFields", title_of(resource)):
+        if not entry.get("subresource") and f"f:{field}" in mapping_at(entry, "fieldsV1", "f:spec"):
+            return str(entry.get("manager") or "")
+    return ""
+
+
 def labels_of(resource: Resource) -> dict[str, str]:
     """Return metadata.labels."""
     return {str(key): str(value) for key, value in mapping_at(resource, "metadata", "labels").items()}

@@ -6,14 +6,16 @@ notes its progress with the node.
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._model.base.errors import ParseError
 from ..._model.base.load import load
 from ..._model.base.load_error import LoadError
+from ..._model.base.marks import MANAGER
 from ..._model.kubernetes.node_roll import Mark
 from ..limits import MIB, decode_json
-from .resource import Resource, mapping_at
+from .resource import Resource, find_manager, mapping_at
 
 ANNOTATION = "linerate.rdma/roll"
 #: beside it. A kubelet may write the annotations of its Node, but no label of this domain [kubernetes.io, Admission
@@ -33,7 +35,8 @@ def is_proven(resource: Resource) -> bool:
 
 
 def mark(resource: Resource) -> typing.Optional[Mark]:
-    """Return the mark of a v1 Node. Return None if it has none.
+    """Return the mark of a v1 Node. Return None if it has none. A cordon that another client has set since the mark was
+    written is not a cordon of the roll.
 
     :raises ParseError: the annotation is not a valid mark
     :raises ResourceError: the object has another form
@@ -47,4 +50,5 @@ def mark(resource: Resource) -> typing.Optional[Mark]:
         raise ParseError(
             f"annotation {ANNOTATION}", str(text)[:200], "the record that a roll of this collection writes"
         ) from None
-    return found
+    cordoned_by = find_manager(resource, "unschedulable")
+    return dataclasses.replace(found, cordoned=False) if cordoned_by not in ("", MANAGER) else found

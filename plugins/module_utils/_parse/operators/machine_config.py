@@ -7,12 +7,14 @@ from __future__ import annotations
 import datetime
 import typing
 
+from ..._model.base.marks import MANAGER
 from ..._model.boundary.kubernetes import SUBDOMAIN
 from ..._model.kubernetes.disruption import MachinePool
 from ..._model.kubernetes.host import HostConfig
 from ..kubernetes.resource import (
     Resource,
     excerpt_of,
+    find_manager,
     items_of,
     labels_of,
     mapping_at,
@@ -65,7 +67,7 @@ def machine_pool(resource: Resource) -> MachinePool:
         paused=bool(spec.get("paused", False)),
         # [sriov-network-operator pkg/platforms/openshift/openshift.go OpenshiftBeforeDrainNode]
         paused_by_operator=mapping_at(resource, "metadata", "annotations").get(f"{STATE_ANNOTATIONS}state") == "Paused",
-        paused_by_us=PAUSED_ANNOTATION in mapping_at(resource, "metadata", "annotations"),
+        paused_by_us=_is_paused_by_us(resource),
         wanted_config=text_at(SUBDOMAIN, mapping_at(spec, "configuration"), "name", what),
         sources=tuple(
             text_of(SUBDOMAIN, item.get("name"), what)
@@ -77,6 +79,17 @@ def machine_pool(resource: Resource) -> MachinePool:
         degraded=number_of(status.get("degradedMachineCount", 0), f"{what}: degradedMachineCount"),
         conditions={kind: str(item.get("status")) for kind, item in conditions.items()},
         message=excerpt_of("; ".join(dict.fromkeys(filter(None, told)))),
+    )
+
+
+def _is_paused_by_us(resource: Resource) -> bool:
+    """Return whether the collection paused a MachineConfigPool. The annotation alone does not prove this: it stays if a
+    user unpauses the pool and pauses it again. So the field manager of the pause decides, where it is known.
+    """
+    return (
+        bool(mapping_at(resource, "spec").get("paused", False))
+        and PAUSED_ANNOTATION in mapping_at(resource, "metadata", "annotations")
+        and find_manager(resource, "paused") in ("", MANAGER)
     )
 
 

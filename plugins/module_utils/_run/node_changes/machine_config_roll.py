@@ -278,7 +278,7 @@ class PoolRoller:
             "metadata": {"annotations": {machine_config.PAUSED_ANNOTATION: "true" if paused else None}},
             "spec": {"paused": paused},
         }
-        self._cluster.patch("MachineConfigPool", "", name, change)
+        self._cluster.patch("MachineConfigPool", "", name, change, MANAGER)
 
     def _await_accepted(self, configs: typing.Sequence[Resource]) -> tuple[tuple[HostConfig, ...], str]:
         """Wait until the machine config operator has accepted all KubeletConfigs or refused one. Return the accepted

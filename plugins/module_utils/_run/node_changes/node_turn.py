@@ -12,6 +12,7 @@ import typing
 
 from ..._analysis.controllers.control_plane import explain_why_kept
 from ..._model.base.errors import RdmaError
+from ..._model.base.marks import MANAGER
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.node_roll import (
     Mark,
@@ -483,7 +484,7 @@ class NodeTurns:
         self._going.check()
         if noted is not None:
             self._noted[name] = noted
-        self._cluster.patch("Node", "", name, mark_node(noted, unschedulable))
+        self._cluster.patch("Node", "", name, mark_node(noted, unschedulable), MANAGER)
 
 
 def not_taken(name: str, left: typing.Sequence[NodeDifference], when: str) -> RdmaError:
