@@ -14,7 +14,13 @@ from ansible.release import __version__ as ansible_version
 from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import FRAME_SPEC, start_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
+    ControllerAction,
+    Result,
+    by_pods,
+    holder,
+    refuse_folder_in_use,
+)
 
 
 class ActionModule(ControllerAction):
@@ -25,12 +31,15 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, options: Result, variables: Result) -> Result:
+        refuse_folder_in_use(options["report_dir"])
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         pods = by_pods(nodes, variables)
         access = access_of(variables, self._templar.template)
         show(access)
         check_mode = bool(self._task.check_mode)
-        start = RunStart("", "", check_mode, tuple(map(str, nodes)), by_pods=tuple(pods), access=access)
+        start = RunStart(
+            "", "", check_mode, tuple(map(str, nodes)), by_pods=tuple(pods), access=access, process=holder()
+        )
         folder = start_run(options, start, ansible_version)
         return {
             "run": folder.run,

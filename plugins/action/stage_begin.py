@@ -27,7 +27,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disrup
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
+    ControllerAction,
+    Result,
+    by_pods,
+    holder,
+    refuse_folder_in_use,
+)
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import Cause, first
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
     describe_installer,
@@ -92,10 +98,11 @@ class ActionModule(ControllerAction):
         """Return the folder of the run: that of the option ``run``, that of an older run to resume, or that of a new
         run.
 
-        :raises RdmaError: the run cannot be begun or resumed
+        :raises RdmaError: the run cannot be begun or resumed, or another run still uses the folder
         """
         if options["run"]:
             return FactFolder(options["report_dir"], options["run"])
+        refuse_folder_in_use(options["report_dir"])
         access = access_of(variables, self._templar.template)
         show(access)
         check_override(self._templar.template(variables.get(DISRUPTION)), options["cluster"])
@@ -106,7 +113,7 @@ class ActionModule(ControllerAction):
         )
         images = {name: str(self._template_variable(variables, name, "")) for name in IMAGES if name in variables}
         if options["resume_from"]:
-            return resume_run(options, nodes, check_mode, strict, images)
+            return resume_run(options, nodes, check_mode, strict, images, holder())
         names = (*list_names(variables), *of_nodes)
         start = RunStart(
             "",
@@ -118,6 +125,7 @@ class ActionModule(ControllerAction):
             images=images,
             strict_images=strict,
             access=access,
+            process=holder(),
         )
         places = {**of_nodes, **find_origins(variables, (*INTENT, *names, *values))}
         cause = Cause() if nodes else first()

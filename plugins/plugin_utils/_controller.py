@@ -16,6 +16,8 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.process import process
+from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import read_start
+from ansible_collections.linerate.rdma.plugins.module_utils._store.files import FileError
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]
@@ -42,6 +44,29 @@ def by_pods(nodes: typing.Iterable[str], variables: Result) -> list[str]:
 def holder() -> str:
     """Return the identity of the ansible-playbook process, which is the parent of the process of each task."""
     return process.identity(os.getppid())
+
+
+class FolderInUse(RdmaError):
+    """A folder of the report that another run still uses."""
+
+
+def refuse_folder_in_use(report_dir: str) -> None:
+    """Raise an error if a run of another ansible-playbook process on this machine still uses the folder of the report.
+    Both runs would overwrite each other's facts, and the first one could not finish its changes to the cluster.
+
+    :raises FolderInUse: the other process still runs
+    """
+    try:
+        start = read_start(report_dir)
+    except FileError:
+        # a damaged file is replaced by this run
+        return
+    if start is not None and start.process not in ("", holder()) and process.alive(start.process):
+        number = start.process.split("/")[2]
+        raise FolderInUse(
+            f"run {start.run} (process {number}) still runs and writes to {report_dir}",
+            "Wait until it ends, or give this run a folder of its own: -e rdma_report_dir=ANOTHER_FOLDER",
+        )
 
 
 class Caller:

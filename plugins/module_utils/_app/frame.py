@@ -96,6 +96,7 @@ def resume_run(
     check_mode: bool,
     strict_images: bool = False,
     images: typing.Optional[typing.Mapping[str, str]] = None,
+    process: str = "",
 ) -> FactFolder:
     """Go on with the run of the folder, at the stage ``resume_from``. Records and facts of it and of the stages after
     it are removed.
@@ -103,6 +104,7 @@ def resume_run(
     :param options: of ``stage_begin``, as the user gave them
     :param strict_images: the variable rdma_strict_images of this invocation
     :param images: that its variables name beside those of the intent, by variable
+    :param process: identity of the process ansible-playbook of this invocation
     :raises ResumeError: there is none, or something is in the way
     :raises FileError: the folder can't be read or written
     """
@@ -127,7 +129,8 @@ def resume_run(
         remove_record(records_dir(report_dir), stage)
     folder = FactFolder(report_dir, start.run)
     folder.resume(
-        dataclasses.replace(start, resumes=(*start.resumes, Resume(resume_from, moment))), list_kept_kinds(resume_from)
+        dataclasses.replace(start, resumes=(*start.resumes, Resume(resume_from, moment)), process=process),
+        list_kept_kinds(resume_from),
     )
     return folder
 

@@ -76,6 +76,7 @@ class RunStart:
     :ivar by: user and machine, or user and job of AWX, that began the run; empty if not known
     :ivar access: access to the cluster: source of the credentials, context and API server, without secrets; empty if
         none is configured
+    :ivar process: identity of the process ansible-playbook that began or resumed the run last; empty if not known
     """
 
     run: str
@@ -98,6 +99,7 @@ class RunStart:
     inventory_where: str = ""
     by: str = ""
     access: str = ""
+    process: str = ""
     schema: int = FACT_SCHEMA
 
 
