@@ -113,7 +113,7 @@ class ActionModule(ControllerAction):
         )
         images = {name: str(self._template_variable(variables, name, "")) for name in IMAGES if name in variables}
         if options["resume_from"]:
-            return resume_run(options, nodes, check_mode, strict, images, holder())
+            return resume_run(options, nodes, check_mode, strict, images, holder(), access)
         names = (*list_names(variables), *of_nodes)
         start = RunStart(
             "",

@@ -97,6 +97,7 @@ def resume_run(
     strict_images: bool = False,
     images: typing.Optional[typing.Mapping[str, str]] = None,
     process: str = "",
+    access: str = "",
 ) -> FactFolder:
     """Go on with the run of the folder, at the stage ``resume_from``. Records and facts of it and of the stages after
     it are removed.
@@ -105,6 +106,7 @@ def resume_run(
     :param strict_images: the variable rdma_strict_images of this invocation
     :param images: that its variables name beside those of the intent, by variable
     :param process: identity of the process ansible-playbook of this invocation
+    :param access: source of the credentials, context and API server of this invocation
     :raises ResumeError: there is none, or something is in the way
     :raises FileError: the folder can't be read or written
     """
@@ -120,7 +122,7 @@ def resume_run(
     damaged = [unreadable[stage] for stage in before(resume_from) if stage in unreadable]
     if damaged:
         raise ResumeError(damaged[0], "Run all stages, without rdma_from")
-    invocation = Invocation(COLLECTION_VERSION, strict_images, images or {})
+    invocation = Invocation(COLLECTION_VERSION, strict_images, images or {}, access)
     check_run(start, records, resume_from, options, tuple(map(str, nodes)), invocation)
     moment = now()
     check_age(records, resume_from, options["facts_max_age"], moment)

@@ -59,11 +59,13 @@ class Invocation(typing.NamedTuple):
     :ivar version: of the collection
     :ivar strict_images: the variable rdma_strict_images
     :ivar images: that variables name beside those of the intent, by variable
+    :ivar access: source of the credentials, context and API server, as in :class:`RunStart`
     """
 
     version: str
     strict_images: bool = False
     images: typing.Mapping[str, str] = types.MappingProxyType({})
+    access: str = ""
 
 
 def check_run(
@@ -95,6 +97,12 @@ def check_run(
         for name in sorted({*invocation.images, *start.images})
         if invocation.images.get(name) != start.images.get(name)
     ]
+    then, now = _find_server(start.access), _find_server(invocation.access)
+    if then != now:
+        raise ResumeError(
+            f"run {start.run} used {then or 'no API server'}, and this invocation uses {now or 'no API server'}",
+            f"{again}, or set rdma_kubeconfig to the cluster of the run",
+        )
     if changed:
         seen = (
             f"{' and '.join(changed)} differ{'s' if len(changed) == 1 else ''} from the start of run {start.run}"
@@ -131,6 +139,14 @@ def check_run(
             raise ResumeError(
                 seen, f"Correct the findings of stage {stage}, then resume with rdma_from={stage}, or run all stages"
             )
+
+
+def _find_server(access: str) -> str:
+    """Return the API server in a description of the access to the cluster, such as ``API server
+    https://api.example:6443``. Return an empty text if it names none.
+    """
+    _before, marker, server = access.rpartition("API server ")
+    return f"{marker}{server.partition(' ')[0]}" if marker else ""
 
 
 def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int, now: str) -> None:

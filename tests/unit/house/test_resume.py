@@ -346,3 +346,30 @@ def test_the_age_is_that_of_the_facts_whatever_the_records_say(
     )
     # it is looked at again anyway
     assert frame.resume_run({**options, "resume_from": "discover"}, START.nodes, False).run == "run-1"
+
+
+@pytest.mark.parametrize(
+    "then, now",
+    [
+        ("KUBECONFIG=/a, context a, API server https://a:6443", "KUBECONFIG=/b, context b, API server https://b:6443"),
+        ("KUBECONFIG=/a, context a, API server https://a:6443", ""),
+        ("", "rdma_kubeconfig=/a, API server https://a:6443"),
+    ],
+)
+def test_a_run_does_not_go_on_at_another_cluster(then: str, now: str) -> None:
+    started = dataclasses.replace(START, access=then)
+    with pytest.raises(resume.ResumeError, match="this invocation uses") as refused:
+        resume.check_run(
+            started, records(), "network", WISHES, START.nodes, resume.Invocation(COLLECTION_VERSION, access=now)
+        )
+    assert "rdma_kubeconfig" in refused.value.remedy
+
+
+def test_a_run_goes_on_at_its_cluster_by_another_kubeconfig() -> None:
+    started = dataclasses.replace(
+        START, access="KUBECONFIG=/a, context a, API server https://a:6443 (from K8S_AUTH_HOST)"
+    )
+    now = "rdma_kubeconfig=/b, context b, API server https://a:6443"
+    resume.check_run(
+        started, records(), "network", WISHES, START.nodes, resume.Invocation(COLLECTION_VERSION, access=now)
+    )
