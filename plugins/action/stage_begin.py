@@ -22,6 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app.frame import (
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disruption_override import (
     DISRUPTION,
+    OF_JOB,
     check_override,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
@@ -105,7 +106,8 @@ class ActionModule(ControllerAction):
         refuse_folder_in_use(options["report_dir"])
         access = access_of(variables, self._templar.template)
         show(access)
-        check_override(self._templar.template(variables.get(DISRUPTION)), options["cluster"])
+        asked, of_job = (self._templar.template(variables.get(name)) for name in (DISRUPTION, OF_JOB))
+        check_override(asked, options["cluster"], of_job)
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         values, of_nodes = find_mistyped(variables, self._templar.template), find_misspelt_of_nodes(nodes, variables)
         strict = "rdma_strict_images" in values or boolean(

@@ -15,7 +15,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disruption_override import check_override
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.disruption_override import (
+    check_override,
+    reference,
+)
 
 pytestmark = pytest.mark.processes
 
@@ -45,7 +48,15 @@ def test_who_asks_for_something_else_is_refused(asked: str, cluster: typing.Any)
         check_override(asked, cluster)
 
 
-def begin(folder: pathlib.Path, disruption: str) -> subprocess.CompletedProcess[str]:
+def test_a_job_template_overrides_the_answer_of_a_survey() -> None:
+    check_override("reboot", {"disruption": "none"}, "none")
+    with pytest.raises(RdmaError, match="rdma_disruption_of_job is 'none'"):
+        check_override("reboot", {"disruption": "reboot"}, "none")
+    with pytest.raises(RdmaError, match="rdma_disruption_of_job is 'maybe'"):
+        check_override("", {}, "maybe")
+
+
+def begin(folder: pathlib.Path, disruption: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A stage begins, and no more: as in each play that begins one."""
     task = {
         "linerate.rdma.stage_begin": {
@@ -58,7 +69,8 @@ def begin(folder: pathlib.Path, disruption: str) -> subprocess.CompletedProcess[
     play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [task]}
     (folder / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
     (folder / "extra.json").write_text(
-        json.dumps({"rdma_disruption": "none", "rdma_cluster": {"disruption": disruption}}), encoding="utf-8"
+        json.dumps({"rdma_disruption": "none", **variables, "rdma_cluster": {"disruption": disruption}}),
+        encoding="utf-8",
     )
     command = [str(pathlib.Path(sys.executable).parent / "ansible-playbook"), "play.yml", "-e", "@extra.json"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "RDMA_"))}
@@ -70,8 +82,25 @@ def test_a_run_begins_only_with_an_intent_that_refers_to_it(tmp_path: pathlib.Pa
     refused = begin(tmp_path, "reboot")
     assert refused.returncode != 0 and "rdma_disruption is 'none'" in refused.stdout + refused.stderr
     assert not (tmp_path / "report" / "run.json").exists()
-    begun = begin(tmp_path, "{{ rdma_disruption | default('reboot', true) }}")
+    begun = begin(tmp_path, reference("reboot"))
     assert begun.returncode == 0, begun.stdout + begun.stderr
     assert json.loads((tmp_path / "report" / "run.json").read_text(encoding="utf-8"))["cluster"] == {
         "disruption": "none"
+    }
+
+
+@pytest.mark.parametrize(
+    ("variables", "disruption"),
+    [
+        ({"rdma_disruption": "reboot", "rdma_disruption_of_job": "none"}, "none"),
+        ({"rdma_disruption": "", "rdma_disruption_of_job": ""}, "drain"),
+    ],
+)
+def test_what_a_job_template_sets_is_what_the_intent_of_a_run_says(
+    tmp_path: pathlib.Path, variables: dict[str, str], disruption: str
+) -> None:
+    begun = begin(tmp_path, reference("drain"), **variables)
+    assert begun.returncode == 0, begun.stdout + begun.stderr
+    assert json.loads((tmp_path / "report" / "run.json").read_text(encoding="utf-8"))["cluster"] == {
+        "disruption": disruption
     }

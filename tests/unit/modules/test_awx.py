@@ -177,7 +177,7 @@ def test_all_is_made_once_and_removed_once(played: Played) -> None:
     assert server.linked("job_templates", f"{name}: describe the plan", "credentials") == ["this awx"]
     assert server.linked("job_templates", f"{name}: prove", "notification_templates_error") == [f"{name}: verdict"]
     assert json.loads(server.named("job_templates", f"{name}: prove")["extra_vars"]) == {
-        "rdma_disruption": "none",
+        "rdma_disruption_of_job": "none",
         "rdma_report_dir": "/reports",
     }
     assert (

@@ -11,39 +11,44 @@ import typing
 from ..base.errors import RdmaError
 from .intent import ClusterIntent, Disruption
 
-#: the variable that is asked
+#: variable that the start of a run sets
 DISRUPTION = "rdma_disruption"
-#: what may be asked for
+#: variable that a job template sets. It has precedence, because AWX passes the answers of a workflow's survey to all
+#: jobs of the workflow [awx/main/models/workflow.py get_job_kwargs]
+OF_JOB = "rdma_disruption_of_job"
+#: their values
 WORDS: tuple[str, ...] = typing.get_args(Disruption)
 
 
-def reference(variable: str, otherwise: str) -> str:
-    """Return the Jinja expression that an intent uses for a value that the start of a run may override. The default
-    also replaces an empty text, since AWX leaves an unanswered question unset or empty. Example::
+def reference(otherwise: str) -> str:
+    """Return the Jinja expression that an intent uses for the allowed disruption, which the start of a run may
+    override. The defaults also replace an empty text, since AWX leaves an unanswered question unset or empty. Example::
 
-        >>> reference("rdma_disruption", "reboot")
-        "{{ rdma_disruption | default('reboot', true) }}"
+        >>> reference("reboot")
+        "{{ rdma_disruption_of_job | default(rdma_disruption | default('reboot', true), true) }}"
     """
-    return f"{{{{ {variable} | default('{otherwise}', true) }}}}"
+    return f"{{{{ {OF_JOB} | default({DISRUPTION} | default('{otherwise}', true), true) }}}}"
 
 
-def check_override(asked: typing.Any, cluster: typing.Any) -> None:
+def check_override(asked: typing.Any, cluster: typing.Any, of_job: typing.Any = None) -> None:
     """Reject a run whose intent allows another disruption than the start of the run requested. Otherwise a run started
     with ``none`` could reboot a node because the intent ignores the variable.
 
     :param asked: value of ``rdma_disruption``; None or empty if nothing was requested
     :param cluster: value of ``rdma_cluster``, of any type; stage ``validate`` reports errors in it
-    :raises RdmaError: the intent and ``asked`` differ, or ``asked`` is not a valid value
+    :param of_job: value of ``rdma_disruption_of_job``, which has precedence over ``asked``; None or empty if not set
+    :raises RdmaError: the intent and the request differ, or a variable has an invalid value
     """
-    if asked is None or asked == "":
+    name, value = (OF_JOB, of_job) if of_job not in (None, "") else (DISRUPTION, asked)
+    if value is None or value == "":
         return
-    if asked not in WORDS:
-        raise RdmaError(f"{DISRUPTION} is {str(asked)[:40]!r}", f"Set it to one of: {', '.join(WORDS)}")
+    if value not in WORDS:
+        raise RdmaError(f"{name} is {str(value)[:40]!r}", f"Set it to one of: {', '.join(WORDS)}")
     unsaid = ClusterIntent.disruption
     said = cluster.get("disruption", unsaid) if isinstance(cluster, dict) else unsaid
-    if said != asked:
+    if said != value:
         seen = (
-            f"{DISRUPTION} is '{asked}', but rdma_cluster.disruption of the intent is '{said}' and does not refer to"
+            f"{name} is '{value}', but rdma_cluster.disruption of the intent is '{said}' and does not refer to"
             " this variable, so the variable would have no effect"
         )
-        raise RdmaError(seen, f'Add to rdma_cluster of the intent: disruption: "{reference(DISRUPTION, said)}"')
+        raise RdmaError(seen, f'Set in rdma_cluster of the intent: disruption: "{reference(said)}"')

@@ -24,6 +24,7 @@ RDMA_VARIABLES: dict[str, str] = {
     "rdma_listed_by_cluster": "bool",
     "rdma_strict_images": "bool",
     "rdma_disruption": "",
+    "rdma_disruption_of_job": "",
     "rdma_report_dir": "",
     "rdma_report_keep": "int",
     "rdma_report_archive": "",

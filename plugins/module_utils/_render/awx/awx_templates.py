@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.intent.awx import APPROVAL, SurveyQuestion, Template
-from ..._model.intent.disruption_override import DISRUPTION, WORDS
+from ..._model.intent.disruption_override import DISRUPTION, OF_JOB, WORDS
 
 _DISRUPTION = SurveyQuestion(
     DISRUPTION,
@@ -104,7 +104,7 @@ OTHERS: tuple[Template, ...] = (
         "prove",
         "site",
         "Runs all stages and writes the report. Disrupts no node",
-        variables={DISRUPTION: "none"},
+        variables={OF_JOB: "none"},
         tells=True,
     ),
     Template(

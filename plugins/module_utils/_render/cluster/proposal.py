@@ -81,7 +81,7 @@ def _format_value(entry: typing.Union[Value, Blank]) -> str:
     if isinstance(entry, Blank):
         return _quote_yaml_text(entry.text)
     if entry.asked:
-        return _quote_yaml_text(reference(entry.asked, str(entry.value)))
+        return _quote_yaml_text(reference(str(entry.value)))
     if isinstance(entry.value, tuple):
         return f"[{', '.join(map(_format_scalar, entry.value))}]"
     return _format_scalar(entry.value)
