@@ -217,6 +217,14 @@ def test_what_is_not_allowed_is_refused(site: Site) -> None:
     assert site.fact()["plan"]["refusal"].startswith("rdma_cluster.disruption is drain")
 
 
+def test_a_node_that_the_limit_excludes_is_neither_changed_nor_reset(site: Site) -> None:
+    done = site.play("--limit", "localhost,worker-1")
+    assert done["reset"] == [] and site.world.did == [] and not site.servers["worker-2"].resets
+    assert any("--limit excludes the node" in line for line in done["plan"]), done["plan"]
+    done = site.play("--limit", "localhost,worker-2")
+    assert done["reset"] == ["worker-2"] and site.servers["worker-2"].resets == ["ForceRestart"]
+
+
 def test_nothing_asked_is_nothing_done(site: Site) -> None:
     del site.cluster["bios"]
     assert (
