@@ -36,7 +36,7 @@ options:
       - V(clock) reads the time, and whether a time service synchronises the clock.
       - V(tuning) reads how CPUs, memory, kernel, PCI, GPUs, kubelet and network interfaces are tuned. Runs
         C(nvidia-smi) if there are GPUs, and C(dcb) if there are RDMA devices on Ethernet.
-      - V(neighbours) listens on Ethernet NICs with RDMA for switches that speak LLDP, half a minute at most, and reads
+      - V(neighbours) listens on Ethernet NICs with RDMA for switches that speak LLDP, half a minute, and reads
         the neighbours that the kernel knows. It needs root, does nothing on nodes with InfiniBand unless
         O(beside_infiniband) is set, and is no part of V(all).
     type: list

@@ -122,8 +122,8 @@ SEVERAL = (world.leaf_port(0, 7), world.leaf_port(1, 3))
         (
             world.neighbours(*SEVERAL),
             (
-                "ens1 received LLDP from leaf-0 port Ethernet1/8, leaf-1 port Ethernet1/4: a bridge or a"
-                " switch without LLDP is in between"
+                "ens1 received LLDP from leaf-0 port Ethernet1/8, leaf-1 port Ethernet1/4, which contradict each other:"
+                " a bridge or a switch without LLDP is in between, or another device on the link sends LLDP"
             ),
         ),
         (
@@ -166,7 +166,7 @@ def test_who_hears_many_switches_of_long_names_is_told_in_a_line() -> None:
     )
     assert (
         "n... (255 characters) port p" in finding.why
-        and "and 60 more: a bridge or a switch without LLDP is in between" in finding.why
+        and "and 60 more, which contradict each other: a bridge or a switch without LLDP is in between" in finding.why
     )
     assert len(finding.why) < 1500 and "tcpdump" in finding.remedy
 

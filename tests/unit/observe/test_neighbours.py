@@ -11,12 +11,17 @@ import pathlib
 import socket
 import subprocess
 import sys
+import types
 import typing
 
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, Netdev, NodeHcas, Port
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import MOST_ADDRESSES, MOST_PORTS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node.neighbours import (
+    MOST_ADDRESSES,
+    MOST_PORTS,
+    NodeNeighbours,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.infiniband.uplinks import read_uplinks
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import neighbours as observed
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.node import sysfs
@@ -24,8 +29,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.node.neighb
 
 FRAME = pathlib.Path(__file__).parents[1] / "fixtures" / "lldp" / "summit300-48.hex"
 OWN, OTHER = "02:00:00:00:00:01", "02:00:00:00:00:02"
-#: a switch speaks through the other end until it is heard; the node's own LLDP, and a frame that is none, count for
-#: nothing
+#: a switch speaks through the other end while the node listens; the node's own LLDP, and a frame that is none, count
+#: for nothing
 SCRIPT = """
 import json, pathlib, socket, sys, threading
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
@@ -53,7 +58,7 @@ def speak():
 thread = threading.Thread(target=speak)
 thread.start()
 try:
-    print(json.dumps(to_data(read_neighbours(["/sys"], node("nic", "absent"), 20.0))))
+    print(json.dumps(to_data(read_neighbours(["/sys"], node("nic", "absent"), 4.0))))
 finally:
     over.set()
     thread.join()
@@ -117,12 +122,12 @@ def test_switches_neighbours_and_uplinks_are_seen(tmp_path: pathlib.Path) -> Non
 
 
 class Wire:
-    """The socket of an interface through which frames come; the last one again and again."""
+    """The socket of an interface that receives some frames, and then no more."""
 
     def __init__(self, *frames: bytes) -> None:
-        self._frames = list(frames)
+        self.frames = list(frames)
         self._near, self._far = socket.socketpair()
-        self._far.send(b"there is always one to be read")
+        self._far.send(b"readable while frames are left")
 
     def __enter__(self) -> Wire:
         return self
@@ -134,22 +139,38 @@ class Wire:
     def fileno(self) -> int:
         return self._near.fileno()
 
-    def recvfrom(self, _size: int) -> tuple[bytes, tuple[typing.Any, ...]]:
-        return self._frames.pop(0) if len(self._frames) > 1 else self._frames[0], ("nic", 0x88CC, 0)
+    def recvfrom(self, size: int) -> tuple[bytes, tuple[typing.Any, ...]]:
+        frame = self.frames.pop(0)
+        if not self.frames:
+            self._near.recv(size)
+        return frame, ("nic", 0x88CC, 0)
+
+
+def listen(
+    monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, wires: dict[str, Wire], addresses: dict[str, tuple[str, ...]]
+) -> NodeNeighbours:
+    """Listen on wires. The time is over as soon as each frame was read."""
+    clock = types.SimpleNamespace(monotonic=lambda: 0.0 if any(wire.frames for wire in wires.values()) else 1e9)
+    monkeypatch.setattr(observed, "time", clock)
+    monkeypatch.setattr(observed, "_open_lldp_socket", wires.__getitem__)
+    monkeypatch.setattr(observed, "_read_neighbours", lambda: addresses)
+    return read_neighbours([str(folder)], node(*wires), 60.0, str(folder))
+
+
+def make_frame(number: int) -> bytes:
+    """Return the LLDP frame of a port of a switch."""
+    return bytes.fromhex(FRAME.read_text()).replace(b"\x051/1", b"\x05%03d" % number)
 
 
 def test_neighbours_without_end_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """Who sends frames to a NIC chooses how many ports they are of, and how each of them is wrong."""
-    ports = [bytes.fromhex(FRAME.read_text()).replace(b"\x051/1", b"\x05%03d" % number) for number in range(200)]
     junk = [bytes(12) + b"\x88\xcc" + bytes([number]) for number in range(199)]
-    wires = {"many": Wire(*ports), "wrong": Wire(*junk, ports[0])}
-    monkeypatch.setattr(observed, "_open_lldp_socket", wires.__getitem__)
+    wires = {"many": Wire(*map(make_frame, range(200))), "wrong": Wire(*junk, make_frame(0))}
     addresses = tuple(
         f"02:00:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
         for number in range(MOST_ADDRESSES + 1)
     )
-    monkeypatch.setattr(observed, "_read_neighbours", lambda: {"many": addresses, "wrong": (OTHER,)})
-    seen = read_neighbours([str(tmp_path)], node("many", "wrong"), 60.0, str(tmp_path))
+    seen = listen(monkeypatch, tmp_path, wires, {"many": addresses, "wrong": (OTHER,)})
     assert [port.port for port in seen.netdevs[0].switch_ports] == [f"{number:03d}" for number in range(MOST_PORTS)]
     assert [len(item.switch_ports) for item in seen.netdevs] == [MOST_PORTS, 1]
     assert [len(item.hardware_addresses) for item in seen.netdevs] == [MOST_ADDRESSES, 1]
@@ -163,6 +184,33 @@ def test_neighbours_without_end_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp
     assert len(of_wrong) == 8 and len(set(of_wrong)) == 8
     assert rest == [
         f"neighbors: many has {MOST_ADDRESSES + 1} hardware addresses, of which the first {MOST_ADDRESSES} are used"
+    ]
+
+
+def test_first_frame_of_a_port_does_not_silence_a_later_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """Any device on the link of a NIC can send the first frame. The frame of the switch comes within 30 s."""
+    wires = {"nic": Wire(make_frame(7), make_frame(7), make_frame(1)), "other": Wire(make_frame(2))}
+    seen = listen(monkeypatch, tmp_path, wires, {})
+    assert [[port.port for port in item.switch_ports] for item in seen.netdevs] == [["007", "001"], ["002"]]
+    assert not seen.errors
+
+
+def test_flood_of_frames_leaves_the_switch_of_a_port_unknown(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    """A device that sends more frames than are read must not be trusted because the others were not read."""
+    large = make_frame(1) + bytes(65_000)
+    wires = {
+        "many": Wire(b"junk", *[make_frame(1)] * observed.MOST_FRAMES),
+        "large": Wire(*[large] * (observed.MOST_BYTES // len(large) + 1)),
+        "fine": Wire(*[make_frame(1)] * 100),
+    }
+    seen = listen(monkeypatch, tmp_path, wires, {})
+    assert {item.name: len(item.switch_ports) for item in seen.netdevs} == {"many": 0, "large": 0, "fine": 1}
+    assert sorted(seen.errors) == [
+        f"LLDP on {name}: more than 4096 frames or 6 MiB arrived, so no frame is trusted" for name in ("large", "many")
     ]
 
 

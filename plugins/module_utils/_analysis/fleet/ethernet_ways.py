@@ -196,7 +196,8 @@ def _read_port_neighbour(
         return (
             listened[0],
             None,
-            f"{listened[0].name} received LLDP from {several}: a bridge or a switch without LLDP is in between",
+            f"{listened[0].name} received LLDP from {several}, which contradict each other: a bridge or a switch"
+            " without LLDP is in between, or another device on the link sends LLDP",
         )
     return (
         listened[0],

@@ -42,7 +42,8 @@ class SwitchPort:
 class NetdevNeighbours:
     """The neighbors of a network interface.
 
-    :ivar switch_ports: LLDP neighbors; several if a bridge without LLDP is in between
+    :ivar switch_ports: LLDP neighbors. Several contradict each other: a bridge without LLDP is in between, or another
+        device on the link sends LLDP
     :ivar hardware_addresses: hardware addresses in the kernel's neighbor table
     """
 

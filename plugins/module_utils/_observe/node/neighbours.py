@@ -31,6 +31,9 @@ _SOL_PACKET, _ADD_MEMBERSHIP, _MULTICAST = 263, 1, 0
 #: 802.1AB-2016, 7.1)
 _GROUPS = tuple(bytes.fromhex(f"0180c20000{last}") for last in ("0e", "03", "00"))
 _LARGEST_FRAME = 65536
+#: of one interface while it listens: MOST_PORTS switch ports that send at their fastest, once a second (IEEE
+#: 802.1AB-2016, 9.2.5.7), with frames of 1,500 bytes
+MOST_FRAMES, MOST_BYTES = 4096, 6 << 20
 #: errors of one interface: each frame may be wrong in its own way
 _MOST_ERRORS = 8
 
@@ -46,7 +49,8 @@ def read_neighbours(
     frames, because subnet managers report the fabrics of that node.
 
     :param roots: sysfs roots
-    :param seconds: time limit in seconds for listening. It ends earlier if each NIC has received a frame
+    :param seconds: duration of listening in seconds. A NIC that has received a frame listens on, because any device on
+        its link can send the first one
     :param routes: folder with the routing tables of the kernel
     :param beside_infiniband: listen on nodes with InfiniBand too
     """
@@ -104,41 +108,75 @@ def _limit_neighbours(known: typing.Mapping[str, tuple[str, ...]], errors: list[
     return {name: addresses[:MOST_ADDRESSES] for name, addresses in known.items()}
 
 
+class _Heard:
+    """The LLDP frames that one interface received.
+
+    :ivar ports: switch ports that sent them
+    :ivar frames: number of the frames
+    :ivar size: bytes of the frames
+    """
+
+    def __init__(self, name: str) -> None:
+        self._begin = f"LLDP on {name}: "
+        self.ports: dict[SwitchPort, None] = {}
+        self.frames = 0
+        self.size = 0
+
+    def add_error(self, error: typing.Union[Exception, str], errors: list[str]) -> None:
+        """Add an error of the interface, unless it has many already."""
+        text = f"{self._begin}{error}"
+        if text not in errors and sum(other.startswith(self._begin) for other in errors) < _MOST_ERRORS:
+            errors.append(text)
+
+    def discard(self, errors: list[str]) -> None:
+        """Discard the switch ports and the errors of the interface, because it receives more frames than switches send:
+        the frame of its switch may be one that was not read.
+        """
+        self.ports = {}
+        errors[:] = [error for error in errors if not error.startswith(self._begin)]
+        errors.append(
+            f"{self._begin}more than {MOST_FRAMES} frames or {MOST_BYTES >> 20} MiB arrived, so no frame is trusted"
+        )
+
+
 def _listen_for_lldp(
     names: typing.Sequence[str], seconds: float, errors: list[str]
 ) -> dict[str, tuple[SwitchPort, ...]]:
-    """Return the switch ports whose LLDP frames each interface received. An interface on which listening fails is added
-    to the errors.
+    """Return the switch ports whose LLDP frames each interface received in a time. Several ports of one interface
+    contradict each other, whichever sent first. An interface on which listening fails is added to the errors.
     """
-    heard: dict[str, dict[SwitchPort, None]] = {}
+    heard: dict[str, _Heard] = {}
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as sockets:
         for name in names:
             try:
                 selector.register(sockets.enter_context(_open_lldp_socket(name)), selectors.EVENT_READ, name)
-                heard[name] = {}
+                heard[name] = _Heard(name)
             except OSError as error:
                 errors.append(f"LLDP on {name}: {error.strerror or error}")
         end = time.monotonic() + seconds
-        while heard and not all(heard.values()) and time.monotonic() < end:
+        while selector.get_map() and time.monotonic() < end:
             for key, _events in selector.select(max(0.0, end - time.monotonic())):
-                _read_lldp_frame(typing.cast(socket.socket, key.fileobj), heard[key.data], key.data, errors)
-    return {name: tuple(ports) for name, ports in heard.items()}
+                one = heard[key.data]
+                _read_lldp_frame(typing.cast(socket.socket, key.fileobj), one, errors)
+                if one.frames > MOST_FRAMES or one.size > MOST_BYTES:
+                    one.discard(errors)
+                    selector.unregister(key.fileobj)
+    return {name: tuple(one.ports) for name, one in heard.items()}
 
 
-def _read_lldp_frame(listener: socket.socket, heard: dict[SwitchPort, None], name: str, errors: list[str]) -> None:
+def _read_lldp_frame(listener: socket.socket, heard: _Heard, errors: list[str]) -> None:
+    heard.frames += 1
     try:
         frame, source = listener.recvfrom(_LARGEST_FRAME)
+        heard.size += len(frame)
         # what this node sends itself is seen as well
         if source[2] != socket.PACKET_OUTGOING:
             port = lldp.parse_switch_port(frame)
-            if port not in heard and len(heard) >= MOST_PORTS:
+            if port not in heard.ports and len(heard.ports) >= MOST_PORTS:
                 raise RdmaError(f"more than {MOST_PORTS} switch ports send LLDP there; the first {MOST_PORTS} are used")
-            heard[port] = None
+            heard.ports[port] = None
     except (OSError, RdmaError) as error:
-        begin = f"LLDP on {name}: "
-        said = f"{begin}{error}"
-        if said not in errors and sum(other.startswith(begin) for other in errors) < _MOST_ERRORS:
-            errors.append(said)
+        heard.add_error(error, errors)
 
 
 def _open_lldp_socket(name: str) -> socket.socket:
