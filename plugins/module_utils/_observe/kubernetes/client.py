@@ -97,34 +97,33 @@ class Cluster(ClusterReader):
         name: str,
         grace_seconds: typing.Optional[int] = None,
         dry_run: bool = False,
-        only: typing.Optional[typing.Mapping[str, str]] = None,
+        *,
+        only: typing.Mapping[str, str],
     ) -> bool:
         """Delete an object. Return False if it did not exist.
 
-        :param only: required ``uid`` or ``resourceVersion`` of the object. Another object of this name is not deleted,
-            and counts as absent
+        :param only: required ``uid``, and perhaps ``resourceVersion``, of the object: those that were read when its
+            owner was judged. Another object of this name is not deleted, and counts as absent
         :raises ApiError: the server refuses it
         """
         query = [("propagationPolicy", "Background")] + ([("dryRun", "All")] if dry_run else [])
         if grace_seconds is not None:
             query.append(("gracePeriodSeconds", str(grace_seconds)))
-        body: typing.Optional[Resource] = None
-        if only:
-            # the API server ignores options in the URL of a request with a body
-            body = {
-                "apiVersion": "v1",
-                "kind": "DeleteOptions",
-                "preconditions": dict(only),
-                "propagationPolicy": "Background",
-            }
-            body.update(
-                {"dryRun": ["All"]} if dry_run else {},
-                **({} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}),
-            )
+        # the API server ignores options in the URL of a request with a body
+        body: Resource = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": only["uid"], **only},
+            "propagationPolicy": "Background",
+        }
+        body.update(
+            {"dryRun": ["All"]} if dry_run else {},
+            **({} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}),
+        )
         try:
             self._json("delete", path_of(kind, namespace, name), query, body)
         except ApiError as error:
-            if error.absent or (only and error.reason == "Conflict"):
+            if error.absent or error.reason == "Conflict":
                 return False
             raise
         return True

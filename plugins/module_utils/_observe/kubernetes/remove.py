@@ -124,7 +124,7 @@ def remove_all(
             results.append(kept.get(item["metadata"]["name"]) or remove_object(cluster, item, check_mode))
         rest -= clock() - begin
         if not check_mode:
-            asked = {(one.applied.namespace, one.applied.name) for one in results if one.applied.action != "refused"}
+            asked = {_identify_deleted(item) for item, one in zip(found, results) if one.applied.action != "refused"}
             # namespaces come last, and have a limit of their own
             waits = Waits(removal.limit, clock, pause) if kind == "Namespace" else waits
             left = waits.await_gone(functools.partial(_find_left, cluster, kind, removal, asked)) if asked else {}
@@ -224,10 +224,13 @@ def remove_object(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome
             # applying an empty object removes the fields that no other manager owns
             result, _warnings = cluster.apply(_build_empty(item), FIELD_MANAGER, dry_run=check_mode)
             return Outcome(dataclasses.replace(applied, action="released"), stable(item), stable(result))
-        uid = item["metadata"].get("uid")
         # the uid protects another object of this name that was made after the list
         there = cluster.delete(
-            kind_of(item), applied.namespace, applied.name, dry_run=check_mode, only={"uid": uid} if uid else None
+            kind_of(item),
+            applied.namespace,
+            applied.name,
+            dry_run=check_mode,
+            only={"uid": str(item["metadata"]["uid"])},
         )
     except ApiError as error:
         return Outcome(describe_refusal(applied, error), stable(item), stable(item))
@@ -255,20 +258,27 @@ def _build_empty(item: Resource) -> Resource:
     return {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": {"name": item["metadata"]["name"]}}
 
 
-def _find_left(
-    cluster: Cluster, kind: str, removal: Removal, asked: typing.Container[tuple[str, str]]
-) -> dict[tuple[str, str], Resource]:
-    """Return the objects of a kind whose deletion was requested and that still exist, by namespace and name.
+def _identify_deleted(item: Resource) -> tuple[str, str, str]:
+    """Return the namespace, the name and the uid of an object."""
+    metadata = item["metadata"]
+    return metadata.get("namespace", ""), metadata["name"], str(metadata.get("uid", ""))
 
-    :param asked: namespace and name of each object whose deletion was requested
+
+def _find_left(
+    cluster: Cluster, kind: str, removal: Removal, asked: typing.Container[tuple[str, str, str]]
+) -> dict[tuple[str, str], Resource]:
+    """Return the objects of a kind whose deletion was requested and that still exist, by namespace and name. An object
+    of the same name with another uid is left out: a controller created it after the deletion, as that of a StatefulSet
+    does with its pods.
+
+    :param asked: namespace, name and uid of each object whose deletion was requested
     """
     found = _list_objects(cluster, kind, removal)
-    mine = {
+    return {
         (item["metadata"].get("namespace", ""), item["metadata"]["name"]): item
         for item in found
-        if kind not in JOINT_KINDS or not _is_joint(item)
+        if (kind not in JOINT_KINDS or not _is_joint(item)) and _identify_deleted(item) in asked
     }
-    return {key: item for key, item in mine.items() if key in asked}
 
 
 def _refuse_remaining(outcome: Outcome, left: typing.Mapping[tuple[str, str], Resource]) -> Outcome:

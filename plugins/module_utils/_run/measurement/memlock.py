@@ -18,6 +18,7 @@ from ..._model.kubernetes.measuring import Refusal
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.outcome import ours
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
@@ -122,6 +123,8 @@ class Prover:
         except ApiError:
             return ""
         node = find_node(found) or "unknown"
+        if is_made_pod(found) and not ours(found):
+            return f"a pod {namespace}/{name} without the label of linerate.rdma exists on node {node}; delete it"
         if is_made_pod(found):
             return f"a pod {namespace}/{name} of an earlier run on node {node} does not end"
         return f"the kubelet of node {node} reports a mirror pod {namespace}/{name}"
@@ -184,41 +187,45 @@ class Prover:
         """
         names = [(made["metadata"]["namespace"], made["metadata"]["name"]) for made in pods]
         with contextlib.suppress(ApiError):
-            left = [item for item in names if self._delete_pod(*item)]
+            left = {item: uid for item in names if (uid := self._delete_pod(*item))}
             end = self._clock() + REMOVAL
             while left and self._clock() < end:
-                left = [item for item in left if self._is_pod_present(*item)]
+                left = {item: uid for item, uid in left.items() if self._is_pod_present(*item, uid)}
                 if left:
                     self._pause(LOOK)
 
-    def _delete_pod(self, namespace: str, name: str) -> bool:
-        """Delete a pod. Return False if it did not exist, or if the API server refuses the deletion.
+    def _delete_pod(self, namespace: str, name: str) -> str:
+        """Delete a pod that this run created, or the pod of an earlier run under its name, and return its uid. Return
+        an empty string if there is none, or if the API server refuses the deletion.
 
         :raises ApiError: the API server cannot be reached
         """
-        only = self._build_uid_precondition((namespace, name))
         try:
-            return self._cluster.delete("Pod", namespace, name, grace_seconds=1, only=only)
+            uid = self._uids.get((namespace, name)) or self._find_leftover(namespace, name)
+            deleted = bool(uid) and self._cluster.delete("Pod", namespace, name, grace_seconds=1, only={"uid": uid})
         except ApiError as error:
             if error.status == 0:
                 raise
-            return False
+            return ""
+        return uid if deleted else ""
 
-    def _build_uid_precondition(self, item: tuple[str, str]) -> typing.Optional[dict[str, str]]:
-        """Return the uid of a pod that this run created, as the precondition of its deletion. Return None, which
-        matches any pod of this name, if this run has created none.
+    def _find_leftover(self, namespace: str, name: str) -> str:
+        """Return the uid of a pod that has the label of the collection; empty if the pod of this name has none, or is a
+        mirror pod, which its kubelet creates again.
 
-        :param item: namespace and name of the pod
+        :raises ApiError: the pod does not exist, or the API server refuses
         """
-        return {"uid": self._uids[item]} if item in self._uids else None
+        found = self._cluster.get("Pod", namespace, name)
+        return str(found["metadata"]["uid"]) if ours(found) and is_made_pod(found) else ""
 
-    def _is_pod_present(self, namespace: str, name: str) -> bool:
-        """Return whether a pod exists whose end can be waited for.
+    def _is_pod_present(self, namespace: str, name: str, uid: str) -> bool:
+        """Return whether a deleted pod still exists. Another pod of its name was created later.
 
+        :param uid: uid of the deleted pod
         :raises ApiError: the API server cannot be reached
         """
         try:
-            return is_made_pod(self._cluster.get("Pod", namespace, name))
+            return bool(self._cluster.get("Pod", namespace, name)["metadata"]["uid"] == uid)
         except ApiError as error:
             if error.status == 0:
                 raise

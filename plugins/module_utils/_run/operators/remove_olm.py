@@ -72,7 +72,7 @@ class Remover:
 
         :raises ApiError: an object cannot be read
         """
-        found = self._list_own_subscriptions() if self._cluster.serves(GROUP) else []
+        found = [item for item, _uid in self._list_own_subscriptions()] if self._cluster.serves(GROUP) else []
         why = "the operator is removed only if teardown_operator is set"
         return Removed(
             (),
@@ -88,7 +88,7 @@ class Remover:
         """
         if not self._cluster.serves(GROUP):
             return Removed()
-        left = [item for item in self._list_own_subscriptions() if not self._remove_operator(item)]
+        left = [item for item, uid in self._list_own_subscriptions() if not self._remove_operator(item, uid)]
         self._delete_operator_groups()
         return Removed(tuple(self._outcomes), tuple(self._stays), tuple(sorted({item.namespace for item in left})))
 
@@ -104,24 +104,29 @@ class Remover:
         spaces = {str(mapping_at(item, "metadata").get("namespace", "")) for item in others}
         return self._cluster.list(kind, only=of_namespaces(_USUAL | spaces)).items
 
-    def _list_own_subscriptions(self) -> list[Subscription]:
-        found = map(olm.subscription, self._list_olm_objects("Subscription"))
+    def _list_own_subscriptions(self) -> list[tuple[Subscription, str]]:
+        """Return the Subscriptions of the collection, each with its uid."""
+        found = [(olm.subscription(item), _read_uid(item)) for item in self._list_olm_objects("Subscription")]
         return sorted(
-            (item for item in found if item.ours), key=lambda item: (item.namespace not in _USUAL, item.place)
+            ((item, uid) for item, uid in found if item.ours),
+            key=lambda pair: (pair[0].namespace not in _USUAL, pair[0].place),
         )
 
-    def _remove_operator(self, subscription: Subscription) -> bool:
+    def _remove_operator(self, subscription: Subscription, uid: str) -> bool:
         """Remove one operator with its objects. Return whether it was removed completely.
 
         :param subscription: its Subscription
+        :param uid: uid of the Subscription
         """
         space = subscription.namespace
-        versions = list(map(olm.service_version, self._list_olm_objects("ClusterServiceVersion")))
-        mine = [
-            item
-            for item in versions
-            if item.namespace == space and item.name in (subscription.installed, subscription.current)
-        ]
+        uids: dict[str, str] = {}
+        versions, mine = [], []
+        for item in self._list_olm_objects("ClusterServiceVersion"):
+            version = olm.service_version(item)
+            versions.append(version)
+            if version.namespace == space and version.name in (subscription.installed, subscription.current):
+                mine.append(version)
+                uids[version.name] = _read_uid(item)
         definitions = self._list_definitions(subscription, mine, versions)
         for definition in definitions:
             if not self._objects(definition):
@@ -133,12 +138,14 @@ class Remover:
                 )
                 return False
         for version in mine:
-            if not self._delete_object("ClusterServiceVersion", space, version.name):
+            running = {name: self._find_object("Deployment", space, name) for name in version.deployments}
+            if not self._delete_object("ClusterServiceVersion", space, version.name, uids[version.name]):
                 return False
             # what runs goes with it, a moment later
-            for name in version.deployments:
-                self._await_deletion("Deployment", space, name)
-        if not self._delete_object("Subscription", space, subscription.name):
+            for name, found in running.items():
+                if found is not None:
+                    self._await_deletion("Deployment", space, name, _read_uid(found))
+        if not self._delete_object("Subscription", space, subscription.name, uid):
             return False
         kept = [name_of(definition) for definition in definitions if not self._delete_definition(definition)]
         self._remove_operator_record(f"{subscription.package}.{space}", kept)
@@ -152,7 +159,7 @@ class Remover:
         :param kept: names of the CustomResourceDefinitions that remain
         """
         try:
-            there = self._find_object("Operator", "", name) is not None
+            there = self._find_object("Operator", "", name)
         except ApiError as error:
             if not error.absent:
                 self._stays.append(
@@ -162,15 +169,15 @@ class Remover:
                     )
                 )
             return
-        if there and kept:
+        if there is not None and kept:
             self._stays.append(
                 RetainedObject(
                     f"Operator {name}",
                     f"OLM keeps it while an object of the operator exists: CustomResourceDefinition {kept[0]}",
                 )
             )
-        elif there:
-            self._delete_object("Operator", "", name, stays=True)
+        elif there is not None:
+            self._delete_object("Operator", "", name, _read_uid(there), stays=True)
 
     def _list_definitions(
         self,
@@ -209,7 +216,11 @@ class Remover:
             if ours(item) and not mapping_at(item, "metadata").get("ownerReferences"):
                 gone = (
                     self._delete_object(
-                        kind, str(item["metadata"].get("namespace", "")), name_of(item), str(item.get("kind"))
+                        kind,
+                        str(item["metadata"].get("namespace", "")),
+                        name_of(item),
+                        _read_uid(item),
+                        str(item.get("kind")),
                     )
                     and gone
                 )
@@ -235,7 +246,7 @@ class Remover:
         ):
             self._stays.append(RetainedObject(subject, "it existed before OLM installed the operator"))
         else:
-            return self._delete_object("CustomResourceDefinition", "", name, stays=True)
+            return self._delete_object("CustomResourceDefinition", "", name, _read_uid(definition), stays=True)
         return False
 
     def _delete_operator_groups(self) -> None:
@@ -251,7 +262,8 @@ class Remover:
             for item in left
             if (item["kind"], item["metadata"].get("namespace", ""), name_of(item)) not in gone
         }
-        for group in map(olm.operator_group, self._list_olm_objects("OperatorGroup")):
+        for found in self._list_olm_objects("OperatorGroup"):
+            group = olm.operator_group(found)
             if group.ours and group.namespace in used:
                 self._stays.append(
                     RetainedObject(
@@ -259,23 +271,25 @@ class Remover:
                     )
                 )
             elif group.ours:
-                self._delete_object("OperatorGroup", group.namespace, group.name)
+                self._delete_object("OperatorGroup", group.namespace, group.name, _read_uid(found))
 
-    def _delete_object(self, kind: Kind, namespace: str, name: str, shown: str = "", stays: bool = False) -> bool:
+    def _delete_object(
+        self, kind: Kind, namespace: str, name: str, uid: str, shown: str = "", stays: bool = False
+    ) -> bool:
         """Delete an object, and wait until it is gone. Return whether it is.
 
+        :param uid: uid of the object, as read when its owner was judged. Another object of its name counts as absent
         :param shown: name of the kind if ``kind`` is not a name
         :param stays: whether an object that cannot be deleted is reported as remaining instead of as refused
         """
         applied = AppliedObject(shown or str(kind), name, namespace)
         before: typing.Optional[Resource] = None
         try:
-            before = self._find_object(kind, namespace, name)
-            only = {"uid": before["metadata"]["uid"]} if before is not None else None
+            before = self._find_object(kind, namespace, name, uid)
             there = before is not None and self._cluster.delete(
-                kind, namespace, name, dry_run=self._check_mode, only=only
+                kind, namespace, name, dry_run=self._check_mode, only={"uid": uid}
             )
-            left = self._await_deletion(kind, namespace, name) if there else None
+            left = self._await_deletion(kind, namespace, name, uid) if there else None
         except ApiError as error:
             if error.status == 0:
                 raise
@@ -301,10 +315,17 @@ class Remover:
         self._outcomes.append(Outcome(applied, stable(before) if before is not None else None))
         return applied.action != "refused"
 
-    def _find_object(self, kind: Kind, namespace: str, name: str) -> typing.Optional[Resource]:
+    def _find_object(self, kind: Kind, namespace: str, name: str, uid: str = "") -> typing.Optional[Resource]:
+        """Return the object of a name; None if it does not exist, or if it has another uid than ``uid``."""
         found = (item for item in self._cluster.list(kind, namespace, fields=f"metadata.name={name}").items)
-        return next((item for item in found if name_of(item) == name), None)
+        return next((item for item in found if name_of(item) == name and uid in ("", _read_uid(item))), None)
 
-    def _await_deletion(self, kind: Kind, namespace: str, name: str) -> typing.Optional[Resource]:
+    def _await_deletion(self, kind: Kind, namespace: str, name: str, uid: str) -> typing.Optional[Resource]:
         """Wait until an object is gone. Return None if it is, else the object. In check mode, return None at once."""
-        return None if self._check_mode else self._waits.await_gone(lambda: self._find_object(kind, namespace, name))
+        if self._check_mode:
+            return None
+        return self._waits.await_gone(lambda: self._find_object(kind, namespace, name, uid))
+
+
+def _read_uid(item: Resource) -> str:
+    return str(mapping_at(item, "metadata").get("uid", ""))
