@@ -85,6 +85,12 @@ configs:
   returned: success
   type: list
   elements: str
+config_uid:
+  description:
+    - C(uid) of the C(SriovOperatorConfig) in RV(namespace), read before O(release) was proven. Empty if there is none.
+    - A deletion with this C(uid) as its precondition deletes no other object that has the same name by then.
+  returned: if O(release) is set
+  type: str
 release_stays:
   description:
     - Why O(release) is not proven to be of the collection, with its C(subject), C(why) and C(remedy). Empty if it is.
@@ -197,6 +203,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.images import observe as observe_images
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.feature_discovery import add_discovery
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.sriov_operator import (
+    find_config_uid,
     kept_release,
     observe,
 )
@@ -226,6 +233,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             observe_images(cluster, {key: str(image) for key, image in options["images"].items()})
         )
     if options["release"]:
+        answer["config_uid"] = find_config_uid(cluster, seen.namespace)
         answer["release_stays"] = to_data(kept_release(cluster, seen.namespace, options["release"])) or {}
     return answer
 

@@ -206,7 +206,12 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
         "operators_helm_binary": str(helm),
         "operators_wanted": wanted,
         "operators_changes": [],
-        "teardown_before": {"namespace": "ops", "configs": configs, "release_stays": stays},
+        "teardown_before": {
+            "namespace": "ops",
+            "configs": configs,
+            "config_uid": "c" if configs else "",
+            "release_stays": stays,
+        },
         "teardown_olm": {"namespaces": []},
         "teardown_sriov_release": "x",
     }

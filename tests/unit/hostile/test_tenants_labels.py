@@ -48,7 +48,10 @@ class Api:
     def list(self, kind: str, _namespace: str = "", _selector: str = "") -> Listing:
         marks = {"namespace": "tenant", "labels": {LABEL: "linerate.rdma"}}
         return Listing(
-            tuple({"kind": kind, "apiVersion": "v1", "metadata": {"name": name, **marks}} for name in self.names[kind]),
+            tuple(
+                {"kind": kind, "apiVersion": "v1", "metadata": {"name": name, "uid": name, **marks}}
+                for name in self.names[kind]
+            ),
             "1",
         )
 

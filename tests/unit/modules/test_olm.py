@@ -16,6 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.che
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.olm import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.remove_olm import Remover
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 
@@ -260,3 +261,43 @@ def test_a_group_that_another_operator_needs_stays(run: Run, installed: OlmWorld
         "why": "its namespace contains other operators",
         "remedy": "",
     } in gone["stays"]
+
+
+@pytest.mark.parametrize("kind", ["Nfd", "ClusterServiceVersion", "Subscription", "OperatorGroup"])
+def test_what_others_make_under_a_name_while_a_removal_works_stays(
+    kind: str, run: Run, installed: OlmWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The object that was judged is gone by the time of its deletion, and another one has its name."""
+    custom(installed, "mine", **OURS)
+    original = Remover._delete_object
+
+    def replace_first(
+        self: Remover, asked: typing.Any, namespace: str, name: str, *more: typing.Any, **options: typing.Any
+    ) -> bool:
+        if kind in (asked, *more):
+            path = HERE if kind == "Nfd" else path_of(kind, namespace)
+            found = installed._objects[path][name]
+            theirs = {**found, "metadata": {**found["metadata"], "uid": "of others", "labels": {}}}
+            installed._happen(path, "MODIFIED", theirs)
+        return original(self, asked, namespace, name, *more, **options)
+
+    monkeypatch.setattr(Remover, "_delete_object", replace_first)
+    run(state="absent", wait_seconds=0)
+    path = HERE if kind == "Nfd" else path_of(kind, SPACE)
+    assert [item["metadata"]["uid"] for item in installed._objects[path].values()] == ["of others"]
+
+
+def test_an_object_that_returns_under_its_name_holds_no_removal_up(
+    run: Run, installed: OlmWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller of others creates a Subscription again as soon as it is deleted."""
+    real = installed.remove
+
+    def return_at_once(path: str, item: Resource) -> None:
+        real(path, item)
+        if item["kind"] == "Subscription":
+            installed._happen(path, "ADDED", {**item, "metadata": {**item["metadata"], "uid": "of others"}})
+
+    monkeypatch.setattr(installed, "remove", return_at_once)
+    gone = run(state="absent", wait_seconds=0)
+    assert [item["action"] for item in gone["applied"] if item["kind"] == "Subscription"] == ["deleted"]

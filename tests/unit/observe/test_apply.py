@@ -36,7 +36,12 @@ def thing(
     return {
         "kind": kind,
         "apiVersion": "v1",
-        "metadata": {"name": name, "namespace": namespace, "labels": dict(OURS if labels is None else labels)},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-{name}",
+            "labels": dict(OURS if labels is None else labels),
+        },
         "spec": spec,
     }
 
@@ -92,8 +97,16 @@ class Api:
         return self.apply(definition, manager, False)[0]
 
     def delete(
-        self, kind: str, namespace: str, name: str, grace_seconds: None = None, dry_run: bool = False, only: None = None
+        self,
+        kind: str,
+        namespace: str,
+        name: str,
+        grace_seconds: None = None,
+        dry_run: bool = False,
+        *,
+        only: dict[str, str],
     ) -> bool:
+        assert only == {"uid": self.items[kind, namespace, name]["metadata"]["uid"]}
         self.log.append(("dry delete" if dry_run else "delete", name))
         if name in self.refuse:
             raise self.refuse[name]
@@ -220,6 +233,22 @@ def test_what_does_not_go_is_named_with_its_finalizers() -> None:
     assert "netattdef.finalizers.sriovnetwork.openshift.io" in outcome.applied.refusal
 
 
+def test_an_object_that_returns_under_its_name_is_not_the_one_that_was_deleted() -> None:
+    """The controller of a StatefulSet creates a pod again after each deletion, with its label."""
+    api = Api(thing("one"))
+    delete = api.delete
+
+    def create_again(kind: str, namespace: str, name: str, **options: typing.Any) -> bool:
+        gone = delete(kind, namespace, name, **options)
+        item = thing("one")
+        item["metadata"]["uid"] = "another"
+        api.items[api.key(item)] = item
+        return gone
+
+    api.delete = create_again  # type: ignore[method-assign, assignment]
+    assert actions(remove(api)) == [("one", "deleted")]
+
+
 def test_removal_in_check_mode_deletes_nothing() -> None:
     api = Api(thing("one"))
     assert actions(remove(api, True)) == [("one", "deleted")]
@@ -253,6 +282,7 @@ class Joint(Api):
         result["metadata"] = {
             **before["metadata"],
             **definition["metadata"],
+            "uid": "policy",
             "managedFields": managers(theirs, definition.get("spec")),
         }
         if not dry_run:

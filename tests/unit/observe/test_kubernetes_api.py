@@ -190,10 +190,21 @@ def test_a_delete_of_one_object_only_says_all_in_its_body_since_the_server_then_
     )
 
 
+ONE = {"uid": "1"}
+
+
 def test_delete_of_what_is_not_there() -> None:
-    assert Cluster(Dynamic(status_error(404, "NotFound", "not found"))).delete("Pod", "test", "x") is False
+    assert Cluster(Dynamic(status_error(404, "NotFound", "not found"))).delete("Pod", "test", "x", only=ONE) is False
     with pytest.raises(ApiError, match="cannot delete"):
-        Cluster(Dynamic(status_error(403, "Forbidden", "cannot delete"))).delete("Pod", "test", "x")
+        Cluster(Dynamic(status_error(403, "Forbidden", "cannot delete"))).delete("Pod", "test", "x", only=ONE)
+
+
+def test_delete_by_name_alone_is_not_sent() -> None:
+    """Another client may have made the object of this name."""
+    dynamic = Dynamic(Response())
+    with pytest.raises(KeyError):
+        Cluster(dynamic).delete("Pod", "test", "x", only={})
+    assert dynamic.calls == []
 
 
 def test_watch_joins_lines_over_chunks() -> None:

@@ -341,7 +341,7 @@ def test_the_run_that_lost_it_writes_nothing_more(api: FakeApi, clock: Clock) ->
     take(keeper(api, clock, TWO), clock)
     writes: list[typing.Callable[[], typing.Any]] = [
         lambda: cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "test"}}),
-        lambda: cluster.delete("Pod", "test", "a"),
+        lambda: cluster.delete("Pod", "test", "a", only={"uid": "1"}),
         lambda: cluster.patch("Pod", "test", "a", {}),
         lambda: cluster.replace({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "test"}}),
         lambda: cluster.apply(

@@ -8,6 +8,7 @@ import typing
 
 import pytest
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.marks import MANAGED_BY
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.host_intent import Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import (
     ClusterIntent,
@@ -31,7 +32,10 @@ class Api:
     def __init__(
         self, log: str = LOG, phase: str = "Succeeded", refuses: bool = False, left: typing.Sequence[str] = ()
     ) -> None:
-        self.pods: dict[str, typing.Any] = {name: {} for name in left}
+        self.pods: dict[str, typing.Any] = {
+            name: {"metadata": {"name": name, "uid": f"left-{name}", "labels": dict(MANAGED_BY)}, "status": {}}
+            for name in left
+        }
         self.log_text, self.phase, self.refuses, self.now = log, phase, refuses, 0.0
         self.made: list[typing.Any] = []
 
@@ -64,8 +68,8 @@ class Api:
     def log(self, namespace: str, name: str, seconds: int) -> str:
         return self.log_text
 
-    def delete(self, kind: str, namespace: str, name: str, grace_seconds: int, only: typing.Any = None) -> bool:
-        if only is not None and only != {"uid": self.pods.get(name, {}).get("metadata", {}).get("uid")}:
+    def delete(self, kind: str, namespace: str, name: str, grace_seconds: int, *, only: typing.Any) -> bool:
+        if only != {"uid": self.pods.get(name, {}).get("metadata", {}).get("uid")}:
             return False
         return self.pods.pop(name, None) is not None
 
@@ -153,7 +157,7 @@ class Crowded(Api):
     def __init__(self, mirrored: bool) -> None:
         super().__init__()
         annotations = {"kubernetes.io/config.mirror": "x"} if mirrored else {}
-        metadata = {"uid": "other", "annotations": annotations}
+        metadata = {"uid": "other", "labels": dict(MANAGED_BY), "annotations": annotations}
         self.taken = {
             f"linerate-memlock-compute-n{number}": {
                 "metadata": metadata,
@@ -185,10 +189,10 @@ class Crowded(Api):
     def get(self, kind: str, namespace: str, name: str) -> typing.Any:
         return self.taken.get(name) or super().get(kind, namespace, name)
 
-    def delete(self, kind: str, namespace: str, name: str, grace_seconds: int, only: typing.Any = None) -> bool:
+    def delete(self, kind: str, namespace: str, name: str, grace_seconds: int, *, only: typing.Any) -> bool:
         if name in self.taken:
-            return only in (None, {"uid": "other"})
-        return super().delete(kind, namespace, name, grace_seconds, only)
+            return bool(only == {"uid": "other"})
+        return super().delete(kind, namespace, name, grace_seconds, only=only)
 
 
 @pytest.mark.parametrize(
@@ -213,10 +217,10 @@ def test_a_refused_deletion_does_not_keep_the_other_pods() -> None:
     api = Api(left=["linerate-memlock-compute-a"])
     delete = api.delete
 
-    def refuse(kind: str, namespace: str, name: str, grace_seconds: int, only: typing.Any = None) -> bool:
+    def refuse(kind: str, namespace: str, name: str, grace_seconds: int, *, only: typing.Any) -> bool:
         if name.endswith("-b"):
             raise ApiError(403, "Forbidden", "no", "DELETE")
-        return delete(kind, namespace, name, grace_seconds, only)
+        return delete(kind, namespace, name, grace_seconds, only=only)
 
     api.delete = refuse  # type: ignore[method-assign]
     api.list = lambda kind: Listing(  # type: ignore[method-assign]
@@ -228,3 +232,43 @@ def test_a_refused_deletion_does_not_keep_the_other_pods() -> None:
     )
     prove(api, "b", "a")
     assert "linerate-memlock-compute-a" not in api.pods
+
+
+def test_a_pod_of_others_under_the_name_of_a_pod_stays() -> None:
+    """Any client that may create pods in the namespace of the jobs can take the name first."""
+    api = Api(left=["linerate-memlock-compute-a"])
+    api.pods["linerate-memlock-compute-a"]["metadata"]["labels"] = {}
+    create = api.create
+
+    def refuse(definition: typing.Any) -> typing.Any:
+        if definition["metadata"]["name"] in api.pods:
+            raise ApiError(409, "AlreadyExists", "already exists", "POST")
+        return create(definition)
+
+    api.create = refuse  # type: ignore[method-assign]
+    (proof,) = prove(api)
+    assert list(api.pods) == ["linerate-memlock-compute-a"] and not api.made
+    assert proof.error == (
+        "a pod test/linerate-memlock-compute-a without the label of linerate.rdma exists on node unknown; delete it"
+    )
+
+
+def test_a_pod_that_replaced_the_one_of_an_earlier_run_is_neither_deleted_nor_awaited() -> None:
+    name = "linerate-memlock-compute-a"
+    api = Api(left=[name])
+    delete, asked = api.delete, []
+
+    def replace(kind: str, namespace: str, named: str, grace_seconds: int, *, only: typing.Any) -> bool:
+        asked.append(only)
+        gone = delete(kind, namespace, named, grace_seconds, only=only)
+        if len(asked) == 1:
+            api.pods[name] = {"metadata": {"name": name, "uid": "theirs"}, "status": {}}
+        return gone
+
+    api.delete = replace  # type: ignore[method-assign]
+    api.create = lambda definition: (_ for _ in ()).throw(  # type: ignore[method-assign]
+        ApiError(409, "AlreadyExists", "already exists", "POST")
+    )
+    prove(api)
+    assert asked == [{"uid": f"left-{name}"}] and api.pods[name]["metadata"]["uid"] == "theirs"
+    assert api.now < REMOVAL

@@ -877,7 +877,7 @@ class Lossy(Api):
             return True
         if grace_seconds == 0:
             self.forced.append(name)
-        return super().delete(kind, namespace, name, grace_seconds, dry_run, only)
+        return super().delete(kind, namespace, name, grace_seconds, dry_run, only=only)
 
 
 def test_a_pod_of_a_lost_node_is_let_go() -> None:

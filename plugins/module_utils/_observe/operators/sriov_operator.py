@@ -101,6 +101,21 @@ def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optio
     )
 
 
+def find_config_uid(cluster: Cluster, namespace: str) -> str:
+    """Return the uid of the SriovOperatorConfig that the operator in a namespace uses. Return an empty string if it
+    does not exist, or if the API server refuses to list it.
+
+    :raises ApiError: the API server cannot be reached
+    """
+    try:
+        found = [item for item in cluster.list("SriovOperatorConfig").items if _is_config(item)]
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        return ""
+    return next((str(item["metadata"]["uid"]) for item in found if _get_namespace(item) == namespace), "")
+
+
 def _find_operator_namespace(cluster: Cluster, configs: _Read, deployments: _Read) -> str:
     """Return the namespace of the operator with as few requests as possible.
 
