@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pathlib
@@ -466,6 +467,63 @@ def test_a_server_that_ends_at_once_says_why(servers: Tools) -> None:
     assert good.error is None
     assert bad.error is not None
     assert "ended with exit code 255" in bad.error and "Failed to open" in bad.error
+
+
+def refuse_to_open(_pid: int) -> int:
+    """Be a kernel, or a filter of system calls, without pidfd_open(2)."""
+    raise OSError(errno.ENOSYS, "Function not implemented")
+
+
+@pytest.mark.parametrize("opens", ["by its descriptor", "Python without descriptors", "kernel without descriptors"])
+def test_signals_reach_only_a_process_that_still_has_the_mark(
+    servers: Tools, monkeypatch: pytest.MonkeyPatch, opens: str
+) -> None:
+    """A server ends between the look and the signal, and another process gets its number."""
+    if opens.startswith("Python"):
+        monkeypatch.delattr(os, "pidfd_open")
+    elif opens.startswith("kernel"):
+        monkeypatch.setattr(os, "pidfd_open", refuse_to_open)
+    servers.add("ibping", "exec sleep 600")
+    ibping.start([PortName("mlx5_0", 1)], 60)
+    listed, looks = ibping._list_marked_processes, []
+    with subprocess.Popen([SLEEP, "600"]) as other:
+
+        def look() -> dict[int, PortName]:
+            looks.append(listed())
+            # until the last look the number of a server is that of the other process
+            return {**looks[-1], **({other.pid: PortName("mlx5_0", 1)} if looks[-1] else {})}
+
+        monkeypatch.setattr(ibping, "_list_marked_processes", look)
+        try:
+            ibping.stop()
+            assert other.poll() is None and looks[0] and not listed()
+        finally:
+            other.kill()
+
+
+def test_signal_goes_to_the_process_whose_mark_was_read(servers: Tools, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process is opened first: its number may be that of another one as soon as its mark was read."""
+    kill, numbers = os.kill, []
+
+    def keep(pid: int, number: int) -> None:
+        numbers.append(pid)
+        kill(pid, number)
+
+    with subprocess.Popen([SLEEP, "600"], env={ibping.MARK: "mlx5_0/1", "PATH": os.defpath}) as server:
+        read = ibping._read_mark
+
+        def end_after_look(pid: int) -> typing.Optional[PortName]:
+            found = read(pid)
+            server.kill()
+            server.wait()
+            numbers.clear()
+            return found
+
+        monkeypatch.setattr(ibping, "_read_mark", end_after_look)
+        monkeypatch.setattr(os, "kill", keep)
+        ibping._send_signal(server.pid, signal.SIGTERM)
+        assert server.returncode == -signal.SIGKILL and not numbers
+    monkeypatch.setattr(ibping, "_read_mark", read)
 
 
 def test_servers_of_an_interrupted_run_are_replaced(servers: Tools) -> None:

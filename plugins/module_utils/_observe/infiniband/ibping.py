@@ -221,21 +221,21 @@ def _list_marked_processes() -> dict[int, PortName]:
     variable in its environment. Processes of other users, processes whose environment cannot be read, and marks that
     ``start`` does not write are left out.
     """
-    result = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            if os.stat(f"/proc/{name}").st_uid != os.geteuid():
-                continue
-            with open(f"/proc/{name}/environ", "rb") as stream:
-                environment = stream.read(_MOST_OF_ENVIRONMENT)
-        except OSError:
-            continue
-        port = _find_mark(environment)
-        if port:
-            result[int(name)] = port
-    return result
+    marks = {int(name): _read_mark(int(name)) for name in os.listdir("/proc") if name.isdigit()}
+    return {pid: port for pid, port in marks.items() if port is not None}
+
+
+def _read_mark(pid: int) -> typing.Optional[PortName]:
+    """Return the port from the mark of a process. Return None if it has no mark that ``start`` writes, belongs to
+    another user, or cannot be read.
+    """
+    try:
+        if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
+            return None
+        with open(f"/proc/{pid}/environ", "rb") as stream:
+            return _find_mark(stream.read(_MOST_OF_ENVIRONMENT))
+    except OSError:
+        return None
 
 
 def _find_mark(environment: bytes) -> typing.Optional[PortName]:
@@ -251,8 +251,38 @@ def _find_mark(environment: bytes) -> typing.Optional[PortName]:
 
 
 def _send_signal(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
+    """Send a signal to a process if it has the mark. The process is opened before its mark is read, so that the signal
+    cannot reach another process that gets its number in between.
+
+    Linux before 5.3, or Python that was built for it, cannot open a process. There the signal goes to the number right
+    after the mark was read again, and the moment between both remains.
+    """
+    with contextlib.suppress(ProcessLookupError), contextlib.ExitStack() as stack:
+        opened = _open_process(pid)
+        if opened is not None:
+            stack.callback(os.close, opened)
+        if _read_mark(pid) is None:
+            return
+        if opened is None:
+            os.kill(pid, number)
+        else:
+            signal.pidfd_send_signal(opened, number)
+
+
+def _open_process(pid: int) -> typing.Optional[int]:
+    """Return a file descriptor of a process (pidfd_open(2)). Return None if Python or the kernel has none, or if a
+    filter of system calls forbids it.
+
+    :raises ProcessLookupError: the process has ended
+    """
+    if not hasattr(os, "pidfd_open") or not hasattr(signal, "pidfd_send_signal"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except OSError:
+        return None
 
 
 def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
