@@ -217,6 +217,9 @@ operators:
       description: The value of O(leave).
       type: list
       elements: str
+    versions:
+      description: Version that the module would have installed, of each operator with a known one.
+      type: dict
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
@@ -300,6 +303,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             untrusted=untrusted,
             install=options["install"],
             leave=wishes.leave,
+            versions=plan.list_versions(wishes, olm),
         )
 
     untrusted: dict[str, UntrustedNamespace] = {}

@@ -166,6 +166,19 @@ def find_chart(operator: Operator, wishes: OperatorRequests) -> typing.Optional[
     )
 
 
+def list_versions(wishes: OperatorRequests, olm: bool) -> dict[str, str]:
+    """Return the version that a run would install, by operator. An operator without a known version is left out.
+
+    :param olm: whether operators are installed by the cluster's OLM instead of Helm. The version that the user requests
+        of OLM comes before that of the chart
+    """
+    charts = {operator.name: find_chart(operator, wishes) for operator in TABLE}
+    found = {name: chart.version for name, chart in charts.items() if chart is not None}
+    if olm:
+        found.update({name: wish.version for name, wish in wishes.packages.items() if wish.version})
+    return {name: version for name, version in found.items() if version}
+
+
 def _ours_to_make(operator: Operator, chart: OperatorChart, seen: OperatorsSeen) -> bool:
     found = next((item for item in seen.controllers if item.operator == operator.name), None)
     if found is None:

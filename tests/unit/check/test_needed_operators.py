@@ -482,3 +482,52 @@ def test_the_network_operator_is_of_the_release_whose_images_its_policy_names(ve
     assert told.status == status and (status == "pass") == ("of release" not in told.expected), told
     # no fabric has parts in its policy
     assert verdicts(check(SRIOV, seen, NODES)).get("network-operator") in (None, "pass")
+
+
+FOREIGN = {"origin": "helm", "release": "sriov", "name": "sriov/sriov-network-operator"}
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "more", "status"),
+    [
+        ({**FOREIGN, "version": "v1.2.0"}, "1.6.0", {}, "warn"),
+        ({**FOREIGN, "version": "1.7.1"}, "v1.6.0", {}, "warn"),
+        ({**FOREIGN, "version": "v1.6.0"}, "1.6.0", {}, "pass"),
+        ({**FOREIGN, "version": "v1.6.0-2-gabcdef0"}, "1.6.0", {}, "pass"),
+        ({**FOREIGN, "version": "latest"}, "1.6.0", {}, "pass"),
+        ({**FOREIGN, "version": "v1.2.0"}, "", {}, "pass"),
+        # a run upgrades what a run installed
+        ({"version": "v1.2.0"}, "1.6.0", {"made": ("sriov-network-operator",)}, "pass"),
+        ({"version": "v1.2.0", "origin": "unknown"}, "1.6.0", {}, "warn"),
+        ({"version": "sriov-network-operator.v1.2.0", "origin": "olm"}, "1.6.0", {"olm": True}, "warn"),
+        ({"version": "sriov-network-operator.v4.18.0-202501010101", "origin": "olm"}, "4.19.0", {"olm": True}, "warn"),
+        # OpenShift numbers it by its own releases
+        ({"version": "sriov-network-operator.v4.18.0-202501010101", "origin": "olm"}, "1.6.0", {"olm": True}, "pass"),
+    ],
+)
+def test_an_operator_of_others_of_another_version_is_warned_of_with_both_versions(
+    found: dict[str, typing.Any], wanted: str, more: dict[str, typing.Any], status: str
+) -> None:
+    config = (PolicyState("SriovOperatorConfig", "default", ""),)
+    versions = {"sriov-network-operator": wanted} if wanted else {}
+    seen = seen_of(helm("sriov-network-operator", **found), versions=versions, configurations=config, **more)
+    told = one(check(SRIOV, seen, NODES), "sriov-network-operator")
+    assert told.status == status, told
+    if status == "warn":
+        numbers = found["version"].rpartition("v")[2]
+        assert numbers.partition("-")[0] in told.why and wanted.lstrip("v") in told.why
+        assert f"Upgrade the operator to {wanted.lstrip('v')}" in told.remedy and f"ersion: {numbers}" in told.remedy
+        assert "run stage operators again" in told.remedy
+    # it works, so no stage waits for it
+    assert not any("sriov" in line for line in missing(SRIOV, seen, NODES))
+
+
+def test_versions_that_a_run_would_install_are_those_of_the_user_before_those_of_the_table() -> None:
+    wishes = plan.collect_requests(
+        {"sriov-network-operator": {"version": "1.5.0"}, "kueue": {"chart": "/srv/charts/kueue"}},
+        {"sriov-network-operator": {"version": "4.19.0"}},
+        [],
+    )
+    by_helm, by_olm = (plan.list_versions(wishes, olm) for olm in (False, True))
+    assert (by_helm["sriov-network-operator"], by_olm["sriov-network-operator"]) == ("1.5.0", "4.19.0")
+    assert "kueue" not in by_helm and by_helm["node-feature-discovery"] == by_olm["node-feature-discovery"] == "0.18.3"

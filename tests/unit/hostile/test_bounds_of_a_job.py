@@ -14,7 +14,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint impo
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import NicMapInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import lint as lint_map
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import MOST_HINTS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import JobSurroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job.job import (
+    JobAttachment,
+    JobSurroundings,
+    PodDevices,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_workload
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import parse_nic_map
@@ -110,11 +114,10 @@ def test_no_node_repeats_a_list_of_hcas() -> None:
     world = JobSurroundings(nodes=(), attachments=(), claims=(), pods=(), enforced={}, devices=devices, errors=())
     value = ",".join(f"q{number:03}{'x' * 4000}" for number in range(256))
     found = [
-        item
-        for item in of("job.hcas", lint([pod(env("NCCL_IB_HCA", value))], (), world))
-        if " on node-" in item.subject
+        item for item in of("job.hcas", lint([pod(env("NCCL_IB_HCA", value))], (), world)) if " on " in item.subject
     ]
-    assert len(found) == 1000 and max(len(item.why) + len(item.measured) for item in found) < 1200
+    assert len(found) == 21 and max(len(item.why) + len(item.measured) for item in found) < 1800
+    assert found[-1].subject.endswith("NCCL_IB_HCA on 980 more nodes") and "and 968 more." in found[-1].why
     short = of("job.hcas", lint([pod(env("NCCL_IB_HCA", ",".join(f"q{number}" for number in range(20))))], (), world))[
         0
     ]
@@ -249,3 +252,65 @@ def test_each_job_of_a_runtime_gets_its_patches_in_their_order() -> None:
         for template in parse_workload(job, [runtime]).templates
     ]
     assert found == [{"A": "1"}, {"A": "2"}]
+
+
+def world_of(**parts: typing.Any) -> JobSurroundings:
+    return JobSurroundings(**parts)
+
+
+def networked(index: int, networks: typing.Sequence[str], *environment: Data) -> Data:
+    job = pod({"env": list(environment)})
+    job["metadata"] = {
+        "name": f"p{index}",
+        "namespace": "t",
+        "annotations": {"k8s.v1.cni.cncf.io/networks": ",".join(networks)},
+    }
+    return job
+
+
+def test_attachments_of_many_jobs_are_looked_up_once() -> None:
+    """Each job names its own attachments, and all of them are in what was read."""
+    jobs = [networked(number, [f"t/net-{number}-{one}" for one in range(20)]) for number in range(3000)]
+    attachments = tuple(
+        JobAttachment(f"t/net-{number}-{one}", ("macvlan",)) for number in range(3000) for one in range(20)
+    )
+    with bounded(LIMIT):
+        found = lint(jobs, (), world_of(attachments=attachments, offered=frozenset(map(str, range(60_000)))))
+    assert sum(item.status == "pass" for item in of("job.networks", found)) == 60_000
+
+
+HCA = {"name": "NCCL_IB_HCA", "value": "=mlx5_0"}
+
+
+def test_findings_on_hcas_do_not_grow_with_templates_times_nodes() -> None:
+    """The first nodes are named, and the status of the rest is kept."""
+    devices = {f"node-{number:04}": (f"mlx5_{number % 2}",) for number in range(4000)}
+    jobs = [networked(number, ["t/net"], HCA) for number in range(500)]
+    with bounded(LIMIT):
+        found = of("job.hcas", lint(jobs, (), world_of(devices=devices)))
+    assert len(found) == 500 * 21 and {item.status for item in found} == {"fail"}
+    assert found[0].subject.endswith("on node-0001") and found[20].subject.endswith("on 1980 more nodes")
+    assert "node-0041, node-0043" in found[20].why and "and 1968 more" in found[20].why
+    # one node has its own finding, as each of a few has
+    (alone,) = of("job.hcas", lint(jobs[:1], (), world_of(devices={"a": ("mlx5_1",), "b": ("mlx5_0",)})))
+    assert alone.subject.endswith("NCCL_IB_HCA on a") and "same check" not in alone.why
+
+
+def test_pods_of_each_status_are_named_or_counted() -> None:
+    pods = [PodDevices(f"p{number:03}", ("net1",), (f"mlx5_{number % 2}",)) for number in range(100)]
+    found = of("job.hcas", lint([networked(0, ["t/net"], HCA)], (), world_of(pods=tuple(pods))))
+    assert [item.status for item in found] == ["pass"] * 21 + ["fail"] * 21
+    assert found[20].subject.endswith("of pod 30 more pods") and found[41].subject.endswith("of pod 30 more pods")
+
+
+@pytest.mark.parametrize("variable", ["NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"])
+def test_pods_of_any_number_cost_no_more_than_a_budget_and_are_not_called_good(variable: str) -> None:
+    """A tenant makes pods with the label of a job, each with devices and interfaces of other names."""
+    pods = tuple(PodDevices(f"p{number}", (f"n{number}",), (f"d{number}",)) for number in range(30_000))
+    value = {"name": variable, "value": ",".join(f"d{number}" for number in range(256))}
+    check = {"NCCL_IB_HCA": "job.hcas", "NCCL_SOCKET_IFNAME": "job.interfaces"}[variable]
+    with bounded(LIMIT):
+        found = of(check, lint([networked(number, ["t/net"], value) for number in range(300)], (), world_of(pods=pods)))
+    late = [item for item in found if item.status == "unknown"]
+    assert len(late) > 290 and all("not compare" in item.why and "job_lint" in item.remedy for item in late)
+    assert len(found) < 300 * 22

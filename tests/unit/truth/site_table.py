@@ -385,7 +385,7 @@ TEARDOWN: tuple[Row, ...] = (
         ("operators_left.operators",),
         (
             *("olm", "job", "controllers", "configurations", "labelled", "made", "drivers", "hosts", "untrusted"),
-            *("install", "leave"),
+            *("install", "leave", "versions"),
         ),
         "What stays on purpose is told, and closes nothing.",
     ),

@@ -960,7 +960,7 @@ ROWS: tuple[Row, ...] = (
     Row(("needed_operators.operators",), ("controllers[].ready",), "These are more than it takes.", ("more",)),
     Row(
         ("needed_operators.operators",),
-        ("job", "olm", "labelled", "made", "drivers", "hosts", "install", "leave"),
+        ("job", "olm", "labelled", "made", "drivers", "hosts", "install", "leave", "versions"),
         "It is of operators that this intent does not need.",
     ),
     Row(("needed_operators.operators",), ("untrusted",), "It is of operators that this intent does not need.", BROKEN),

@@ -6,6 +6,7 @@ each of their nodes, and the cliques of these nodes. Check id: ``job.compute_dom
 
 from __future__ import annotations
 
+import collections
 import typing
 
 from ..._model.base.text import folded
@@ -156,8 +157,9 @@ def _check_cliques(
     labels = {node.name: node.labels.get(CLIQUE_LABEL, "") for node in world.nodes}
     cliques: dict[str, list[str]] = {}
     contrary: list[str] = []
+    used = {pod.node for pod in pods}
     for item in domain.nodes:
-        if any(pod.node == item.name for pod in pods):
+        if item.name in used:
             cliques.setdefault(item.clique, []).append(item.name)
             label = labels.get(item.name, "")
             if label and item.clique and label != item.clique:
@@ -198,7 +200,9 @@ def _check_unused(scopes: typing.Sequence[Scope], world: typing.Optional[JobSurr
         if any(is_gpu(name) and count for name, count in node.allocatable.items())
     ]
     cliques = [node.labels.get(CLIQUE_LABEL, "") for node in nodes]
-    joined = bool(cliques) and all(joins_machines(clique) and cliques.count(clique) > 1 for clique in cliques)
+    joined = bool(cliques) and all(
+        joins_machines(clique) and count > 1 for clique, count in collections.Counter(cliques).items()
+    )
     expected = "a ComputeDomain where NVLink joins the nodes"
     if not joined or pods < 2:
         return ok(_CHECK, subject, none, expected)

@@ -28,10 +28,11 @@ from . import admission
 from .compute_domains import check_compute_domains
 from .containers import check_added, check_guaranteed, check_shared_memory, check_volumes
 from .device_claims import add_cluster, add_uses, check_device_claims, read_claims
-from .nccl import check_evidence, check_hcas, check_interfaces, check_transport, check_variables
+from .hcas import check_hcas
+from .nccl import check_evidence, check_interfaces, check_transport, check_variables
 from .network import check_devices, check_memlock, check_networks, check_routes
 from .places import check_claims, check_places
-from .scope import Scope
+from .scope import Budget, Scope
 
 _CORRECT = "Correct the object. Run kubectl apply --dry-run=server -f FILE for the error of the API server."
 
@@ -48,7 +49,7 @@ def lint(
     :param world: state of the cluster; None skips the rules that need a cluster
     """
     findings: list[Finding] = []
-    hints = Hints()
+    hints, budget = Hints(), Budget()
     try:
         beside = read_claims(runtimes)
     except ResourceError as error:
@@ -83,7 +84,7 @@ def lint(
                 "a job that Kubernetes accepts",
             )
         )
-        findings += _lint_job(job, world, hints, known)
+        findings += _lint_job(job, world, hints, budget, known)
     if not resources:
         why = "The given objects create no pods, so job_lint checked nothing."
         findings.append(
@@ -153,9 +154,9 @@ def _name_resource(resource: Resource) -> str:
 
 
 def _lint_job(
-    job: JobWorkload, world: typing.Optional[JobSurroundings], hints: Hints, known: DeviceClaims
+    job: JobWorkload, world: typing.Optional[JobSurroundings], hints: Hints, budget: Budget, known: DeviceClaims
 ) -> typing.Iterator[Finding]:
-    scopes = [Scope(job, template, world, hints) for template in job.templates]
+    scopes = [Scope(job, template, world, hints, budget) for template in job.templates]
     yield _check_framework(job)
     for scope in scopes:
         yield from check_variables(scope)

@@ -1,28 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rules for the NCCL variables of a job, and for the interfaces and HCAs that they name."""
+"""Rules for the NCCL variables of a job, and for the interfaces that they name."""
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 
 from ..._model.base.phrases import count_of
 from ..._model.base.text import cut, folded
 from ..._model.job.job import Variable
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from .choice import SHOWN, Choice, check_in_another_object, format_names, report_uncompared
 from .nccl_variables import GONE, KNOWN, OTHERS, RELEASE, is_read
 from .scope import Scope, read_integer
 
 #: interfaces that every pod has
 _OWN = ("lo", "eth0")
-#: CNI plugins that give a pod a virtual function of its own, whose name is known only when the pod starts
-_VIRTUAL = ("sriov", "ib-sriov")
 _INFINIBAND = ("ib-sriov", "ipoib")
-#: beginnings of the names of all HCAs of a driver, which look like names
-_DRIVERS = ("mlx4", "mlx5")
-#: characters of a list of names in a finding, of which each node and each pod may have one
-_SHOWN = 400
+#: interfaces in a finding, at most
+_MOST_INTERFACES = 64
 
 
 def check_variables(scope: Scope) -> typing.Iterator[Finding]:
@@ -213,7 +209,7 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
         return
     subject = f"{scope.subject} NCCL_SOCKET_IFNAME"
     if setting.value is None:
-        yield _check_in_another_object(check, subject, expected)
+        yield check_in_another_object(check, subject, expected)
         return
     if scope.template.host_network:
         why = "The pods have the interfaces of their nodes, and job_lint does not read these."
@@ -227,11 +223,14 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
             "Compare the value with the output of 'ip link' on each node.",
         )
         return
-    running = [item.interfaces for item in scope.world.pods] if scope.world else []
-    sets = running or [tuple(request.interface for request in scope.template.networks)]
-    choice, value = Choice.of(setting.value), cut(setting.value, _SHOWN)
+    running = scope.world.interface_sets if scope.world else ()
+    sets = running or (tuple(request.interface for request in scope.template.networks),)
+    choice, value = Choice.of(setting.value), cut(setting.value, SHOWN)
+    if not scope.budget.spend(len(choice.patterns) * sum(map(len, sets))):
+        yield report_uncompared(check, subject, value, expected, f"{len(sets)} different lists of interfaces")
+        return
     missing = sorted({pattern for interfaces in sets for pattern in choice.unmatched((*_OWN, *interfaces))})
-    shown = ", ".join(sorted({*_OWN, *(name for interfaces in sets for name in interfaces)}))
+    shown = folded(sorted({*_OWN, *(name for interfaces in sets for name in interfaces)}), _MOST_INTERFACES)
     if missing and scope.claims_network and not running:
         why = (
             "No attachment creates the named interface. A device claim can provide it: the driver of the claim chooses"
@@ -248,7 +247,7 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
         )
     elif missing or not choice.patterns:
         why = (
-            f"No attachment creates {_format_names(missing) or 'anything of that name'}. NCCL would stop, or use"
+            f"No attachment creates {format_names(missing) or 'anything of that name'}. NCCL would stop, or use"
             " another interface."
         )
         yield Finding(
@@ -272,175 +271,3 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
         )
     else:
         yield ok(check, subject, value, f"{expected}: {shown}")
-
-
-def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
-    """Check that NCCL_IB_HCA names the HCAs that the pods get."""
-    check, subject, expected = "job.hcas", f"{scope.subject} NCCL_IB_HCA", "exactly the HCAs that the pods get"
-    setting = scope.value("NCCL_IB_HCA")
-    if setting is None:
-        yield ok(
-            check,
-            scope.subject,
-            "NCCL_IB_HCA is not set in the job: NCCL uses every device that the pod can open",
-            expected,
-        )
-        return
-    if setting.value is None:
-        yield _check_in_another_object(check, subject, expected)
-        return
-    choice, value, remedy = (
-        Choice.of(setting.value),
-        cut(setting.value, _SHOWN),
-        "Write the exact names after '=', such as =mlx5_1,mlx5_2.",
-    )
-    if not choice.patterns:
-        yield Finding(
-            check, subject, FAIL, f"'{value}'", expected, "The value names no HCA, so NCCL falls back to TCP.", remedy
-        )
-        return
-    pods = [pod for pod in scope.world.pods if pod.devices] if scope.world else []
-    if pods:
-        yield from (_check_pod(check, f"{subject} of pod {pod.name}", choice, pod.devices, value) for pod in pods)
-        return
-    findings = []
-    kinds = {kind for _request, item in scope.attachments() if item for kind in item.kinds}
-    # pods get functions with other names than those of the node: of these only the beginning of all names of a driver
-    # excludes all
-    wide = not choice.exact and any(
-        f"{driver}_".startswith(pattern) for driver in _DRIVERS for pattern in choice.patterns
-    )
-    given = bool(kinds & set(_VIRTUAL)) and not wide
-    nodes = scope.world.devices if scope.world else {}
-    # most nodes have the same names
-    unmatched = {names: choice.unmatched(names) for names in set(nodes.values())}
-    for node, names in sorted(nodes.items()):
-        missing = unmatched[names]
-        if missing and not choice.exclude:
-            why = (
-                f"The node has no HCA of this name: {_format_names(missing)}. NCCL ignores such a name without a"
-                " message. If no name matches, NCCL falls back to TCP."
-            )
-            findings.append(
-                Finding(
-                    check,
-                    f"{subject} on {node}",
-                    FAIL,
-                    value,
-                    ", ".join(names) or "no HCA",
-                    why,
-                    (
-                        "Write names that exist on this node, or remove NCCL_IB_HCA. Run ls /sys/class/infiniband on"
-                        " each node: the names can differ between nodes."
-                    ),
-                )
-            )
-        elif names and choice.exclude and not given and not any(choice.takes(name) for name in names):
-            why = "The value excludes each HCA of the node, so NCCL falls back to TCP without an error."
-            findings.append(
-                Finding(
-                    check,
-                    f"{subject} on {node}",
-                    FAIL,
-                    value,
-                    ", ".join(names),
-                    why,
-                    "Leave at least one HCA, or remove NCCL_IB_HCA.",
-                )
-            )
-    named = not choice.exclude and any(
-        pattern[-1:].isdigit() and pattern not in _DRIVERS for pattern in choice.patterns
-    )
-    if named and kinds & set(_VIRTUAL):
-        why = (
-            "Each pod gets a different virtual function, and its name is known only when the pod starts. At most one"
-            " pod gets the named virtual function."
-        )
-        findings.append(
-            Finding(
-                check,
-                subject,
-                FAIL,
-                value,
-                expected,
-                why,
-                "Determine the name when the pod starts, as the job of render_job does, or remove NCCL_IB_HCA.",
-            )
-        )
-    elif named and not choice.exact:
-        why = "The names are prefixes: mlx5_1 also matches mlx5_10 to mlx5_19."
-        findings.append(Finding(check, subject, WARN, value, "exact names", why, remedy))
-    yield from findings or [ok(check, subject, value, expected)]
-
-
-def _check_pod(check: str, subject: str, choice: Choice, devices: tuple[str, ...], value: str) -> Finding:
-    left, extra = (
-        [name for name in devices if not choice.takes(name)],
-        [] if choice.exclude else choice.unmatched(devices),
-    )
-    expected = ", ".join(devices)
-    if not left and not extra:
-        return ok(check, subject, value, expected)
-    parts = [f"the value leaves out {', '.join(left)}"] if left else []
-    parts += [f"the pod does not have {_format_names(extra)}"] if extra else []
-    return Finding(
-        check,
-        subject,
-        FAIL,
-        value,
-        expected,
-        f"NCCL_IB_HCA does not match the devices of the pod: {'; '.join(parts)}.",
-        "Name the devices of the pod, or remove NCCL_IB_HCA.",
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class Choice:
-    """The parsed value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME: names of HCAs or interfaces. A leading ``^`` excludes the
-    names, and a following ``=`` requires whole names; otherwise names are prefixes. A ``:port`` behind a name is
-    ignored.
-    """
-
-    patterns: tuple[str, ...]
-    exclude: bool
-    exact: bool
-
-    @classmethod
-    def of(cls, value: str) -> Choice:
-        text = value.strip()
-        exclude = text.startswith("^")
-        exact = text[exclude:].startswith("=")
-        text = text[exclude + exact :]
-        return cls(tuple(name for part in text.split(",") if (name := part.partition(":")[0].strip())), exclude, exact)
-
-    def _is_pattern_match(self, pattern: str, name: str) -> bool:
-        return name == pattern if self.exact else name.startswith(pattern)
-
-    def takes(self, name: str) -> bool:
-        return any(self._is_pattern_match(pattern, name) for pattern in self.patterns) != self.exclude
-
-    def unmatched(self, names: typing.Iterable[str]) -> list[str]:
-        """Return the patterns that match none of the names. Return an empty list if the value excludes names."""
-        names = tuple(names)
-        return (
-            []
-            if self.exclude
-            else [
-                pattern for pattern in self.patterns if not any(self._is_pattern_match(pattern, name) for name in names)
-            ]
-        )
-
-
-def _format_names(names: typing.Sequence[str]) -> str:
-    """Return a list of names from the job as text of at most ``_SHOWN`` characters, since it is repeated in a finding
-    for each node and pod.
-    """
-    return cut(folded(names), _SHOWN)
-
-
-def _check_in_another_object(check: str, subject: str, expected: str) -> Finding:
-    """Return a finding of status unknown on a variable whose value comes from another object (valueFrom), such as a
-    ConfigMap.
-    """
-    why, remedy = "The value is in another object, so it is unknown.", "Write the value into the job."
-    return Finding(check, subject, UNKNOWN, "valueFrom", expected, why, remedy)

@@ -61,10 +61,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
         return
     if scope.world is None:
         return
-    names = {
-        *(item.name for item in scope.world.attachments),
-        *scope.world.others.get("NetworkAttachmentDefinition", ()),
-    }
+    names = scope.world.attachment_names
     for request, item in scope.attachments():
         subject = f"{scope.subject} {request.full_name}"
         if item is None:
@@ -182,7 +179,7 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
                     remedy,
                 )
             )
-    offered = {*(item.resource for item in scope.world.attachments), *scope.world.offered} if scope.world else set()
+    offered = scope.world.attachment_resources if scope.world else frozenset()
     for name, count in sorted(asked.items()):
         if name in offered and count > used.get(name, 0):
             why = (

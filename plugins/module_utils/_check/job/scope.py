@@ -21,8 +21,29 @@ from ..._model.job.job import (
 )
 from ..._parse.kubernetes.quantity import quantity
 
+#: names that are compared in one call of the linter, at most: of 4,000 pods with eight devices and eight names in a
+#: variable, seven times
+MOST_COMPARISONS = 2_000_000
 #: the beginning of a text that C takes for a number of base 16, 8 or 10
 _NUMBER = re.compile(r"[ \t-\r]*([+-]?)(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]{0,30}))")
+
+
+class Budget:
+    """The names that one call of the linter compares at most with the names in variables. Jobs have many pod templates,
+    and tenants choose how many pods there are and which interfaces and devices these report.
+    """
+
+    def __init__(self) -> None:
+        self._left = MOST_COMPARISONS
+
+    @property
+    def is_spent(self) -> bool:
+        return self._left < 0
+
+    def spend(self, comparisons: int) -> bool:
+        """Return whether this number of comparisons is still permitted."""
+        self._left -= comparisons
+        return not self.is_spent
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,12 +52,14 @@ class Scope:
 
     :ivar world: state of the cluster; None if no cluster was queried
     :ivar hints: suggestions for misspelled names, limited in number and shared by all jobs of one call of the linter
+    :ivar budget: comparisons of names, shared in the same way
     """
 
     job: JobWorkload
     template: PodTemplate
     world: typing.Optional[JobSurroundings]
     hints: Hints
+    budget: Budget
 
     @property
     def subject(self) -> str:
@@ -109,7 +132,7 @@ class Scope:
         return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
 
     def attachments(self) -> list[tuple[NetworkRequest, typing.Optional[JobAttachment]]]:
-        known = {item.name: item for item in self.world.attachments} if self.world else {}
+        known = self.world.attachments_by_name if self.world else {}
         return [(request, known.get(request.full_name)) for request in self.template.networks]
 
 

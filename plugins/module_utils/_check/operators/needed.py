@@ -13,6 +13,7 @@ from ..._analysis.controllers.installation import (
     describe_half_installed,
     describe_installation,
     describe_installation_step,
+    describe_installer,
     name_way_to_trust,
     served_by_labels,
 )
@@ -20,13 +21,17 @@ from ..._model.base.phrases import clause
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import needs_nic_policy
 from ..._model.job.stack import Controller
-from ..._model.operators.operators import NETWORK, Needed, Operator, OperatorsSeen, needed
+from ..._model.operators.operators import NETWORK, SRIOV, Needed, Operator, OperatorsSeen, needed
 from ..._model.operators.sriov_operator import OlmObject
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 
 CHECK = "operators.needed"
 _EXPECTED = "one installation that is ready"
 _RELEASE = re.compile(r"\Av?[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}(?![0-9])")
+#: the same, also behind the name of an operator, as in the name of a ClusterServiceVersion
+_VERSION = re.compile(r"(?:\A|\.)v?([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})(?![0-9])")
+#: first number of the releases of OpenShift, by which its catalog numbers operators
+_OPENSHIFT = 4
 
 
 def check(
@@ -64,7 +69,11 @@ def check(
             )
         else:
             finding = _check_operator(row, seen, nodes)
-            other = _report_other_release(intent, row, seen) if finding.status == PASS else None
+            other = (
+                _report_other_release(intent, row, seen) or _report_foreign_version(row, seen)
+                if finding.status == PASS
+                else None
+            )
             yield other or finding
 
 
@@ -241,6 +250,53 @@ def _report_other_release(intent: Intent, row: Needed, seen: OperatorsSeen) -> t
     )
     expected = f"{_describe_expected_operator(row)}, of release {wanted}"
     return Finding(CHECK, row.operator.name, WARN, describe_installation(found), expected, why, remedy)
+
+
+def _report_foreign_version(row: Needed, seen: OperatorsSeen) -> typing.Optional[Finding]:
+    """Return a warning where an SR-IOV network operator that no run installed has another version than the one that a
+    run would install; None where the versions are equal, one of them is unknown, or OpenShift numbers only one of them.
+    """
+    if row.operator.name != SRIOV:
+        return None
+    found = next((item for item in seen.controllers if item.operator == SRIOV), None)
+    wanted = seen.versions.get(SRIOV, "")
+    if found is None or (found.origin == "helm" and SRIOV in seen.made):
+        return None
+    numbers, expected = _read_numbers(found.version), _read_numbers(wanted)
+    if numbers == expected or not numbers or not expected:
+        return None
+    if (numbers[0] < _OPENSHIFT) != (expected[0] < _OPENSHIFT):
+        return None
+    here, there = (".".join(map(str, one)) for one in (numbers, expected))
+    variable = (
+        f"operators_packages: {{{SRIOV}: {{version: {found.version.rpartition('.v')[2]}}}}}"
+        if found.origin == "olm"
+        else f"operators_sriov_chart_version: {here}"
+    )
+    why = (
+        f"No run of this collection installed the operator ({describe_installer(found)}), so no run upgrades it. It has"
+        f" version {here}. The objects of stage network are written for version {there}, and another version can ignore"
+        " or refuse fields of them."
+    )
+    remedy = (
+        f"Upgrade the operator to {there} in the way in which it was installed. Or, if you have tested {here} with"
+        f" these fabrics, set {variable}. Then run stage operators again."
+    )
+    return Finding(
+        CHECK,
+        row.operator.name,
+        WARN,
+        describe_installation(found),
+        f"{_describe_expected_operator(row)}, of version {there}",
+        why,
+        remedy,
+    )
+
+
+def _read_numbers(version: str) -> tuple[int, ...]:
+    """Return the three numbers of a version; an empty tuple if it has another form, such as the tag ``latest``."""
+    found = _VERSION.search(version)
+    return tuple(map(int, found.groups())) if found else ()
 
 
 def _has_succeeded_version(objects: typing.Iterable[OlmObject]) -> bool:

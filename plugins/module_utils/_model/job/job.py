@@ -7,6 +7,7 @@ the cluster, and the cluster objects that jobs need.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import typing
 
 from ..kubernetes.compute_domains import ClaimingPod, ComputeDomain
@@ -306,3 +307,40 @@ class JobSurroundings:
     compute_domains: typing.Optional[tuple[ComputeDomain, ...]] = None
     claiming_pods: tuple[ClaimingPod, ...] = ()
     errors: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def attachments_by_name(self) -> dict[str, JobAttachment]:
+        """Return the attachments that the jobs reference, by namespace/name."""
+        return {item.name: item for item in self.attachments}
+
+    @functools.cached_property
+    def attachment_names(self) -> frozenset[str]:
+        """Return the names of all attachments that were read, for hints about similar names."""
+        return frozenset((*self.attachments_by_name, *self.others.get("NetworkAttachmentDefinition", ())))
+
+    @functools.cached_property
+    def attachment_resources(self) -> frozenset[str]:
+        """Return the extended resources that belong to attachments."""
+        return self.offered | {item.resource for item in self.attachments}
+
+    @functools.cached_property
+    def interface_sets(self) -> tuple[tuple[str, ...], ...]:
+        """Return the different lists of interfaces that the pods have."""
+        return tuple(dict.fromkeys(pod.interfaces for pod in self.pods))
+
+    @functools.cached_property
+    def pods_by_devices(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+        """Return the sorted names of the pods that have the same RDMA devices, by these; pods without are left out."""
+        return _group_names((pod.devices, pod.name) for pod in self.pods if pod.devices)
+
+    @functools.cached_property
+    def nodes_by_devices(self) -> dict[tuple[str, ...], tuple[str, ...]]:
+        """Return the sorted names of the nodes that have the same HCAs, by these."""
+        return _group_names((names, node) for node, names in self.devices.items())
+
+
+def _group_names(pairs: typing.Iterable[tuple[tuple[str, ...], str]]) -> dict[tuple[str, ...], tuple[str, ...]]:
+    found: dict[tuple[str, ...], list[str]] = {}
+    for devices, name in pairs:
+        found.setdefault(devices, []).append(name)
+    return {devices: tuple(sorted(names)) for devices, names in found.items()}

@@ -238,6 +238,7 @@ class OperatorsSeen:
     :ivar hosts: managed nodes, with the properties that determine their driver image
     :ivar errors: failed reads; what they would have returned is unknown, not absent
     :ivar untrusted: operators that a run neither installs nor upgrades because of their namespace, by name
+    :ivar versions: version that the run would install, by operator; operators whose chart is a folder are left out
     """
 
     olm: bool = False
@@ -253,6 +254,7 @@ class OperatorsSeen:
     untrusted: dict[str, UntrustedNamespace] = dataclasses.field(default_factory=dict)
     install: bool = False
     leave: tuple[str, ...] = ()
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def held_by_olm(self, operator: Operator) -> tuple[OlmObject, ...]:
         """Return the OLM objects of an operator. Outside of the operator's usual namespace only a ClusterServiceVersion

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The names in NCCL_IB_HCA and NCCL_SOCKET_IFNAME, and findings that both variables share."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.base.text import cut, folded
+from ..._model.run.findings import UNKNOWN, Finding
+
+#: characters of a list of names in a finding, of which each node and each pod may have one
+SHOWN = 400
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """The parsed value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME: names of HCAs or interfaces. A leading ``^`` excludes the
+    names, and a following ``=`` requires whole names; otherwise names are prefixes. A ``:port`` behind a name is
+    ignored.
+    """
+
+    patterns: tuple[str, ...]
+    exclude: bool
+    exact: bool
+
+    @classmethod
+    def of(cls, value: str) -> Choice:
+        text = value.strip()
+        exclude = text.startswith("^")
+        exact = text[exclude:].startswith("=")
+        text = text[exclude + exact :]
+        return cls(tuple(name for part in text.split(",") if (name := part.partition(":")[0].strip())), exclude, exact)
+
+    def _is_pattern_match(self, pattern: str, name: str) -> bool:
+        return name == pattern if self.exact else name.startswith(pattern)
+
+    def takes(self, name: str) -> bool:
+        return any(self._is_pattern_match(pattern, name) for pattern in self.patterns) != self.exclude
+
+    def unmatched(self, names: typing.Iterable[str]) -> list[str]:
+        """Return the patterns that match none of the names. Return an empty list if the value excludes names."""
+        names = tuple(names)
+        return (
+            []
+            if self.exclude
+            else [
+                pattern for pattern in self.patterns if not any(self._is_pattern_match(pattern, name) for name in names)
+            ]
+        )
+
+
+def format_names(names: typing.Sequence[str]) -> str:
+    """Return a list of names from the job as text of at most ``SHOWN`` characters, since it is repeated in a finding
+    for each node and pod.
+    """
+    return cut(folded(names), SHOWN)
+
+
+def check_in_another_object(check: str, subject: str, expected: str) -> Finding:
+    """Return a finding of status unknown on a variable whose value comes from another object (valueFrom), such as a
+    ConfigMap.
+    """
+    why, remedy = "The value is in another object, so it is unknown.", "Write the value into the job."
+    return Finding(check, subject, UNKNOWN, "valueFrom", expected, why, remedy)
+
+
+def report_uncompared(check: str, subject: str, value: str, expected: str, what: str) -> Finding:
+    why = f"The jobs and their pods have so many names that the linter did not compare {what} with the variable."
+    remedy = "Run job_lint with fewer jobs, or end the pods that carry the labels of the job and are none of its pods."
+    return Finding(check, f"{subject} not compared", UNKNOWN, value, expected, why, remedy)
