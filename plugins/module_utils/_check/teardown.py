@@ -15,9 +15,10 @@ from .._analysis.disruption import machine_config
 from .._model.base.marks import LABEL
 from .._model.base.phrases import clause
 from .._model.base.text import cut
+from .._model.boundary.form import Bound
 from .._model.intent.intent import Intent
 from .._model.intent.profiles import find_traits
-from .._model.kubernetes.apply import FOREIGN, UNREAD, AppliedObject
+from .._model.kubernetes.apply import FOREIGN, MOST_REMOVED, UNREAD, AppliedObject
 from .._model.kubernetes.host import DROP_IN, ObservedText, Roll
 from .._model.kubernetes.rights_needed import machine_objects
 from .._model.kubernetes.wait import SyncFacts
@@ -57,7 +58,7 @@ class Facts:
     """
 
     nodes: tuple[str, ...] = ()
-    removed: typing.Optional[tuple[AppliedObject, ...]] = None
+    removed: typing.Optional[typing.Annotated[tuple[AppliedObject, ...], Bound("objects", MOST_REMOVED)]] = None
     sync: typing.Optional[SyncFacts] = None
     operators: typing.Optional[OperatorFacts] = None
     operator_removed: bool = False
@@ -68,7 +69,7 @@ class Facts:
     kernel_settings: dict[str, ObservedSettings] = dataclasses.field(default_factory=dict)
     by_pods: tuple[str, ...] = ()
     check_mode: bool = False
-    stays: tuple[RetainedObject, ...] = ()
+    stays: typing.Annotated[tuple[RetainedObject, ...], Bound("objects", MOST_REMOVED)] = ()
     left: typing.Optional[OperatorsSeen] = None
 
 

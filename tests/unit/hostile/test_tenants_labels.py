@@ -13,13 +13,28 @@ from ansible_collections.linerate.rdma.plugins.module_utils._analysis.controller
     MOST_ALIKE,
     fold_alike,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network import check as network
 from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import AppliedObject
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load_error import LoadError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import (
+    MOST_LEFT,
+    MOST_LEFT_ALIKE,
+    MOST_OF_KIND,
+    MOST_REMOVED,
+    AppliedObject,
+    Leftovers,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import WARN, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.cluster_reader import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import Removal, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
+    Removal,
+    find_leftovers,
+    fold_outcomes,
+    remove_all,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.modules import custom_resources
 
@@ -44,12 +59,23 @@ class Api:
 
     def __init__(self, **numbers: int) -> None:
         self.now, self.names = 0.0, {kind: [f"n{one}" for one in range(number)] for kind, number in numbers.items()}
+        #: whether each object is in a namespace of its own
+        self.spread = False
 
     def list(self, kind: str, _namespace: str = "", _selector: str = "") -> Listing:
-        marks = {"namespace": "tenant", "labels": {LABEL: "linerate.rdma"}}
+        labels = {LABEL: "linerate.rdma"}
         return Listing(
             tuple(
-                {"kind": kind, "apiVersion": "v1", "metadata": {"name": name, "uid": name, **marks}}
+                {
+                    "kind": kind,
+                    "apiVersion": "v1",
+                    "metadata": {
+                        "name": name,
+                        "namespace": name if self.spread else "tenant",
+                        "uid": name,
+                        "labels": labels,
+                    },
+                }
                 for name in self.names[kind]
             ),
             "1",
@@ -88,6 +114,43 @@ def test_warnings_of_many_objects_are_counted_by_kind_and_namespace() -> None:
     many = [(AppliedObject("Pod", f"p{one}", "a"), warned) for one in range(1000)]
     found = fold_alike([*many, (AppliedObject("Pod", "p", "b"), warned)])
     assert len(found) == MOST_ALIKE + 2 and found[MOST_ALIKE].measured == f"{1000 - MOST_ALIKE} more"
+
+
+def test_leftovers_of_any_number_fit_their_fact_and_are_counted() -> None:
+    """A tenant labels any number of objects, in one namespace or in many."""
+    api = Api(SriovNetwork=MOST_LEFT_ALIKE + 1000, MacvlanNetwork=0)
+    found = find_leftovers(typing.cast(Cluster, api), ["SriovNetwork", "MacvlanNetwork"], "", [])
+    assert (len(found.objects), found.more) == (MOST_LEFT_ALIKE, 1000)
+    spread = Api(SriovNetwork=MOST_LEFT + 50)
+    spread.spread = True
+    many = find_leftovers(typing.cast(Cluster, spread), ["SriovNetwork"], "", [])
+    assert (len(many.objects), many.more) == (MOST_LEFT, 50)
+    for fact in (found, many):
+        assert load(Leftovers, to_data(fact), "leftovers") == fact
+    with pytest.raises(LoadError, match=f"at most {MOST_LEFT} objects"):
+        load(Leftovers, {"objects": to_data([*many.objects, many.objects[0]])}, "leftovers")
+    facts = network.Facts(leftovers=found)
+    told = [item for item in network._report_leftovers(INTENT, facts) if item.subject == "more objects"]
+    assert [(item.status, item.measured) for item in told] == [("warn", "1000 more")]
+    assert "kubectl get sriovnetwork -A -l" in told[0].remedy and told[0].remedy.endswith(
+        "Then run stage network again."
+    )
+
+
+def test_removed_objects_of_any_number_fit_their_fact_and_no_refusal_is_lost() -> None:
+    made = [Outcome(AppliedObject("Pod", f"p{one}", "t", action="deleted")) for one in range(MOST_OF_KIND + 500)]
+    made += [Outcome(AppliedObject("Pod", f"q{one}", "t", action="refused", refusal="no")) for one in range(7)]
+    folded = fold_outcomes(made)
+    assert [(item.applied.name, item.applied.action) for item in folded[MOST_OF_KIND:]] == [
+        ("(500 more)", "deleted"),
+        ("(7 more)", "refused"),
+    ]
+    found = check(INTENT, Facts(removed=tuple(item.applied for item in folded)))
+    assert any(item.status == "fail" and "no" in item.why for item in found if item.check == "teardown.object")
+    kinds = len(custom_resources.KINDS) + 4
+    assert kinds * (MOST_OF_KIND + 5) < MOST_REMOVED
+    with pytest.raises(LoadError, match=f"at most {MOST_REMOVED} objects"):
+        load(Facts, {"removed": [to_data(made[0].applied)] * (MOST_REMOVED + 1)}, "facts")
 
 
 @pytest.mark.parametrize("asked", [False, True])

@@ -36,8 +36,7 @@ TABLE: dict[str, str] = {
         nodes at_once waves blockers; NodeOutcome
         seconds; NodeStep differences pods lost blockers wave untaken reasons notes; Roll rolls machines updated
         seconds others; RollPlan steps at_once rolls
-        most shape pauses; SyncFacts waited_seconds nodes; SyncNode matched allocatable; AppliedObject warnings;
-        Leftovers objects errors"""
+        most shape pauses; SyncFacts waited_seconds nodes; SyncNode matched allocatable; AppliedObject warnings"""
     ),
     "objects of the API server: it holds numbers to 64 bits, and an answer is held to bytes and to values before it is "
     "read": (

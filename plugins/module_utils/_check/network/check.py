@@ -13,6 +13,7 @@ from ..._analysis.addresses import in_use as ipam
 from ..._analysis.controllers.labelled_objects import fold_alike
 from ..._analysis.controllers.unread import count_unread
 from ..._analysis.disruption import judge_plan, machine_config
+from ..._model.base.marks import LABEL, MANAGER
 from ..._model.base.phrases import clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
@@ -261,10 +262,8 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         if item.kind == "SriovNetworkNodePolicy":
             why += " The policy still reserves its virtual functions."
         place = f" -n {item.namespace}" if item.namespace else ""
-        # whereabouts has a kind of the same name
-        kind = "ippools.nv-ipam.nvidia.com" if item.kind == "IPPool" else item.kind.lower()
         remedy = (
-            f"If no other intent for this cluster contains the object, delete it: kubectl delete {kind}"
+            f"If no other intent for this cluster contains the object, delete it: kubectl delete {_name_kind(item)}"
             f" {item.name}{place}. A teardown also deletes the object."
         )
         if item.kind == "NicClusterPolicy":
@@ -275,8 +274,24 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         subject, measured = f"{item.kind} {item.name}", "carries the label of this collection"
         found.append((item, Finding(check_id, subject, WARN, measured, expected, why, remedy)))
     yield from fold_alike(found)
-    if not left:
+    if seen.more:
+        why = (
+            f"In addition to the objects of the other findings, {seen.more} objects carry the label of this collection."
+            " Whether an earlier run created them was not checked one by one."
+        )
+        kinds = ",".join(sorted({_name_kind(item) for item in seen.objects}))
+        remedy = (
+            f"List them: kubectl get {kinds} -A -l {LABEL}={MANAGER}. If a user created them, ask the user to remove"
+            " the label. Then run stage network again."
+        )
+        yield Finding(check_id, "more objects", WARN, f"{seen.more} more", expected, why, remedy)
+    elif not left:
         yield ok(check_id, "cluster", "no other object carries the label of this collection", expected)
+
+
+def _name_kind(item: AppliedObject) -> str:
+    """Return the kind of an object as an argument of kubectl. whereabouts has a kind of the name IPPool too."""
+    return "ippools.nv-ipam.nvidia.com" if item.kind == "IPPool" else item.kind.lower()
 
 
 def _judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> Finding:

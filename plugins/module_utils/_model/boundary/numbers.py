@@ -51,6 +51,8 @@ RAIL = Range("the number of a rail", 0, 4095)
 #: a 20-bit field of IPv6 [RFC 6437]
 FLOW_LABEL = Range("a flow label", 0, 2**20 - 1)
 
+#: the collection reads some 50 kinds of objects
+MOST_KINDS = 512
 #: a node has some ten files of each function that it may fail to read
 MOST_MESSAGES = 65_536
 

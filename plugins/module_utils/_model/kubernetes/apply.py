@@ -5,11 +5,19 @@
 from __future__ import annotations
 
 import dataclasses
+import typing
+
+from ..boundary.form import Bound
+from ..boundary.numbers import MOST_KINDS, Count
 
 #: reasons for which a namespace of the collection stays: objects of others are in it, or nobody knows
 FOREIGN, UNREAD = "Foreign", "Unread"
 #: actions of an object that the API server took
 TAKEN = ("created", "changed", "unchanged")
+#: objects of a kind whose removal is reported one by one, and of all kinds; a site has some hundred
+MOST_OF_KIND, MOST_REMOVED = 4096, 131_072
+#: leftovers of a kind in a namespace that are kept, and of all; a tenant may label any number of objects
+MOST_LEFT_ALIKE, MOST_LEFT = 128, 16_384
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +47,9 @@ class Leftovers:
     """Objects with the collection's label that the current intent does not contain.
 
     :ivar errors: kinds that could not be listed, with the reason
+    :ivar more: number of further objects, which are not in ``objects``
     """
 
-    objects: tuple[AppliedObject, ...] = ()
-    errors: tuple[str, ...] = ()
+    objects: typing.Annotated[tuple[AppliedObject, ...], Bound("objects", MOST_LEFT)] = ()
+    errors: typing.Annotated[tuple[str, ...], Bound("kinds", MOST_KINDS)] = ()
+    more: Count = 0

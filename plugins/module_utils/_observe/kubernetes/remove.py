@@ -4,13 +4,22 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 import typing
 
 from ..._model.base.marks import LABEL
 from ..._model.base.text import cut_texts
-from ..._model.kubernetes.apply import FOREIGN, UNREAD, AppliedObject, Leftovers
+from ..._model.kubernetes.apply import (
+    FOREIGN,
+    MOST_LEFT,
+    MOST_LEFT_ALIKE,
+    MOST_OF_KIND,
+    UNREAD,
+    AppliedObject,
+    Leftovers,
+)
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
 from ..._parse.kubernetes.foreign import is_mirror_pod
 from .client import Cluster
@@ -129,10 +138,26 @@ def remove_all(
             waits = Waits(removal.limit, clock, pause) if kind == "Namespace" else waits
             left = waits.await_gone(functools.partial(_find_left, cluster, kind, removal, asked)) if asked else {}
             results = [_refuse_remaining(outcome, left) for outcome in results]
-        outcomes.extend(results)
-        if len(results) < len(found):
-            outcomes.append(_refuse_late(kind, len(found) - len(results)))
+        late = [_refuse_late(kind, len(found) - len(results))] if len(results) < len(found) else []
+        outcomes += [*fold_outcomes(results), *late]
     return tuple(outcomes)
+
+
+def fold_outcomes(outcomes: typing.Sequence[Outcome]) -> list[Outcome]:
+    """Return the first ``MOST_OF_KIND`` outcomes, and one outcome for each action of the others, which counts them and
+    has the reason of the first of them.
+    """
+    rest: dict[str, list[Outcome]] = {}
+    for outcome in outcomes[MOST_OF_KIND:]:
+        rest.setdefault(outcome.applied.action, []).append(outcome)
+    counted = [
+        dataclasses.replace(
+            items[0],
+            applied=dataclasses.replace(items[0].applied, name=f"({len(items)} more)", namespace="", fabric=""),
+        )
+        for items in rest.values()
+    ]
+    return [*outcomes[:MOST_OF_KIND], *counted]
 
 
 def _refuse_late(kind: str, number: int) -> Outcome:
@@ -189,6 +214,8 @@ def find_leftovers(
     asked = {identify_object("", item) for item in wanted}
     found: list[AppliedObject] = []
     errors: list[str] = []
+    alike: typing.Counter[tuple[str, str]] = collections.Counter()
+    more = 0
     for kind in kinds:
         try:
             items = _list_objects(cluster, kind, Removal((kind,), selector))
@@ -203,8 +230,16 @@ def find_leftovers(
             for item in items
             if not item["metadata"].get("ownerReferences") and item["metadata"].get("namespace") != MEASURING
         ]
-        found += [_identify_labelled(item) for item in mine if identify_object("", item) not in asked]
-    return Leftovers(tuple(found), tuple(errors))
+        for item in mine:
+            if identify_object("", item) in asked:
+                continue
+            labelled = _identify_labelled(item)
+            alike[kind, labelled.namespace] += 1
+            if alike[kind, labelled.namespace] > MOST_LEFT_ALIKE or len(found) >= MOST_LEFT:
+                more += 1
+            else:
+                found.append(labelled)
+    return Leftovers(tuple(found), tuple(errors), more)
 
 
 def _identify_labelled(item: Resource) -> AppliedObject:

@@ -18,14 +18,14 @@ import dataclasses
 import typing
 
 from ..._model.base.text import folded
-from ..._model.kubernetes.apply import AppliedObject
+from ..._model.kubernetes.apply import MOST_OF_KIND, AppliedObject
 from ..._model.operators.olm import GROUP, ORIGINALS, RetainedObject, ServiceVersion, Subscription
 from ..._model.operators.operators import TABLE
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Kind, Resource
 from ..._observe.kubernetes.outcome import Outcome, ours, stable
-from ..._observe.kubernetes.remove import Waits
+from ..._observe.kubernetes.remove import Waits, fold_outcomes
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.operators.olm import kind_of_definition, of_namespaces
 from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of
@@ -90,7 +90,13 @@ class Remover:
             return Removed()
         left = [item for item, uid in self._list_own_subscriptions() if not self._remove_operator(item, uid)]
         self._delete_operator_groups()
-        return Removed(tuple(self._outcomes), tuple(self._stays), tuple(sorted({item.namespace for item in left})))
+        stays = self._stays[:MOST_OF_KIND]
+        if len(self._stays) > len(stays):
+            why = "a client gave the label of the collection to many objects of OLM"
+            stays.append(RetainedObject(f"{len(self._stays) - len(stays)} more objects", why))
+        return Removed(
+            tuple(fold_outcomes(self._outcomes)), tuple(stays), tuple(sorted({item.namespace for item in left}))
+        )
 
     def _list_olm_objects(self, kind: str) -> tuple[Resource, ...]:
         """Return all objects of a kind of OLM, without Subscriptions in namespaces where OLM installs nothing. Tenants
