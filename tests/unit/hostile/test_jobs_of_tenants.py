@@ -320,9 +320,16 @@ class Tenants:
                 "spec": spec,
             }
 
-    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Made]:
+    def pages(
+        self,
+        kind: str,
+        namespace: str = "",
+        selector: str = "",
+        *,
+        only: typing.Callable[[Made], bool] = lambda _item: True,
+    ) -> typing.Iterator[Made]:
         assert not selector
-        yield from self._all(kind)
+        yield from (item for item in self._all(kind) if only({"kind": kind, "metadata": item["metadata"]}))
 
     def list(
         self, kind: str, namespace: str = "", selector: str = "", *, only: typing.Callable[[Made], bool]
@@ -429,6 +436,16 @@ def test_a_pod_with_more_networks_or_devices_than_any_is_an_error_by_its_name() 
         ("most", 256, 256),
     ]
     assert [text.partition(" in ")[0] for text in found.errors] == ["Pod many", "Pod devices", "Pod long", "Pod odd"]
+
+
+def test_mirror_pods_with_the_label_of_a_job_are_none_of_its_pods() -> None:
+    """A kubelet invents them in any namespace, of any number, and so chooses what a job is compared with."""
+    forged = [with_networks(f"evil{number}", ["eth9"], "mlx5_99") for number in range(20)]
+    for pod in forged:
+        pod["metadata"]["annotations"]["kubernetes.io/config.mirror"] = "x"
+    pods = [*forged, with_networks("good", ["net1"])]
+    found = observe(typing.cast(Cluster, Tenants(0, Pod=pods)), ["training"], [("training", "train")], {}, JobObjects())
+    assert [item.name for item in found.pods] == ["good"] and not found.errors
 
 
 def test_of_more_pods_than_any_job_has_the_others_are_counted() -> None:

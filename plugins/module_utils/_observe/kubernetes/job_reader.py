@@ -64,7 +64,7 @@ class JobReader:
             found = (
                 self._cluster.pages(kind, namespace, selector)
                 if only is None
-                else self._cluster.list(kind, namespace, selector, only=only).items
+                else self._cluster.pages(kind, namespace, selector, only=only)
             )
             yield from self._parsed(kind, parser, found)
         except RdmaError as error:

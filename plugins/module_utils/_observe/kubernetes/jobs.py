@@ -15,6 +15,7 @@ from ..._parse.job import job_objects, pod_template, stack, train_job
 from ..._parse.kubernetes.compute_domains import COMPUTE_DOMAIN, parse_claiming_pod, parse_compute_domain
 from ..._parse.kubernetes.core import node as parse_node
 from ..._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
+from ..._parse.kubernetes.foreign import is_made_pod
 from ..._parse.kubernetes.resource import ResourceError, full_name_of, mapping_at
 from .client import Cluster
 from .errors import ApiError
@@ -130,7 +131,8 @@ def _read_pods(
     held = left = kept = 0
     for namespace in sorted({namespace for namespace, _name in running}):
         names = {name for of, name in running if of == namespace}
-        for found in reader.all("Pod", functools.partial(_collect_of_job, names), namespace):
+        # a kubelet can give a mirror pod the labels of any job, and any number and size of them
+        for found in reader.all("Pod", functools.partial(_collect_of_job, names), namespace, only=is_made_pod):
             if found is None:
                 continue
             devices, claims = found
