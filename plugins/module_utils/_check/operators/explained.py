@@ -250,6 +250,10 @@ EXPLAINED: dict[str, Explanation] = {
                 "NVIDIA's network operator is of another release than `rdma_cluster.network_operator.version`, whose"
                 " images its NicClusterPolicy names (warn)."
             ),
+            (
+                "No run installed the SR-IOV network operator, and its version is not the one for which stage network"
+                " writes its objects (warn)."
+            ),
         ),
         look=(
             "helm list -A --all",
