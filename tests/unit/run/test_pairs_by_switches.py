@@ -268,7 +268,7 @@ def test_ports_without_lldp_are_told_by_name_whether_few_or_all_and_nobody_is_ac
         assert (
             finding.remedy is not None
             and "Enable LLDP on" in finding.remedy
-            and "tcpdump -nn -i ens1 ether proto 0x88cc" in finding.remedy
+            and "tcpdump -e -nn -i ens1 ether proto 0x88cc" in finding.remedy
         )
         assert ("rounds were therefore planned by pairs of nodes" in finding.why) == (measured.plans[0].cover is None)
     assert {finding.status for finding in world.findings(measured, "coverage")} <= {"pass", "warn"}

@@ -92,8 +92,8 @@ def report_ports_without_lldp(
     )
     first = next((port.interface for port in found if port.interface), "<interface>")
     remedy = (
-        f"{HOW}. Check which LLDP frames arrive: run 'tcpdump -nn -i {first} ether proto 0x88cc' on the node. Then run"
-        " stage bandwidth again."
+        f"{HOW}. Check which LLDP frames arrive, and from which hardware addresses: run 'tcpdump -e -nn -i {first}"
+        " ether proto 0x88cc' on the node. Then run stage bandwidth again."
     )
     expected = "known for all ports (LLDP shows exactly one switch)"
     return [

@@ -39,7 +39,7 @@ EXPLAINED: dict[str, Explanation] = {
                 " other ports are unknown. The port was measured nevertheless (warn)."
             ),
         ),
-        look=("ibqueryerrors", "iblinkinfo", "tcpdump -nn -i DEVICE ether proto 0x88cc"),
+        look=("ibqueryerrors", "iblinkinfo", "tcpdump -e -nn -i DEVICE ether proto 0x88cc"),
         remedy=(
             "See the findings `bandwidth.measured` and `bandwidth.pod` of the nodes at these links, or enable LLDP on"
             " the ports of the leaves, then run stage bandwidth again."
