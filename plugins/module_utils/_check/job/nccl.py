@@ -226,7 +226,7 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
     running = scope.world.interface_sets if scope.world else ()
     sets = running or (tuple(request.interface for request in scope.template.networks),)
     choice, value = Choice.of(setting.value), cut(setting.value, SHOWN)
-    if not scope.budget.spend(len(choice.patterns) * sum(map(len, sets))):
+    if scope.budget.is_spent or not scope.budget.spend(len(choice.patterns) * sum(map(len, sets))):
         yield report_uncompared(check, subject, value, expected, f"{len(sets)} different lists of interfaces")
         return
     missing = sorted({pattern for interfaces in sets for pattern in choice.unmatched((*_OWN, *interfaces))})
