@@ -6,6 +6,7 @@ many that is unlike the others."""
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 
 import pytest
@@ -177,7 +178,7 @@ def test_an_hca_of_a_fabric_is_held_to_it_beside_such_a_nic() -> None:
     ]
     # the NIC alone shows the row: the HCAs of the fabric don't
     found = onboard({"max_read_request": (RowReading("4096", ("mlx5_9",)),)})
-    assert [(finding.status, finding.measured) for finding in found] == [(FAIL, "absent")] * 2
+    assert [(finding.status, finding.measured) for finding in found] == [(FAIL, "not present on the node")] * 2
 
 
 def of_vendor(hca: Hca, vendor: str) -> Hca:
@@ -415,7 +416,7 @@ def roce(value: str, other: typing.Optional[str] = None) -> tuple[RowReading, ..
         ({"mtu": roce("1500")}, WARN, "1500"),
         # only NVIDIA's driver packages show it
         ({"roce_traffic_class": ()}, None, ""),
-        ({"roce_pfc": ()}, UNKNOWN, "unknown"),
+        ({"roce_pfc": ()}, UNKNOWN, "not read"),
     ],
 )
 def test_roce_is_as_the_fabric_says(rows: Rows, status: typing.Optional[str], says: str) -> None:
@@ -482,7 +483,7 @@ def test_a_row_of_roce_that_the_intent_expects_is_read_of_each_hca(row: str, row
     some = tuple(dataclasses.replace(item, where=item.where[:1]) for item in rows)
     found = judged(ROCE, {"node-2": {row: some}}, intent=with_tuning(ROCE, expected={row: "4711"}))
     of_node = [item for item in found if item.subject == f"compute node-2 {row}"]
-    assert [(item.status, item.measured) for item in of_node] == [(UNKNOWN, "unknown")]
+    assert [(item.status, item.measured) for item in of_node] == [(UNKNOWN, "not read")]
 
 
 def test_a_row_of_roce_that_no_fabric_is_judged_by_is_refused() -> None:
@@ -660,3 +661,34 @@ def test_a_gpu_that_does_not_report_its_registration_beside_one_that_does_is_unk
 def test_gpus_of_another_model_need_no_nvlink_fabric() -> None:
     rows = {"gpu_model": shows("10de:26b9", "0000:18:00.0", "0000:2a:00.0"), "gpu_fabric": (), "gpu_clique": ()}
     assert [item for item in judged(PAIR, {"node-2": rows}) if item.check == "tuning.nvlink_domain"] == []
+
+
+@pytest.mark.parametrize(
+    "reason, remedy",
+    [
+        ("the data of the node does not contain this value", "Run stage tuning again"),
+        ("dcb is not installed", "Install dcb on node-2"),
+        ("nvidia-smi exists neither on the node nor in the root of a driver container", "Install the NVIDIA driver"),
+        ("nvidia-smi does not report the GPU 0000:2a:00.0, which is on PCI", "search dmesg for Xid 79"),
+        ("this nvidia-smi does not support the field fabric.health", "Update the GPU driver on node-2"),
+        ("ib0: only the driver packages of NVIDIA provide it (class/net/ib0/ecn)", "Install DOCA-OFED on node-2"),
+        ("/sys/a: Permission denied", "Let Ansible read node-2 as root"),
+        ("/sys/a: Input/output error", "Correct this error on node-2"),
+    ],
+)
+def test_unread_row_has_the_remedy_of_its_reason(reason: str, remedy: str) -> None:
+    found = judged(PAIR, {"node-2": {}}, {"governor": reason})
+    (finding,) = [item for item in found if item.subject == "governor of node-2"]
+    assert finding.measured == "not read" and f"{reason}." in finding.why and remedy in finding.remedy
+    assert "run stage tuning again" in finding.remedy.lower() and "missing tool" not in finding.remedy
+
+
+def test_value_that_a_comparable_node_does_not_have_is_not_set_by_the_remedy() -> None:
+    found = judged(FEW, {"node-1": {"gpu_ecc": ()}})
+    odd = [item for item in found if item.check == "tuning.alike" and item.subject == "gpu_ecc of node-1"]
+    assert odd and all(item.measured == "not present on the node" for item in odd)
+    assert all("does not provide it" in item.why and "nvidia-smi -i GPU -e 1" not in item.remedy for item in odd)
+
+
+def test_source_of_a_row_can_be_opened_by_a_reader() -> None:
+    assert not [row.name for row in ROWS if re.search(r"\brow S[0-9]", row.source)]

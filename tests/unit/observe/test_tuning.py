@@ -611,5 +611,5 @@ def test_equal_values_stand_together_in_natural_order() -> None:
     assert (
         node.rows["mtu"][0].where == ("mlx5_9", "mlx5_10")
         and node.rows["acs"] == ()
-        and node.unread == {"mtu": "a; and 1 more"}
+        and node.unread == {"mtu": "a (the first of 2 errors)"}
     )

@@ -19,7 +19,7 @@ from ..._model.node.tuning import NodeTuning
 from ..._model.node.tuning_rows.row import TuningRow
 from ..._model.node.tuning_rows.table import ROWS
 from ..._model.run.findings import WARN, Finding, ok
-from .rows import Nodes, Strangers, choose_remedy, explain_why_unread, names
+from .rows import ABSENT, AGAIN, Nodes, Strangers, choose_remedy, describe_value, explain_why_unread, names
 
 CHECK = "tuning.alike"
 _KIND = ("cpu_model", "gpu_model", "hca_model")
@@ -74,7 +74,7 @@ def check(
             remedy = choose_remedy(
                 odd.row, {name: nodes[name].rows.get(odd.row.name, ()) for name in odd.nodes}, strangers
             )
-            yield _make_differing_finding(odd, remedy)
+            yield _make_differing_finding(odd, _describe_missing_remedy(odd) if ABSENT in odd.value else remedy)
         if not group.odd:
             members = group.nodes
             alone = (
@@ -110,15 +110,26 @@ def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]])
 
 def _make_differing_finding(odd: DifferingRow, remedy: str) -> Finding:
     row, subject = odd.row, f"{odd.row.name} of {names(odd.nodes)}"
+    missing = "On a node without the value, the kernel or the driver does not provide it."
+    harm = missing if ABSENT in odd.value else row.harm
     if odd.usual is None:
         why = (
-            f"The values differ between {odd.known} comparable nodes, and no value is the most frequent, so"
-            " the usual value"
-            f" is unknown. {row.harm}"
+            f"The values differ between {odd.known} comparable nodes, and no value is the most frequent, so the usual"
+            f" value is unknown. {harm}"
         )
         return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: the same on comparable nodes", why, remedy)
-    why = f"{odd.most} of {odd.known} comparable nodes have the value {odd.usual}. {row.harm}"
+    usual = f"do not have {row.name}" if odd.usual == ABSENT else f"have the value {odd.usual}"
+    why = f"{odd.most} of {odd.known} comparable nodes {usual}. {harm}"
     return Finding(CHECK, subject, WARN, odd.value, f"{row.what}: {odd.usual}, as on comparable nodes", why, remedy)
+
+
+def _describe_missing_remedy(odd: DifferingRow) -> str:
+    """Return the remedy for a value that some of the comparable nodes do not provide."""
+    return (
+        f"Compare the kernel release, the drivers and the BIOS settings of {odd.nodes[0]} with those of a comparable"
+        f" node: {odd.row.name} in the output of ansible NODE --become -m linerate.rdma.node_info -a"
+        f" gather_subset=tuning. {AGAIN}"
+    )
 
 
 def _list_differing_rows(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[DifferingRow]:
@@ -149,9 +160,12 @@ def _collect_row_values(node: NodeTuning, row: str) -> _Values:
 
 
 def _format_values(values: _Values) -> str:
-    return " and ".join(sorted(values)) or "no value"
+    return " and ".join(map(describe_value, sorted(values))) or ABSENT
 
 
 def _describe_node_kind(kind: _Kind) -> str:
     cpus, gpus, hcas = kind
-    return f"CPUs {_format_values(cpus)}, GPUs {_format_values(gpus)}, HCAs {_format_values(hcas)}"
+    return ", ".join(
+        f"{noun} {' and '.join(sorted(values)) or 'none'}"
+        for noun, values in (("CPUs", cpus), ("GPUs", gpus), ("HCAs", hcas))
+    )

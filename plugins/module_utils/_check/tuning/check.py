@@ -51,7 +51,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     findings: list[Finding] = []
     if not facts.tunings:
-        why = "No node was queried, so the state of the nodes is unknown."
+        why = "The group rdma_nodes of the inventory is empty, or no node was queried, so no value was read."
         return (
             Finding(
                 "tuning.node",
@@ -71,11 +71,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     for name, observed in facts.tunings.items():
         if observed.value is None or observed.error is not None:
             why, remedy = (
-                "Data collection (module node_info) failed on the node:"
-                f" {clause(observed.error, 'no data was returned')}.",
+                f"The tuning of the node was not read: {clause(observed.error, 'module node_info returned no data')}.",
                 unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later"),
             )
-            findings.append(Finding("tuning.node", name, UNKNOWN, "no data", "data from module node_info", why, remedy))
+            findings.append(Finding("tuning.node", name, UNKNOWN, "not read", "its tuning read", why, remedy))
         else:
             seen[name] = observed.value
             findings.append(
@@ -84,7 +83,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     name,
                     f"{count_of(len(observed.value.rows), 'row')},"
                     f" {count_of(len(observed.value.unread), 'row')} could not be read",
-                    "data from module node_info",
+                    "its tuning read",
                 )
             )
     hcas = {

@@ -11,7 +11,9 @@ import typing
 from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.node.tuning import NodeTuning
+from ..._model.node.tuning_rows.table import BY_NAME
 from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
+from . import unread as unread_texts
 from .rows import Nodes, explain_why_unread, names
 
 CHECK = "tuning.nvlink_domain"
@@ -52,17 +54,14 @@ def _report_silent_gpus(nodes: Nodes, row: str) -> typing.Iterator[Finding]:
         gpus = {gpu for model in node.rows.get(_MODEL, ()) if model.value in models for gpu in model.where}
         missing = sorted(gpus - _list_showing(node, row))
         if missing:
-            silent[name] = explain_why_unread(node, row) or f"nvidia-smi does not report it for {names(missing)}"
+            silent[name] = explain_why_unread(node, row) or f"nvidia-smi does not report it for GPU {names(missing)}"
     if silent:
         (first, reason), *_others = silent.items()
-        why = f"Other GPUs of the same model report this state. {first}: {clause(reason)}."
-        remedy = (
-            f"Run nvidia-smi -q on {first}, compare section Fabric with that of a node whose GPUs report this"
-            " state, and"
-            " reset or replace a GPU that nvidia-smi does not report. Then run stage tuning again."
-        )
-        expected = "the NVLink fabric state of each GPU"
-        yield Finding(CHECK, f"{row} of {names(silent)}", UNKNOWN, "not reported", expected, why, remedy)
+        what = BY_NAME[row].what
+        why = f"Other GPUs of the same model report this value, but it was not read on {first}: {clause(reason)}."
+        remedy = unread_texts.choose_remedy(reason, first, BY_NAME[row])
+        measured = f"not read on {count_of(len(silent), 'node')}"
+        yield Finding(CHECK, f"{row} of {names(silent)}", UNKNOWN, measured, f"{what}: read for each GPU", why, remedy)
 
 
 def _list_showing(node: NodeTuning, row: str) -> set[str]:

@@ -13,7 +13,7 @@ import typing
 
 from ..._analysis.fleet.hcas_of_fabric import resolve
 from ..._analysis.fleet.vendors import NVIDIA, find_vendor
-from ..._model.base.phrases import clause, count_of
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded, parse_number
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband, owns_rdma
@@ -23,7 +23,8 @@ from ..._model.node.tuning_rows.roce import BY_NVIDIA, BY_OPERATOR
 from ..._model.node.tuning_rows.row import TuningRow, fits, rule_of
 from ..._model.node.tuning_rows.table import ROWS
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
-from .rows import ExpectedValue, Nodes, explain_why_unread, names
+from . import unread as unread_texts
+from .rows import AGAIN, ExpectedValue, Nodes, describe_value, explain_why_unread, names
 
 CHECK = "tuning.roce"
 _ROWS = tuple(row for row in ROWS if row.check == "roce")
@@ -67,7 +68,7 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
                 f"Correct select of the fabric '{fabric.name}', or make its nodes reachable. Then run stages discover"
                 " and tuning again."
             )
-            yield Finding(CHECK, fabric.name, UNKNOWN, "0 HCAs", "the HCAs of the fabric", why, remedy)
+            yield Finding(CHECK, fabric.name, UNKNOWN, "0 HCAs with an RDMA device", "at least 1", why, remedy)
             continue
         vendors = {
             find_vendor(member.hca) for of_node in members.values() for member in of_node if member.hca.rdma_device
@@ -159,7 +160,7 @@ def _check_row(
             or row.name not in _SHOWN_BY_SOME
             or intent.cluster.tuning.expected.get(row.name) is not None
         ):
-            unread[place] = why or "the data from module node_info does not contain this value for this HCA"
+            unread[place] = why or unread_texts.MISSING
     off = {
         value: group for value, group in by_value.items() if want.rule and not _is_fitting_value(row, want.rule, value)
     }
@@ -181,18 +182,16 @@ def _find_hca_value(node: NodeTuning, row: str, hca: str) -> typing.Optional[str
 def _report_off(
     fabric: Fabric, row: TuningRow, want: ExpectedValue, off: _ByValue, count: int
 ) -> typing.Iterator[Finding]:
-    expected = f"{row.what}: {want.text}"
+    expected, remedy = f"{row.what}: {want.text}", f"{row.remedy} {AGAIN}"
     for value, group in off.items():
         if want.level == "fail":
             for node, hca in group:
-                yield Finding(
-                    CHECK, f"{fabric.name} {node} {hca} {row.name}", FAIL, value, expected, row.harm, row.remedy
-                )
+                subject = f"{fabric.name} {node} {hca} {row.name}"
+                yield Finding(CHECK, subject, FAIL, describe_value(value), expected, row.harm, remedy)
         else:
-            why = f"This applies to {len(group)} of {count} HCAs. {row.harm}"
-            yield Finding(
-                CHECK, f"{fabric.name} {row.name} of {_list_names(group)}", WARN, value, expected, why, row.remedy
-            )
+            why = f"This applies to {len(group)} of {count_of(count, 'HCA')}. {row.harm}"
+            subject = f"{fabric.name} {row.name} of {_list_names(group)}"
+            yield Finding(CHECK, subject, WARN, describe_value(value), expected, why, remedy)
 
 
 def _report_unread(
@@ -204,21 +203,15 @@ def _report_unread(
         groups.setdefault(place[0] if status == UNKNOWN else "", []).append(place)
     for node, group in groups.items():
         subject = f"{fabric.name} {node} {row.name}" if node else f"{fabric.name} {row.name} of {_list_names(group)}"
-        why = f"The value could not be read on {len(group)} of {count} HCAs: {clause(unread[group[0]])}."
-        remedy = (
-            f"Run ansible {group[0][0]} --become -m linerate.rdma.node_info -a gather_subset=tuning to see the error of"
-            f" {row.name}. Install the missing tool (iproute2 for dcb) on the node or in the image of its"
-            " observer, then"
-            " run stage tuning again."
-        )
+        reason = unread[group[0]]
         yield Finding(
             CHECK,
             subject,
             status,
-            "unknown",
-            f"{row.what}: {want.text}" if want.rule else f"{row.what}: any value",
-            why,
-            remedy,
+            "not read",
+            unread_texts.describe_expected(row, want.text if want.rule else ""),
+            unread_texts.explain(reason, len(group), count, "HCA"),
+            unread_texts.choose_remedy(reason, group[0][0], row),
         )
 
 
@@ -238,20 +231,19 @@ def _check_sides(fabric: Fabric, row: TuningRow, by_value: _ByValue, off: _ByVal
         if value == usual or (row.name != "roce_pfc" and value in off):
             continue
         status: Status = FAIL if row.name == "roce_pfc" else WARN
-        how = "as many as" if len(group) == len(by_value[usual]) else "unlike"
         why = (
-            f"{count_of(len(group), 'HCA has', 'HCAs have')} this value, {how} the"
-            f" {count_of(len(by_value[usual]), 'HCA that has', 'HCAs that have')} {usual}. A link with"
+            f"{count_of(len(group), 'HCA has', 'HCAs have')} this value, and"
+            f" {count_of(len(by_value[usual]), 'HCA has', 'HCAs have')} {describe_value(usual)}. A link with"
             " different settings on its two sides loses packets under load, or stalls."
         )
         yield Finding(
             CHECK,
             f"{fabric.name} {row.name} of {_list_names(group)}, on one side only",
             status,
-            value,
+            describe_value(value),
             expected,
             why,
-            row.remedy,
+            f"{row.remedy} {AGAIN}",
         )
 
 

@@ -12,7 +12,7 @@ import typing
 
 from ..._analysis.fleet.vendors import NVIDIA, find_vendor
 from ..._model.base.errors import ParseError
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import is_infiniband
 from ..._model.node.hca import NodeHcas
@@ -21,6 +21,7 @@ from ..._model.node.tuning_rows.gpu import LEAST_DRIVER
 from ..._model.node.tuning_rows.row import Level, TuningRow, fits, rule_of
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from ..._parse.node.tuning import parse_cpu_list
+from . import unread as unread_texts
 
 #: id by the check that a row names
 CHECKS = {
@@ -32,8 +33,11 @@ CHECKS = {
     "kubelet": "tuning.kubelet",
     "network": "tuning.network",
 }
+#: measured value of a setting that the node does not have
+ABSENT = "not present on the node"
 #: names in a line for the reader
 _MOST = 5
+AGAIN = "Then run stage tuning again."
 #: that a GPU has none of them is no answer
 _OF_EACH_GPU = ("gpu_slowed",)
 Nodes = typing.Mapping[str, NodeTuning]
@@ -107,8 +111,9 @@ def choose_remedy(row: TuningRow, nodes: typing.Mapping[str, typing.Iterable[Row
         for hca in reading.where
     }
     if not row.elsewhere or True not in kinds:
-        return row.remedy
-    return f"NICs of NVIDIA: {row.remedy} Other NICs: {row.elsewhere}" if False in kinds else row.elsewhere
+        return f"{row.remedy} {AGAIN}"
+    remedy = f"NICs of NVIDIA: {row.remedy} Other NICs: {row.elsewhere}" if False in kinds else row.elsewhere
+    return f"{remedy} {AGAIN}"
 
 
 def judge(
@@ -138,7 +143,7 @@ def judge(
         if wrong:
             off[name] = wrong
         elif asked and not readings and why is None:
-            off[name] = (RowReading("absent"),)
+            off[name] = (RowReading(ABSENT),)
     findings = [*_report_off(row, want, off, len(nodes), strangers), *_report_unread(row, want, unread, len(nodes))]
     return JudgedRow(row, tuple(findings) or (_as_expected(row, want, nodes),), frozenset({*off, *unread}))
 
@@ -148,7 +153,7 @@ def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
     if row in node.unread:
         return node.unread[row]
     if row not in node.rows:
-        return "the data from module node_info does not contain this value"
+        return unread_texts.MISSING
     silent = _collect_row_devices(node, "gpu_model") - _collect_row_devices(node, row) if row in _OF_EACH_GPU else ()
     return f"nvidia-smi does not report {names(sorted(silent))}" if silent else None
 
@@ -170,12 +175,12 @@ def _explain_what_is_missing(node: NodeTuning, row: str, devices: typing.Abstrac
     for listed, what in _DEVICES:
         theirs = _collect_row_devices(node, listed) | (devices if listed == "hca_model" else frozenset())
         if mine & theirs and theirs - mine:
-            return f"no value for {what} {names(sorted(theirs - mine))}"
+            return f"{unread_texts.NO_VALUE} {what} {names(sorted(theirs - mine))}"
     online = _read_cpus(reading.value for reading in node.rows.get("cpus_online", ()))
     shown_by = _read_cpus(mine)
     if not online or not shown_by or shown_by >= online:
         return None
-    return f"no value for {len(online - shown_by)} of {len(online)} CPUs"
+    return f"{unread_texts.NO_VALUE} {len(online - shown_by)} of {len(online)} CPUs"
 
 
 def _read_cpus(texts: typing.Iterable[str]) -> frozenset[int]:
@@ -192,10 +197,16 @@ def names(nodes: typing.Iterable[str]) -> str:
     return ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if len(found) > _MOST else "")
 
 
+def describe_value(value: str) -> str:
+    """Return a measured value, or words for an empty one."""
+    return value or "an empty value"
+
+
 def shown(readings: typing.Iterable[RowReading]) -> str:
     """Return the values of a row as text, each with the devices that have it in parentheses."""
     return "; ".join(
-        f"{reading.value} ({names(reading.where)})" if reading.where else reading.value for reading in readings
+        f"{describe_value(reading.value)} ({names(reading.where)})" if reading.where else describe_value(reading.value)
+        for reading in readings
     )
 
 
@@ -222,11 +233,9 @@ def _report_off(
     for together in _group_nodes_by_key(
         {name: tuple(reading.value for reading in readings) for name, readings in off.items()}
     ):
-        measured = (
-            f"{shown(off[together[0]])} on"
-            f" {together[0]}{f', and on {len(together) - 1} more' if len(together) > 1 else ''}"
-        )
-        why = f"This applies to {len(together)} of {count} nodes. {row.harm}"
+        more = f" and on {count_of(len(together) - 1, 'more node')}" if len(together) > 1 else ""
+        measured = f"{shown(off[together[0]])} on {together[0]}{more}"
+        why = f"This applies to {len(together)} of {count_of(count, 'node')}. {row.harm}"
         remedy = choose_remedy(row, {name: off[name] for name in together}, strangers)
         yield Finding(CHECKS[row.check], f"{row.name} of {names(together)}", WARN, measured, expected, why, remedy)
 
@@ -240,7 +249,7 @@ def _report_unread(
     :param unread: reason for each of these nodes
     :param count: number of all nodes
     """
-    expected = f"{row.what}: {want.text}" if want.rule else f"{row.what}: any value"
+    expected = unread_texts.describe_expected(row, want.text if want.rule else "")
     status: Status = UNKNOWN if want.rule and want.level == "fail" else WARN
     groups = (
         [[name] for name in unread]
@@ -249,17 +258,10 @@ def _report_unread(
     )
     for together in groups:
         subject = f"{together[0]} {row.name}" if status == UNKNOWN else f"{row.name} of {names(together)}"
-        why = f"The value could not be read on {len(together)} of {count} nodes: {clause(unread[together[0]])}."
-        yield Finding(
-            CHECKS[row.check],
-            subject,
-            status,
-            "unknown",
-            expected,
-            why,
-            f"Run ansible {together[0]} --become -m linerate.rdma.node_info -a gather_subset=tuning to see the error of"
-            f" {row.name}. Correct the cause, or install the missing tool. Then run stage tuning again.",
-        )
+        reason = unread[together[0]]
+        why = unread_texts.explain(reason, len(together), count, "node")
+        remedy = unread_texts.choose_remedy(reason, together[0], row)
+        yield Finding(CHECKS[row.check], subject, status, "not read", expected, why, remedy)
 
 
 def _as_expected(row: TuningRow, want: ExpectedValue, nodes: Nodes) -> Finding:

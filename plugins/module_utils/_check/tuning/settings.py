@@ -20,6 +20,10 @@ CHECK = "tuning.set"
 _EXPECTED = "all settings of rdma_cluster.tuning that need no reboot applied"
 _SAYS = {"set": "applied by TuneD", "planned": "dry run: would be applied"}
 _AGAIN = "Run stage tuning again."
+_LOOK = (
+    "Read the log of the TuneD pod on the node (kubectl -n openshift-cluster-node-tuning-operator get pods -o wide)."
+    " Correct the cause, then run stage tuning again."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,10 +70,13 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
             found.remedy or "Correct the error under 'why', then run stage tuning again.",
         )
     elif found.way == "nothing" and asked:
-        why = f"The intent has rules for {names(asked)}, but the module node_tuning found no setting to apply."
+        why = (
+            f"The intent has rules for {names(asked)}, but the module node_tuning found no setting to apply. Its result"
+            " is of an earlier intent."
+        )
         yield Finding(CHECK, "cluster", UNKNOWN, "no setting applied", _EXPECTED, why, _AGAIN)
     elif found.way == "nothing":
-        yield ok(CHECK, "cluster", "no row has a rule that this collection can apply", _EXPECTED)
+        yield ok(CHECK, "cluster", "no rule of the intent or of the profile can be applied without a reboot", _EXPECTED)
     elif found.way == "tuned":
         yield from (_check_tuned(name, found.nodes.get(name), seen.check_mode) for name in nodes)
     else:
@@ -82,9 +89,10 @@ def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool
             CHECK,
             name,
             UNKNOWN,
-            "not checked",
+            "state of the settings not reported",
             _EXPECTED,
-            "The module node_tuning did not report the state of the node.",
+            "The result of the module node_tuning does not contain this node. The node joined the inventory during the"
+            " run, or the result is of an earlier run.",
             _AGAIN,
         )
     if seen.state in _SAYS:
@@ -101,19 +109,19 @@ def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool
         measured,
         _EXPECTED,
         f"{clause(seen.why, 'The module node_tuning reported no cause')}.",
-        seen.remedy or _AGAIN,
+        seen.remedy or _LOOK,
     )
 
 
 def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bool) -> Finding:
     if by_pod:
         why = (
-            "This collection reads the node through an observer, which changes no settings, and the cluster has no Node"
-            " Tuning Operator."
+            "Ansible does not reach the node by ssh. The pod that inspects the node changes no settings, and the"
+            " cluster has no Node Tuning Operator."
         )
         remedy = (
-            "Let Ansible reach the node by ssh. Or apply the settings by hand, as the findings on the rows describe,"
-            " and set rdma_cluster.tuning.set: false. Then run stage tuning again."
+            "Let Ansible reach the node by ssh. Or apply the settings by hand, as the findings tuning.* of the node"
+            " describe, and set rdma_cluster.tuning.set: false. Then run stage tuning again."
         )
         return Finding(CHECK, name, FAIL, "no setting applied", _EXPECTED, why, remedy)
     if seen is None:

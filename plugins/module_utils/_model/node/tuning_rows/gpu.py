@@ -7,7 +7,7 @@ from __future__ import annotations
 from .row import TuningRow
 from .words import OTHER
 
-#: least branch of the driver by version of CUDA [CUDA Toolkit release notes, table of driver versions; row S4.8]
+#: least branch of the driver by version of CUDA [CUDA Toolkit release notes, table of driver versions]
 LEAST_DRIVER = {13: 580, 12: 525, 11: 450}
 
 ROWS: tuple[TuningRow, ...] = (

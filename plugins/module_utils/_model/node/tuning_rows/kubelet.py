@@ -18,14 +18,15 @@ ROWS: tuple[TuningRow, ...] = (
         " the kubelet.",
         "static",
         "static",
-        source="row S4.9",
+        source="kubernetes.io: Control CPU Management Policies on the Node",
     ),
     TuningRow(
         "memory_manager",
         "kubelet",
         "memory manager policy",
         OTHER,
-        "Set memoryManagerPolicy in the configuration of the kubelet to the value of the comparable nodes.",
+        "Set memoryManagerPolicy in the configuration of the kubelet to the value of the comparable nodes,"
+        " and restart the kubelet.",
     ),
     TuningRow(
         "topology_manager",
@@ -36,13 +37,14 @@ ROWS: tuple[TuningRow, ...] = (
         " topologyManagerPolicy in the configuration of the kubelet, and restart the kubelet.",
         "best-effort|restricted|single-numa-node",
         "best-effort|restricted|single-numa-node",
-        source="row S4.9",
+        source="kubernetes.io: Control Topology Management Policies on a node",
     ),
     TuningRow(
         "reserved_cpus",
         "kubelet",
         "CPUs that the kubelet reserves for the system",
         OTHER,
-        "Set reservedSystemCPUs in the configuration of the kubelet to the value of the comparable nodes.",
+        "Set reservedSystemCPUs in the configuration of the kubelet to the value of the comparable nodes,"
+        " and restart the kubelet.",
     ),
 )

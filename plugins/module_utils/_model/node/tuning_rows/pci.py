@@ -21,7 +21,7 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "irq_locality",
         "pci",
-        "CPUs that handle the interrupts of the HCA",
+        "NUMA node of the CPUs that handle the interrupts of the HCA, seen from the HCA",
         "A CPU of a different socket handles each interrupt, which adds latency.",
         "Run set_irq_affinity_bynode.sh NODE INTERFACE of mlnx-tools on the node, or run irqbalance and do not"
         " exclude these CPUs from it.",
@@ -36,7 +36,7 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "irq_isolated",
         "pci",
-        "isolated CPUs that handle the interrupts of the HCA",
+        "whether an isolated CPU handles interrupts of the HCA (isolated) or not (apart)",
         "Each interrupt stops a rank that has exclusive use of the CPU.",
         "OpenShift: set spec.globallyDisableIrqLoadBalancing of the pool's PerformanceProfile. Elsewhere: write the"
         " CPUs that are not isolated to /proc/irq/NUMBER/smp_affinity_list, or set IRQBALANCE_BANNED_CPULIST of"
@@ -75,7 +75,7 @@ ROWS: tuple[TuningRow, ...] = (
         "MaxPayload of the HCA, in bytes",
         "The HCA sends smaller PCIe packets than the HCAs of other nodes. Stage discover checks MaxPayload along the"
         " path.",
-        "Compare the slots of the HCAs and the BIOS settings of the nodes.",
+        "Compare the slots of the HCAs, and MaxPayload in the BIOS, with those of the comparable nodes.",
     ),
     TuningRow(
         "relaxed_ordering",
@@ -94,7 +94,8 @@ ROWS: tuple[TuningRow, ...] = (
         "pci",
         "relaxed ordering of the GPU",
         OTHER,
-        "Compare NVreg_EnablePCIERelaxedOrderingMode of the module nvidia, and the BIOS settings of the nodes.",
+        "Compare NVreg_EnablePCIERelaxedOrderingMode of the module nvidia (/proc/driver/nvidia/params), and the BIOS"
+        " settings, with those of the comparable nodes.",
         source="the driver of the GPUs decides; NVreg_EnablePCIERelaxedOrderingMode forces it",
     ),
     TuningRow(
@@ -131,7 +132,7 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "gpu_link_width",
         "pci",
-        "PCIe lanes of the GPU link",
+        "PCIe link width of the GPU, compared with the maximum of GPU and slot",
         "Transfers to and from the GPU memory do not reach the full PCIe rate.",
         "Reseat the GPU or its riser, and check LnkSta in the output of lspci -vv on the node.",
         "full",
@@ -151,7 +152,7 @@ ROWS: tuple[TuningRow, ...] = (
     TuningRow(
         "acs",
         "pci",
-        "bridges between a GPU and its HCA",
+        "packets between a GPU and its HCA at the PCI bridges",
         "ACS redirects each packet between the GPU and the HCA through the root complex, which halves the rate of"
         " GPUDirect RDMA.",
         f"{argument('pci=disable_acs_redir=pci:0:0')} Or disable ACS in the BIOS. A host of virtual machines requires"

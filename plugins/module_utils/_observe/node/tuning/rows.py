@@ -72,7 +72,7 @@ class Rows:
         return NodeTuning(
             dict(sorted(rows.items())),
             {
-                row: whys[0] if len(whys) == 1 else f"{whys[0]}; and {len(whys) - 1} more"
+                row: whys[0] if len(whys) == 1 else f"{whys[0]} (the first of {len(whys)} errors)"
                 for row, whys in sorted(self._unread.items())
             },
         )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Texts of the findings on tuning rows without a value: the expected value, and the remedy for the reason why a row
+could not be read.
+"""
+
+from __future__ import annotations
+
+from ..._model.base.phrases import clause
+from ..._model.node.tuning_rows.row import TuningRow
+
+#: reason for a row that the data of a node lacks
+MISSING = "the data of the node does not contain this value"
+#: beginning of the reason for devices or CPUs without a value
+NO_VALUE = "no value for"
+_AGAIN = "then run stage tuning again."
+#: remedies for NODE, by a part of the reason
+_REMEDIES = (
+    (MISSING, "Run stage tuning again, which reads all values of the node again."),
+    (
+        "dcb is not installed",
+        "Install dcb on NODE (package iproute2 of Debian, iproute of RHEL; 5.11 or newer), or in the image of the pod"
+        f" that inspects the node, {_AGAIN}",
+    ),
+    (
+        "nvidia-smi exists neither",
+        "Install the NVIDIA driver on NODE, or wait until the driver pod of the GPU operator on NODE is ready,"
+        f" {_AGAIN}",
+    ),
+    (
+        "nvidia-smi does not report",
+        "Run nvidia-smi -q on NODE. If it does not list the GPU, search dmesg for Xid 79 and power-cycle the node,"
+        f" {_AGAIN}",
+    ),
+    (
+        "nvidia-smi reports no state",
+        "Run nvidia-smi -q on NODE, and compare section Fabric of this GPU with that of the other GPUs. Reset this"
+        f" GPU, {_AGAIN}",
+    ),
+    (
+        "does not support the field",
+        f"Update the GPU driver on NODE to a version whose nvidia-smi has this field, {_AGAIN}",
+    ),
+    (
+        "only the driver packages of NVIDIA",
+        f"Install DOCA-OFED on NODE, {_AGAIN} If the node keeps the driver of the kernel, waive this finding.",
+    ),
+    (
+        NO_VALUE,
+        "Compare the output of lspci -k on NODE with that of a node whose devices have all values. Load the missing"
+        f" driver, or reset the device, {_AGAIN}",
+    ),
+    (
+        "neither /proc/config.gz",
+        "Install the package with the configuration of the running kernel (/boot/config-RELEASE) on NODE, or boot a"
+        f" kernel with /proc/config.gz, {_AGAIN}",
+    ),
+    (
+        "Permission denied",
+        "Let Ansible read NODE as root: set ansible_become: true and a user with that right in the inventory,"
+        f" {_AGAIN}",
+    ),
+)
+
+
+def describe_expected(row: TuningRow, rule: str = "") -> str:
+    """Return the expected value of a row that could not be read.
+
+    :param rule: expected value with its source; empty if the row has no expected value
+    """
+    if rule:
+        return f"{row.what}: {rule}"
+    return f"{row.what}: {'the same on comparable nodes' if row.alike else 'a value that can be read on each node'}"
+
+
+def explain(reason: str, part: int, count: int, noun: str) -> str:
+    """Return the sentence with the reason why a row could not be read.
+
+    :param part: number of nodes or HCAs to which the reason applies
+    :param count: number of all of them
+    :param noun: noun of ``count``
+    """
+    return f"The value was not read on {part} of {count} {noun}{'' if count == 1 else 's'}: {clause(reason)}."
+
+
+def choose_remedy(reason: str, node: str, row: TuningRow) -> str:
+    """Return the remedy for a row that could not be read, which depends on the reason.
+
+    :param node: node with this reason
+    """
+    for part, remedy in _REMEDIES:
+        if part in reason:
+            return remedy.replace("NODE", node)
+    return (
+        f"Correct this error on {node}, {_AGAIN} To see the errors of all rows, run ansible {node} --become -m"
+        f" linerate.rdma.node_info -a gather_subset=tuning, and read {row.name} below unread."
+    )
