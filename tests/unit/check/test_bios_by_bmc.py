@@ -108,7 +108,7 @@ def test_a_bmc_that_says_all_is_on() -> None:
             bios(sriov=OFF),
             "fail",
             "SriovGlobalEnable Disabled",
-            "BIOS: SriovGlobalEnable: the value is Disabled, not on",
+            "The BIOS reports SriovGlobalEnable: the value is Disabled, not on",
             "Set sriov on with the module linerate.rdma.bios",
         ),
         (
@@ -258,7 +258,7 @@ def test_a_wish_for_what_vfs_need_is_known_by_the_node_or_by_its_bmc(
     answer: typing.Optional[str], proof: typing.Any, status: str
 ) -> None:
     (said,) = about(told(answer, BiosIntent(sriov=True), **proof), "worker-1 BMC")
-    assert (said.status, said.measured) == (status, "no response" if answer else "no BMC")
+    assert (said.status, said.measured) == (status, "not read" if answer else "no BMC")
     assert ("rdma_bmc_address" in said.remedy) == (answer is None)
 
 
@@ -266,7 +266,7 @@ def test_a_bmc_without_an_answer_warns_where_the_node_proves_it() -> None:
     findings = told("failed: the BMC of worker-1 (x:443): no response within 10 s. See its power.")
     (said,) = about(findings, "worker-1 BMC")
     assert (
-        (said.status, said.measured) == ("warn", "no response")
+        (said.status, said.measured) == ("warn", "not read")
         and "no response within" in said.why
         and judge(findings).open
     )

@@ -87,7 +87,7 @@ def test_a_limit_that_is_proven() -> None:
         (changed(registered=0, evidence="Couldn't register MR"), "fail", "the limit of locked memory is not the cause"),
         (changed(soft=1 << 30), "fail", "NCCL falls back to TCP without an error"),
         (changed(user=0), "unknown", "ran as root"),
-        (changed(user=None), "unknown", "The user of the pod is unknown"),
+        (changed(user=None), "unknown", "does not contain its user"),
         (
             changed(asked=1 << 20, registered=1 << 20),
             "unknown",
@@ -98,7 +98,7 @@ def test_a_limit_that_is_proven() -> None:
             "unknown",
             "the node offers no openshift.io/mlx",
         ),
-        (None, "unknown", "no pod was started"),
+        (None, "unknown", "No test pod was started on the node"),
     ],
 )
 def test_what_is_no_proof(proof: typing.Optional[MemlockProof], status: str, words: str) -> None:
@@ -179,7 +179,7 @@ READY = ClusterPolicies(("gpu-cluster-policy",), "ready", True)
         (None, False, "unknown", "the module cluster_policy did not run"),
         (ClusterPolicies(error="may not list clusterpolicies"), False, "unknown", "may not list"),
         (dataclasses.replace(READY, rdma=False, error="conflict with helm"), False, "fail", "conflict with helm"),
-        (ClusterPolicies(), False, "fail", "does nothing"),
+        (ClusterPolicies(), False, "fail", "installs nothing"),
         (ClusterPolicies(("a", "b"), "ready", True), False, "fail", "ignores the others: a, b"),
         (dataclasses.replace(READY, state="notReady"), False, "unknown", "The GPU operator has not finished"),
         (dataclasses.replace(READY, changed=True), False, "unknown", "has just set driver.rdma.enabled: true"),
@@ -497,13 +497,13 @@ def test_a_later_argument_of_the_same_name_may_undo_one_of_the_intent() -> None:
             "without intel_iommu=on",
             "",
         ),
-        (ObservedPlatform(error="ssh: timeout"), (), "unknown", "could not be read", "ssh: timeout"),
+        (ObservedPlatform(error="ssh: timeout"), (), "unknown", "not read", "ssh: timeout"),
         (
             ObservedPlatform(NodePlatform("6.12.95", "x86_64")),
             (),
             "unknown",
-            "could not be read",
-            "its kernel arguments could not be read",
+            "not read",
+            "its data lacks them",
         ),
     ],
 )
@@ -555,3 +555,23 @@ def test_a_dry_run_plans_the_machine_config_that_it_would_make() -> None:
     given = host.Facts(("a",), platforms={"a": node("iommu=pt")}, applied=(MACHINE_CONFIG,), check_mode=True)
     assert arguments_of(given).status == "pass"
     assert arguments_of(dataclasses.replace(given, applied=(UNCHANGED,))).status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("gpu", "kernel", "step", "other"),
+    [
+        (dataclasses.replace(OPEN, version="510.47.03"), "6.8.0", "spec.driver.version", "kernelModuleType"),
+        (OPEN, "4.18.0-553.el8", "kernel 5.12 or newer", "kernelModuleType"),
+        (PEERMEM, "6.8.0", "kernelModuleType: open", "spec.driver.version"),
+    ],
+)
+def test_remedy_for_dma_buf_mends_the_requirement_that_is_not_met(
+    gpu: GpuDriver, kernel: str, step: str, other: str
+) -> None:
+    found = told("dma_buf", gpu, kernel)
+    assert step in found.remedy and other not in found.remedy and found.measured.startswith("not available; driver")
+
+
+def test_remedy_for_peermem_that_is_not_registered_is_the_driver_of_the_nic() -> None:
+    found = told("peermem", dataclasses.replace(PEERMEM, peer_clients=()))
+    assert "install DOCA-OFED" in found.remedy and "spec.driver.rdma.enabled" not in found.remedy

@@ -167,14 +167,19 @@ def test_of_two_ports_the_function_has_its_own() -> None:
 @pytest.mark.parametrize(
     ("now", "later", "text", "remedy"),
     [
-        ("False(0)", "False(0)", "Firmware: SRIOV_EN is False(0)", "mstconfig -d 0000:10:00.0 -y set SRIOV_EN=True"),
+        (
+            "False(0)",
+            "False(0)",
+            "In the firmware, SRIOV_EN is False(0)",
+            "mstconfig -d 0000:10:00.0 -y set SRIOV_EN=True",
+        ),
         (
             "False(0)",
             "True(1)",
             "SRIOV_EN is False(0) until the HCA is reset: reset pending",
             "mstfwreset -d 0000:10:00.0 -y reset",
         ),
-        (None, "False(0)", "Firmware: SRIOV_EN is False(0)", "power-cycle"),
+        (None, "False(0)", "In the firmware, SRIOV_EN is False(0)", "power-cycle"),
     ],
 )
 def test_without_vfs_the_setting_is_named(now: typing.Optional[str], later: str, text: str, remedy: str) -> None:
@@ -226,7 +231,7 @@ def test_a_wish_that_no_tool_has_read_is_unknown(seen: typing.Any, why: str) -> 
     elif seen == "no value":
         seen = with_first(fleet, settings(ATS_ENABLED=(None, None)))
     finding = judged(fleet, firmware=seen)[0]
-    assert (finding.subject, finding.status, finding.measured) == (SUBJECT, "unknown", "ATS_ENABLED could not be read")
+    assert (finding.subject, finding.status, finding.measured) == (SUBJECT, "unknown", "ATS_ENABLED not read")
     assert why in finding.why and "mstconfig -d 0000:10:00.0 -e query ATS_ENABLED" in finding.remedy
 
 
@@ -237,7 +242,7 @@ def test_a_wish_that_waits_for_a_reset_fails_and_more_vfs_than_are_read_are_unkn
     # 16 are offered, which no tool need say
     assert {finding.status for finding in everything(wishing(healthy(PAIR), num_of_vfs=16), firmware={})} == {"pass"}
     assert {finding.measured for finding in judged(wishing(healthy(PAIR), num_of_vfs=32), firmware={})} == {
-        "NUM_OF_VFS could not be read"
+        "NUM_OF_VFS not read"
     }
 
 

@@ -843,7 +843,7 @@ NO_CAPABILITY: dict[str, typing.Any] = {"capability": None, "acs": None}
             {"memory": VfMemory((), (0,))},
             "fail",
             "VF BAR 0 without memory",
-            "BIOS: the memory (MMIO) of 16 VFs",
+            "The memory (MMIO) of 16 VFs",
             "Above 4G decoding",
         ),
         (
@@ -864,14 +864,14 @@ NO_CAPABILITY: dict[str, typing.Any] = {"capability": None, "acs": None}
         (
             {"capability": dataclasses.replace(OFFERS, offset=256)},
             "fail",
-            "memory",
+            "bus 0x3d needed, buses up to 0x3c available",
             "VF 8 needs bus 0x3d",
             "Enable ARI",
         ),
         (
             {"capability": dataclasses.replace(OFFERS, offset=128, stride=32)},
             "fail",
-            "memory",
+            "buses up to 0x3c available",
             "buses up to 0x3c",
             "Enable ARI",
         ),
@@ -879,7 +879,7 @@ NO_CAPABILITY: dict[str, typing.Any] = {"capability": None, "acs": None}
         (
             {"sriov_current": 1, "capability": dataclasses.replace(OFFERS, current=1, offset=128, stride=32)},
             "fail",
-            "1 VFs exist",
+            "buses up to 0x3c available",
             "VF 8 needs bus",
             "ARI",
         ),
@@ -890,14 +890,14 @@ NO_CAPABILITY: dict[str, typing.Any] = {"capability": None, "acs": None}
             "unknown",
             "not verified",
             "does not report whether memory",
-            "on the setup screen or through the BMC",
+            "each Region below Single Root I/O Virtualization must have an address",
         ),
         (
             {"memory": VfMemory(), "capability": dataclasses.replace(OFFERS, bars=())},
             "unknown",
             "not verified",
             "report different VF BARs",
-            "Allow this collection to read the node as root",
+            "Let Ansible read the node as root",
         ),
         ({"memory": VfMemory((0, 2))}, "unknown", "not verified", "report different VF BARs", "lspci"),
         (
@@ -910,7 +910,7 @@ NO_CAPABILITY: dict[str, typing.Any] = {"capability": None, "acs": None}
         (
             {"sriov_current": 8},
             "unknown",
-            "8 or 0 VFs",
+            "8 VFs by the kernel, 0 VFs by the function",
             "reset without the kernel",
             "Run stage platform again. If the numbers still differ, reboot",
         ),
@@ -1024,7 +1024,12 @@ def test_platform_names_the_layer_without_iommu(change: dict[str, typing.Any], s
         (None, (), "fail", "SRIOV_EN"),
         (Sriov(4, 0), (), "fail", "NUM_OF_VFS"),
         (Sriov(8, 0), (), "pass", ""),
-        (Sriov(None, 0), ("sriov_totalvfs",), "unknown", "Read sriov_totalvfs of the function as root"),
+        (
+            Sriov(None, 0),
+            ("sriov_totalvfs",),
+            "unknown",
+            "run cat /sys/bus/pci/devices/0000:3c:00.0/sriov_totalvfs as root",
+        ),
     ],
 )
 def test_platform_judges_each_physical_function(

@@ -128,7 +128,7 @@ def test_a_node_that_was_reset_and_of_which_nothing_was_kept_is_unknown(outcome:
 
 def test_of_a_node_of_which_nothing_was_kept_nobody_can_say_that_all_is_back() -> None:
     (finding,) = check({"worker-1": NodeHcas(())}, {"worker-1": ObservedHcas(BEFORE)})
-    assert (finding.subject, finding.status, finding.measured) == ("worker-1", "unknown", "unknown")
+    assert (finding.subject, finding.status, finding.measured) == ("worker-1", "unknown", "not compared")
     assert "The data from before the reset contains no HCA" in finding.why and "-e rdma_from=discover" in finding.remedy
 
 
@@ -169,3 +169,9 @@ def test_one_card_of_two_that_was_replaced_is_missing_and_the_machine_is_the_sam
     kept = dataclasses.replace(NIC, netdevs=(Netdev("ens3", "b8:3f:d2:00:00:01", state="up"),))
     (found,) = check({"a": NodeHcas((HCA, kept))}, {"a": ObservedHcas(NodeHcas((new, kept)))})
     assert found.status == "fail" and "mlx5_0" in found.why
+
+
+def test_remedy_for_a_slower_port_is_its_cable_and_not_a_missing_hca() -> None:
+    slower = with_port(rate_gbps=100.0)
+    (finding,) = check({"a": BEFORE}, {"a": ObservedHcas(NodeHcas((slower, *BEFORE.hcas[1:])))})
+    assert "cables and switch ports" in finding.remedy and "lspci" not in finding.remedy

@@ -10,7 +10,6 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.image_pull import explain, is_image_pull_message, of_pods
-from ..._analysis.fleet import unreachable_nodes
 from ..._model.base.phrases import clause
 from ..._model.intent.host_intent import Memlock
 from ..._model.intent.intent import Fabric, Intent
@@ -22,6 +21,7 @@ from ..._model.node.platform import ObservedPlatform
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 from . import gpudirect
 from .kernel_arguments import Overridden, cut_to_kernel, find_overridden
+from .unread_nodes import NOT_QUERIED, choose_remedy
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         findings += gpudirect.check(
             name,
             intent.cluster.host,
-            facts.platforms.get(name, ObservedPlatform(error="the node was not queried")),
+            facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED)),
             facts.by_pods,
         )
     if intent.cluster.host.gpudirect == "peermem":
@@ -82,9 +82,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings.append(_check_memlock_limit(memlock))
     if memlock.by == "containerd":
         findings += [
-            _check_runtime(
-                memlock, name, facts.runtimes.get(name, ObservedText(error="the node was not queried")), facts
-            )
+            _check_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error=NOT_QUERIED)), facts)
             for name in facts.nodes
         ]
     proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
@@ -102,7 +100,13 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         )
         findings.append(
             Finding(
-                "host.memlock", "fabrics", UNKNOWN, "no RDMA fabric", _describe_expected_memlock(memlock), why, remedy
+                "host.memlock",
+                "fabrics",
+                UNKNOWN,
+                "0 fabrics with RDMA devices",
+                _describe_expected_memlock(memlock),
+                why,
+                remedy,
             )
         )
     return tuple(findings)
@@ -119,7 +123,7 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
     ]
     planned = facts.check_mode and any(item.action != "unchanged" for item in made)
     for name in facts.nodes if wanted else ():
-        seen = facts.platforms.get(name, ObservedPlatform(error="the node was not queried"))
+        seen = facts.platforms.get(name, ObservedPlatform(error=NOT_QUERIED))
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
         runs = cut_to_kernel(runs) if runs is not None else None
         missing = [argument for argument in wanted if argument not in (runs or ())]
@@ -131,21 +135,18 @@ def _check_kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typin
         elif made and (planned or _was_rolled(name, facts)):
             yield ok(check_id, name, f"set by MachineConfig {made[0].name} (see the finding network.roll)", expected)
         elif runs is None:
-            why = (
-                "The kernel arguments of the node are unknown:"
-                f" {clause(seen.error, 'its kernel arguments could not be read')}."
-            )
-            remedy = unreachable_nodes.remedy(name, facts.by_pods, "/proc/cmdline")
-            yield Finding(check_id, name, UNKNOWN, "could not be read", expected, why, remedy)
+            why = f"The kernel arguments of the node were not read: {clause(seen.error, 'its data lacks them')}."
+            remedy = choose_remedy(seen.error, name, facts.by_pods, "/proc/cmdline")
+            yield Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
         elif made:
             why = (
                 f"The kernel of the node was booted without these arguments. MachineConfig {made[0].name} exists, but"
-                " this run has not seen it reach the node. Its pool is paused or not updated, or the node belongs to"
+                " the node has not received it. Its MachineConfigPool is paused or not updated, or the node belongs to"
                 " another pool."
             )
             remedy = (
-                "Compare kubectl get machineconfigpools with the labels of the node. Unpause the pool and wait until"
-                " it is updated, then run stage platform and the later stages again."
+                "Compare the output of kubectl get machineconfigpools with the labels of the node. Unpause the pool and"
+                " wait until it is updated, then run stages platform and host again."
             )
             yield Finding(check_id, name, FAIL, f"without {' '.join(missing)}", expected, why, remedy)
         else:
@@ -204,8 +205,10 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
     )
     subject = f"ClusterPolicy {seen.names[0]}" if len(seen.names) == 1 else "ClusterPolicy"
     if seen.error:
-        why = f"The ClusterPolicy could not be read or changed: {clause(seen.error)}."
-        remedy = "Read the error of the module cluster_policy in the output of the playbook, then run stage host again."
+        why = f"The ClusterPolicy was not {'changed' if seen.names else 'read'}: {clause(seen.error)}."
+        remedy = (
+            "Correct the error of the module cluster_policy in the output of the playbook, then run stage host again."
+        )
         if facts.policies is not None:
             remedy = (
                 "If Helm or another tool owns the field, set driver.rdma.enabled: true in that tool. Otherwise give the"
@@ -215,14 +218,15 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
             "host.cluster_policy",
             subject,
             FAIL if seen.names else UNKNOWN,
-            "not changed" if seen.names else "could not be read",
+            "driver.rdma.enabled not set" if seen.names else "not read",
             expected,
             why,
             remedy,
         )
     if len(seen.names) != 1:
         why = (
-            "Without a ClusterPolicy, the GPU operator does nothing."
+            "The cluster has no ClusterPolicy. Without it, the GPU operator installs nothing, and nvidia-peermem is not"
+            " loaded."
             if not seen.names
             else f"The GPU operator uses one ClusterPolicy and ignores the others: {', '.join(seen.names)}."
         )
@@ -255,19 +259,22 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
             measured,
             expected,
             why,
-            "Find the pod of the GPU operator that is not ready, and its node: kubectl get pods -n gpu-operator -o"
-            " wide.",
+            "Find the pod of the GPU operator that is not ready, and its node (kubectl get pods -n gpu-operator -o"
+            " wide). Correct the cause in its events, then run stage host again.",
         )
     if seen.changed or seen.state != "ready":
         why = (
             "This run has just set driver.rdma.enabled: true, so the GPU operator recreates the driver pods."
             if seen.changed
-            else "The GPU operator has not finished: the ClusterPolicy is not ready."
+            else f"The GPU operator has not finished: the ClusterPolicy reports {seen.state or 'no state'}."
         )
         remedy = "Wait until kubectl get clusterpolicy reports ready, then run stages platform and host again."
         return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, remedy)
     if not seen.rdma:
-        why = "driver.rdma.enabled is false and was not changed, so the GPU operator does not load nvidia-peermem."
+        why = (
+            "This run did not set driver.rdma.enabled to true, or another tool set it back. The GPU operator does not"
+            " load nvidia-peermem."
+        )
         return Finding(
             "host.cluster_policy",
             subject,
@@ -275,13 +282,14 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
             measured,
             expected,
             why,
-            "Set driver.rdma.enabled: true in the ClusterPolicy, or run stage host again.",
+            "Run stage host again. If the value is false again, set driver.rdma.enabled: true in the tool that manages"
+            " the ClusterPolicy, such as Helm.",
         )
     return ok("host.cluster_policy", subject, measured, expected)
 
 
 def _check_memlock_limit(memlock: Memlock) -> Finding:
-    subject, expected = "rdma_cluster.host.memlock", "a limit that fits the application"
+    subject, expected = "rdma_cluster.host.memlock", "a limit in GiB (limit_gib)"
     if memlock.limit_bytes is not None:
         return ok("host.memlock_limit", subject, f"{memlock.limit_gib} GiB", expected)
     why = (
@@ -299,29 +307,27 @@ def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts
     wanted = "infinity" if memlock.limit_bytes is None else str(memlock.limit_bytes)
     expected = f"LimitMEMLOCK of containerd {wanted}"
     if seen.value is None or seen.error is not None:
-        why = (
-            "The drop-in could not be written, or systemd could not be queried:"
-            f" {clause(seen.error, 'the task returned no data')}."
-        )
-        remedy = unreachable_nodes.remedy(name, facts.by_pods, "systemctl and containerd")
-        return Finding("host.containerd", name, UNKNOWN, "no data", expected, why, remedy)
+        error = (seen.error or "").replace("was not asked: ", "the task failed: ")
+        why = f"LimitMEMLOCK of containerd was not read from systemd: {clause(error, 'systemctl printed nothing')}."
+        remedy = choose_remedy(seen.error, name, facts.by_pods, "systemctl and containerd")
+        return Finding("host.containerd", name, UNKNOWN, "not read", expected, why, remedy)
     if seen.value.strip() == wanted:
         return ok("host.containerd", name, f"LimitMEMLOCK {wanted}", expected)
     measured = f"LimitMEMLOCK {seen.value.strip() or 'unknown'}"
     if name in facts.by_pods:
         why = (
-            "This collection reaches the node through its observer. An observer changes nothing on the node, so no"
-            " drop-in was written."
+            "Ansible does not reach the node by ssh. The pod that inspects the node changes nothing on it, so no"
+            " drop-in for containerd was written."
         )
         remedy = (
             f"Set LimitMEMLOCK={wanted} for containerd in the source of the node's configuration (its image or user"
-            " data), or let this collection reach the node by ssh. Then run stage host again."
+            " data), or let Ansible reach the node by ssh. Then run stage host again."
         )
         return Finding("host.containerd", name, FAIL, measured, expected, why, remedy)
     if facts.check_mode:
         why = "Check mode: a run without check mode would write the drop-in and restart containerd."
         return Finding("host.containerd", name, UNKNOWN, measured, expected, why, "Run stage host without check mode.")
-    why = "systemd reads another drop-in after the one of this collection, and that drop-in overrides the limit."
+    why = "systemd reads another drop-in after the one of linerate.rdma, and that drop-in overrides the limit."
     return Finding(
         "host.containerd",
         name,
@@ -333,6 +339,27 @@ def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts
     )
 
 
+def _explain_missing_proof(error: str, was_tried: bool, facts: Facts) -> tuple[str, str]:
+    """Return cause and remedy for a node on which the limit was not tested.
+
+    :param was_tried: whether a test pod was created
+    """
+    if facts.check_mode:
+        return "In check mode, no test pod is started.", "Run stage host without check mode."
+    if not facts.nodes:
+        return (
+            "The group rdma_nodes of the inventory names no node, so no test pod was started.",
+            "Put the nodes into the group rdma_nodes of the inventory, then run stage host again.",
+        )
+    why = f"The test pod gave no result: {clause(error)}." if was_tried else "No test pod was started on the node."
+    if not was_tried:
+        return why, "Run stage host again, without --limit."
+    return why, (
+        "Correct this error. The node needs a free virtual function for the pod, and the image must contain"
+        " ibv_rc_pingpong. Then run stage host again."
+    )
+
+
 def _describe_expected_memlock(memlock: Memlock) -> str:
     limit = "no limit" if memlock.limit_bytes is None else f"at least {memlock.limit_gib} GiB"
     return f"{limit}, and {memlock.proof_mib} MiB registered by a non-root user"
@@ -341,20 +368,8 @@ def _describe_expected_memlock(memlock: Memlock) -> str:
 def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof], facts: Facts) -> Finding:
     expected = _describe_expected_memlock(memlock)
     if proof is None or proof.error or proof.soft is None:
-        error = proof.error if proof and proof.error else "no pod was started"
-        why = (
-            "In check mode, this collection starts no pod."
-            if facts.check_mode
-            else f"The limit could not be verified: {clause(error)}."
-        )
-        remedy = (
-            "Run stage host without check mode."
-            if facts.check_mode
-            else (
-                "Correct the error under 'why'. The node needs a free virtual function, and the image"
-                " must contain ibv_rc_pingpong. Then run stage host again."
-            )
-        )
+        error = proof.error if proof and proof.error else "the result is empty"
+        why, remedy = _explain_missing_proof(error, proof is not None, facts)
         if proof and is_image_pull_message(error):
             namespace, _slash, name = proof.pod.partition("/")
             cause, remedy = explain(error, of_pods(namespace, name))
@@ -363,23 +378,24 @@ def _check_proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockP
             "host.memlock",
             subject,
             UNKNOWN,
-            proof.evidence if proof and proof.error and proof.evidence else "not tested",
+            "not tested",
             expected,
             why,
             remedy,
         )
     measured = (
-        f"ulimit -l {_format_size(proof.soft)} (hard {_format_size(proof.hard)}) as user {proof.user},"
+        f"ulimit -l {_format_size(proof.soft)} (hard {_format_size(proof.hard)}) as"
+        f" {'unknown user' if proof.user is None else f'user {proof.user}'},"
         f" {_format_size(proof.registered or 0)}"
         f" registered on {proof.device}"
     )
     if proof.user is None:
         why, remedy = (
             (
-                "The user of the pod is unknown. root may lock all memory, so the test does not verify the limit of"
-                " other users."
+                "The log of the test pod does not contain its user. root may lock all memory, so the test does not"
+                " verify the limit of other users."
             ),
-            "Check the log of the pod, then run stage host again.",
+            "Read the log of the test pod (the image must contain id), then run stage host again.",
         )
         return Finding("host.memlock", subject, UNKNOWN, measured, expected, why, remedy)
     if proof.user == 0:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._analysis.fleet import unreachable_nodes
 from ..._model.base.phrases import clause
 from ..._model.intent.host_intent import HostNeeds
 from ..._model.node.platform import GpuDriver, ObservedPlatform
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from .unread_nodes import choose_remedy
 
 #: of Linux, since which RDMA registers DMA-BUFs; of the driver, since which its open kernel modules export them
 _KERNEL, _DRIVER = (5, 12), 515
@@ -39,30 +39,29 @@ def check(
     expected = "DMA-BUF, or nvidia-peermem" if needs.gpudirect == "auto" else _WAYS[needs.gpudirect]
     platform = observed.value
     if platform is None or observed.error is not None:
-        why = f"Data collection (module node_info) failed on {name}: {clause(observed.error, 'no data was returned')}."
+        why = f"The GPU driver and the kernel of the node were not read: {clause(observed.error, 'its data is empty')}."
         return (
             Finding(
                 "host.gpudirect",
                 name,
                 UNKNOWN,
-                "no data",
+                "not read",
                 expected,
                 why,
-                unreachable_nodes.remedy(name, by_pods, "Python 3.9 or later"),
+                choose_remedy(observed.error, name, by_pods, "Python 3.9 or later"),
             ),
         )
     driver = platform.gpu
     if driver is None:
-        why = "The kernel module nvidia is not loaded on the node, so the GPUs of the node are unknown."
+        why = "The kernel module nvidia is not loaded on the node, or its version was not read."
         remedy = (
-            "Check that the node has GPUs, and that the driver of the GPU operator is ready there (kubectl get"
-            " clusterpolicy). Then run stages platform and host again."
+            f"Check with lspci that {name} has GPUs, and with kubectl -n gpu-operator get pods -o wide that the driver"
+            " pod of the node is ready. Then run stages platform and host again."
         )
-        return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver", expected, why, remedy),)
+        return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver loaded", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
     missing = {
-        way: tuple((_no_dma_buf(platform.kernel, driver)) if way == "dma_buf" else _no_peermem(driver))
-        for way in wanted
+        way: tuple(_no_dma_buf(platform.kernel, driver) if way == "dma_buf" else _no_peermem(driver)) for way in wanted
     }
     told = (
         f"driver {driver.version or 'of unknown version'}{_describe_module_kind(driver)}, kernel"
@@ -72,65 +71,70 @@ def check(
     for way in wanted:
         if not missing[way]:
             return (ok("host.gpudirect", name, f"{_WAYS[way]}: {told}", expected),)
-    why = " ".join(f"{_WAYS[way]}: {'; '.join(reasons)}." for way, reasons in missing.items())
-    if all(_UNKNOWN in " ".join(reasons) for reasons in missing.values()):
-        return (
-            Finding(
-                "host.gpudirect",
-                name,
-                UNKNOWN,
-                told,
-                expected,
-                why,
-                "On the node, run cat /proc/driver/nvidia/version to see the version and the kind of the"
-                " driver, and uname -r"
-                " to see the version of the kernel. Then run stages platform and host again.",
-            ),
-        )
-    return (Finding("host.gpudirect", name, FAIL, told, expected, why, _describe_gpudirect_remedy(wanted)),)
+    why = " ".join(
+        f"{_WAYS[way]} is not available: {'; '.join(lack.reason for lack in lacks)}." for way, lacks in missing.items()
+    )
+    steps = [
+        f"For {_WAYS[way]}, {' and '.join(dict.fromkeys(lack.step for lack in lacks))}."
+        for way, lacks in missing.items()
+    ]
+    remedy = f"{' Or: '.join(steps)} Then run stages platform and host again."
+    if all(any(_UNKNOWN in lack.reason for lack in lacks) for lacks in missing.values()):
+        return (Finding("host.gpudirect", name, UNKNOWN, f"not determined; {told}", expected, why, remedy),)
+    return (Finding("host.gpudirect", name, FAIL, f"not available; {told}", expected, why, remedy),)
 
 
-def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[str]:
+class _Lack(typing.NamedTuple):
+    """A requirement that a node does not meet, or of which that is unknown, with the step that mends it."""
+
+    reason: str
+    step: str
+
+
+def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[_Lack]:
     """Yield the reasons why NICs cannot access GPU memory by DMA-BUF on a node; nothing if they can.
 
     :param kernel: version of the running kernel
     """
     number = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
+    least = f"{_KERNEL[0]}.{_KERNEL[1]}"
     if number is None:
-        yield f"the version of the kernel {_UNKNOWN}{f' ({kernel})' if kernel else ''}"
+        yield _Lack(
+            f"the version of the kernel {_UNKNOWN}{f' ({kernel})' if kernel else ''}",
+            f"check that uname -r prints {least} or newer on the node",
+        )
     elif (int(number[1]), int(number[2])) < _KERNEL:
-        yield f"kernel {kernel} is older than {_KERNEL[0]}.{_KERNEL[1]}"
+        yield _Lack(f"kernel {kernel} is older than {least}", f"boot the node with kernel {least} or newer")
     if driver.open is None:
-        yield f"whether the driver uses the open kernel modules {_UNKNOWN}"
+        yield _Lack(
+            f"whether the driver uses the open kernel modules {_UNKNOWN}",
+            "check that /proc/driver/nvidia/version on the node names the Open Kernel Module",
+        )
     elif not driver.open:
-        yield "the driver uses the proprietary kernel modules, which do not export GPU memory"
+        yield _Lack(
+            "the driver uses the proprietary kernel modules, which do not export GPU memory",
+            "set spec.driver.kernelModuleType: open (or auto) in the ClusterPolicy of the GPU operator",
+        )
     major = re.match(r"[0-9]{1,6}", driver.version or "")
     if major is not None and int(major[0]) < _DRIVER:
-        yield f"driver {driver.version} is older than {_DRIVER}"
-
-
-def _no_peermem(driver: GpuDriver) -> typing.Iterator[str]:
-    if not driver.peermem:
-        yield "the module nvidia_peermem is not loaded"
-    elif not any("peermem" in client or client == "nv_mem" for client in driver.peer_clients):
-        yield (
-            "the module nvidia_peermem is loaded but not registered with the RDMA core: the registration needs the NIC"
-            " driver of DOCA-OFED"
+        yield _Lack(
+            f"driver {driver.version} is older than {_DRIVER}",
+            f"set spec.driver.version of the ClusterPolicy to {_DRIVER} or newer",
         )
 
 
-def _describe_gpudirect_remedy(wanted: typing.Sequence[str]) -> str:
-    said = {
-        "dma_buf": (
-            "DMA-BUF: set spec.driver.kernelModuleType: open (or auto) in the ClusterPolicy of the GPU operator, and"
-            " use kernel 5.12 or newer."
-        ),
-        "peermem": (
-            "nvidia-peermem: set spec.driver.rdma.enabled: true in the ClusterPolicy, and install DOCA-OFED with"
-            " the network operator (ofedDriver)."
-        ),
-    }
-    return f"{' '.join(said[way] for way in wanted)} Then run stages platform and host again."
+def _no_peermem(driver: GpuDriver) -> typing.Iterator[_Lack]:
+    if not driver.peermem:
+        yield _Lack(
+            "the module nvidia_peermem is not loaded",
+            "set spec.driver.rdma.enabled: true in the ClusterPolicy of the GPU operator",
+        )
+    elif not any("peermem" in client or client == "nv_mem" for client in driver.peer_clients):
+        yield _Lack(
+            "the module nvidia_peermem is loaded but not registered with the RDMA core: the registration needs the NIC"
+            " driver of DOCA-OFED",
+            "install DOCA-OFED with the network operator (ofedDriver)",
+        )
 
 
 def _describe_module_kind(driver: GpuDriver) -> str:

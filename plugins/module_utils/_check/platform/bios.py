@@ -16,15 +16,15 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._analysis.fleet import why_no_sriov
 from ..._model.base.phrases import clause
 from ..._model.intent.intent import Fabric
 from ..._model.node.hca import Hca
 from ..._model.node.platform import PciEvidence
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .bmc import BmcReport, decide, explain
+from .sriov_texts import describe_no_sriov
 
-EXPECTED = "existing VFs, or room for VFs"
+EXPECTED = "existing VFs, or memory and bus numbers for VFs"
 _ADDRESS = re.compile(r"\A[0-9a-f]+:([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])\Z")
 _REALLOC_OFF = "realloc=off"
 
@@ -52,7 +52,12 @@ def check(
     """
     if hidden(hca):
         finding = Finding(
-            "platform.bios", subject, FAIL, "configuration space of 256 bytes", EXPECTED, *why_no_sriov.why(hca)
+            "platform.bios",
+            subject,
+            FAIL,
+            "configuration space of 256 bytes",
+            EXPECTED,
+            *describe_no_sriov(hca, fabric),
         )
         yield explain(finding, said)
         return
@@ -61,14 +66,13 @@ def check(
     made, offered = function.sriov_current or 0, function.capability
     if offered and function.sriov_current is not None and offered.current != made:
         why = (
-            f"The number of VFs is {made} according to the kernel, but {offered.current} according to the"
-            " function. The function was reset"
-            " without the kernel, or VFs were created or removed during the data collection."
+            f"The kernel reports {made} VFs, but the configuration space of the function reports {offered.current}. The"
+            " function was reset without the kernel, or VFs were created or removed while the node was read."
         )
         yield _make_unproven_finding(
             subject,
             function,
-            f"{made} or {offered.current} VFs",
+            f"{made} VFs by the kernel, {offered.current} VFs by the function",
             why,
             "Run stage platform again. If the numbers still differ, reboot the node, then run stage platform again.",
         )
@@ -81,24 +85,23 @@ def check(
     buses = _compute_vf_buses(function, wanted) if made < wanted else None
     if buses and function.last_bus is not None and buses[1] > function.last_bus:
         why = (
-            f"BIOS: VF {wanted} needs bus {buses[1]:#04x}, but the port above the function leads only to buses up to"
-            f" {function.last_bus:#04x}. The kernel cannot create this VF."
+            f"The BIOS gave the port above the function the buses up to {function.last_bus:#04x}, but VF {wanted}"
+            f" needs bus {buses[1]:#04x}. The kernel cannot create this VF."
         )
         remedy = (
             "Enable ARI and SR-IOV in the BIOS, so that VFs need no bus of their own, or get a bus. Then reboot the"
             " node and run stage platform again."
         )
-        yield explain(
-            Finding("platform.bios", subject, FAIL, _describe_evidence(function), EXPECTED, why, remedy), said
-        )
+        measured = f"bus {buses[1]:#04x} needed, buses up to {function.last_bus:#04x} available"
+        yield explain(Finding("platform.bios", subject, FAIL, measured, EXPECTED, why, remedy), said)
         return
     if not made and _has_bar_mismatch(function):
         question = "No VF exists, and the function and the kernel report different VF BARs with memory (MMIO)"
-        yield _make_unproven_finding(subject, function, "not verified", question)
+        yield _make_unproven_finding(subject, function, "0 VFs, room for VFs not verified", question)
         return
     question = "" if made else _describe_missing_proof(function, buses)
     yield (
-        decide(_make_unproven_finding(subject, function, "not verified", question), said)
+        decide(_make_unproven_finding(subject, function, "0 VFs, room for VFs not verified", question), said)
         if question
         else ok("platform.bios", subject, _describe_evidence(function), EXPECTED)
     )
@@ -119,8 +122,8 @@ def _report_no_memory(
 ) -> Finding:
     which = f"VF BAR {', '.join(map(str, missing))} without memory"
     why = (
-        f"BIOS: the memory (MMIO) of {function.sriov_total} VFs did not fit into the memory windows of the PCI bridges"
-        " above the function, so the kernel creates no VF."
+        f"The memory (MMIO) of {function.sriov_total} VFs did not fit into the memory windows that the BIOS gave the"
+        " PCI bridges above the function, so the kernel creates no VF."
     )
     remedy = (
         "Enable SR-IOV and Above 4G decoding in the BIOS, increase the memory for PCI there (MMIO size, PCI resource"
@@ -134,7 +137,9 @@ def _report_no_memory(
         if blocked
         else "If the memory still does not fit, boot with pci=realloc."
     )
-    return Finding("platform.bios", subject, FAIL, which, EXPECTED, why, f"{remedy} {more}")
+    return Finding(
+        "platform.bios", subject, FAIL, which, EXPECTED, why, f"{remedy} {more} Then run stage platform again."
+    )
 
 
 def _compute_vf_buses(function: PciEvidence, count: int) -> typing.Optional[tuple[int, int]]:
@@ -183,10 +188,9 @@ def _make_unproven_finding(
     subject: str, function: PciEvidence, measured: str, question: str, remedy: str = ""
 ) -> Finding:
     by_hand = (
-        "Allow this collection to read the node as root, then run stage platform again. Alternatively run lspci -vvv -s"
-        f" {function.address} as root on the node: each Region below Single Root I/O Virtualization must have an"
-        " address. Or check SR-IOV and Above 4G decoding in the BIOS, on the setup screen or through the BMC. Then"
-        " waive this check with the result as the reason."
+        "Let Ansible read the node as root, then run stage platform again. If it reads as root already, run lspci -vvv"
+        f" -s {function.address} there: each Region below Single Root I/O Virtualization must have an address. If all"
+        " have one, waive this finding with that output as the reason."
     )
     return Finding("platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{clause(question)}.", remedy or by_hand)
 

@@ -30,7 +30,7 @@ _BY_BMC = "by its BMC: "
 #: what is measured of a setting for which the BIOS has no attribute
 _ABSENT = "not found"
 _BAD = ("wrong", "read_only", "pending")
-_SETTLES = "rdma_cluster.bios with platform_settle: true does all of this, one node after another"
+_SETTLES = "With platform_settle: true, stage platform does all of this, one node after another."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +105,7 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
             finding,
             status=FAIL,
             measured=_join_measured_values(bad),
-            why=f"BIOS: {_join_reasons(bad)}.",
+            why=_describe_reasons(bad),
             remedy=_collect_remedies(said, bad),
         )
     if switch is not None and switch.state == "ok":
@@ -172,14 +172,14 @@ def check(
     :param findings: findings on the node and its HCAs. A setting that they report is not reported again
     :param ari: whether ARI is on in all functions of the node
     """
-    subject, expected = f"{name} BMC", "a BIOS with the desired settings"
+    subject, expected = f"{name} BMC", "BIOS settings as desired, reported by the BMC"
     # what VFs need and the intent asks for is to be known, by the BMC or by the node
     unread: Status = UNKNOWN if {key for key in wishes if key in _NEEDED} - proven(findings, ari) else WARN
     if said is None:
         if wishes:
             why = (
-                f"rdma_cluster.bios requires {', '.join(wishes)}, but the inventory names no BMC for the node. The BIOS"
-                " settings of the node could not be read."
+                f"rdma_cluster.bios requires {', '.join(wishes)}, but the inventory names no BMC for the node, so its"
+                " BIOS settings were not read."
             )
             remedy = (
                 "Set rdma_bmc_address, with user and password, for the node in the inventory, or remove"
@@ -196,11 +196,11 @@ def check(
             "platform.bios",
             subject,
             unread,
-            "no response",
+            "not read",
             expected,
-            f"{clause(said.error, 'No reason was reported')}.",
-            "Correct the error under 'why', then run stage platform again. Until then, only data from the node itself"
-            " is used.",
+            f"The BMC reported no BIOS settings: {clause(said.error)}.",
+            "Correct this error. The BMC must respond to Redfish (curl -k https://ADDRESS/redfish/v1) and accept"
+            " rdma_bmc_user and rdma_bmc_password of the inventory. Then run stage platform again.",
         )
         return
     told_of = {
@@ -224,7 +224,7 @@ def check(
             status,
             state.measured,
             _describe_expected_setting(state),
-            f"BIOS: {_join_reasons([state])}.",
+            _describe_reasons([state]),
             _collect_remedies(said, [state]),
         )
     if not wrong:
@@ -249,8 +249,8 @@ def _check_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
     why = f"{verdict.why[0].upper()}{verdict.why[1:]}."
     if verdict.state == "asserted":
         remedy = (
-            "Allow this collection to read the node as root, so that it can compare the DMI data of the node with the"
-            " BMC. Then remove rdma_bmc_identity from the inventory and run stage platform again."
+            "Let Ansible read the node as root, so that the DMI data of the node can be compared with the BMC. Then"
+            " remove rdma_bmc_identity from the inventory and run stage platform again."
         )
         return Finding(check, subject, WARN, f"asserted, not verified: {bios.identity}", expected, why, remedy)
     status: Status = FAIL if verdict.state == "other" else UNKNOWN
@@ -312,6 +312,12 @@ def _join_measured_values(shown: typing.Iterable[BiosState]) -> str:
     return ", ".join(state.measured for state in shown)
 
 
+def _describe_reasons(bad: typing.Sequence[BiosState]) -> str:
+    """Return the sentence with the reasons why BIOS settings are not as desired."""
+    reasons = f"{_join_reasons(bad)}."
+    return reasons if all(state.measured == _ABSENT for state in bad) else f"The BIOS reports {reasons}"
+
+
 def _join_reasons(bad: typing.Iterable[BiosState]) -> str:
     return "; ".join(state.why.rstrip(".") for state in bad)
 
@@ -325,23 +331,28 @@ def _describe_bios_remedy(said: BmcReport, state: BiosState) -> str:
         if said.bios.jobs == ():
             return (
                 "Run the module linerate.rdma.bios, so that a job of the BMC applies the setting, then drain and reset"
-                f" the node; {_SETTLES}."
+                f" the node, and run stage platform again. {_SETTLES}"
             )
         where = f"job {state.job} in the job queue of the BMC" if state.job else "the log of the BMC"
-        return f"Drain the node and reset it. If the setting is still not in effect after the reset, check {where}."
+        return (
+            f"Drain the node and reset it. If the setting is still not in effect after the reset, check {where}. Then"
+            " run stage platform again."
+        )
     if state.state == "read_only":
-        return f"{describe_way_out(said.bios)}."
+        return f"{describe_way_out(said.bios)}. Then run stage platform again."
+    if state.state == "unknown" and said.bios.pending_error and said.bios.pending_error in state.why:
+        return "Correct this error of the BMC, or reset the BMC. Then run stage platform again."
     if state.state == "unknown":
         return (
             "Check the setting on the BIOS setup screen, and set it there by its name. Alternatively remove"
-            f" {state.key} from rdma_cluster.bios."
+            f" {state.key} from rdma_cluster.bios. Then run stage platform again."
         )
     if said.bios.last_apply:
         return (
             f"Set {_describe_expected_setting(state)} on the BIOS setup screen, because the BIOS did not apply it."
-            " Check the log of the BMC, and update the BIOS."
+            " Check the log of the BMC, and update the BIOS. Then run stage platform again."
         )
     return (
         f"Set {_describe_expected_setting(state)} with the module linerate.rdma.bios or on the BIOS setup screen, then"
-        f" drain and reset the node; {_SETTLES}."
+        f" drain and reset the node, and run stage platform again. {_SETTLES}"
     )

@@ -14,7 +14,7 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.sync_errors import LOCKED_DOWN
-from ..._analysis.fleet import unreachable_nodes, vendors, why_no_sriov
+from ..._analysis.fleet import unreachable_nodes, vendors
 from ..._analysis.fleet.bios import find_wanted_by
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
 from ..._model.base.phrases import clause, count_of
@@ -29,6 +29,9 @@ from ..._model.node.identity import Claims
 from ..._model.node.platform import NodePlatform, ObservedPlatform, PciEvidence
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from . import bios, bmc, firmware, firmware_fleet, returned, roll
+from .sriov_texts import describe_no_sriov, insert_count
+
+_NO_DATA, _NOT_QUERIED = "no data was returned", "the node was not queried"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +69,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     nodes = _select_answered_nodes(facts.nodes)
     findings: list[Finding] = []
     if not facts.nodes:
-        why = "No node was queried, so the state of the nodes is unknown."
+        why = "The group rdma_nodes of the inventory is empty, or no node was queried, so no HCA was checked."
         remedy = "Put the nodes into the group rdma_nodes of the inventory, then run stage platform again."
         findings.append(Finding("platform.node", "inventory", UNKNOWN, "0 nodes", "at least 1 node", why, remedy))
     memberships, fleet = _compared(intent, facts)
@@ -102,29 +105,33 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     "platform.scope",
                     fabric.name,
                     UNKNOWN,
-                    "unknown",
+                    "HCAs not determined",
                     "the HCAs that must create VFs",
                     why,
-                    f"{memberships[fabric.name].remedy}.",
+                    f"{memberships[fabric.name].remedy}. Then run stages discover and platform again.",
                 )
             )
     for name, hcas in facts.nodes.items():
-        observed = facts.platforms.get(name, ObservedPlatform(error="the node was not queried"))
-        errors = [clause(hcas.error, "no data was returned")] if name not in nodes else []
+        observed = facts.platforms.get(name, ObservedPlatform(error=_NOT_QUERIED))
+        errors = [clause(hcas.error, _NO_DATA)] if name not in nodes else []
         if observed.value is None or observed.error is not None:
-            errors.append(clause(observed.error, "no data was returned"))
-        expected = "data from module node_info"
+            errors.append(clause(observed.error, _NO_DATA))
+        expected = "its HCAs, PCI functions and kernel read"
         if errors or observed.value is None:
             remedy = unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later")
+            if {*errors} == {_NOT_QUERIED}:
+                remedy = (
+                    "Run stages discover and platform again, without --limit. Or remove the node from the group"
+                    " rdma_nodes."
+                )
             findings.append(
                 Finding(
                     "platform.node",
                     name,
                     UNKNOWN,
-                    "no data",
+                    "not read",
                     expected,
-                    "Data collection (module node_info) failed on the node:"
-                    f" {clause('; '.join(dict.fromkeys(errors)))}.",
+                    f"The data of the node is missing or incomplete: {clause('; '.join(dict.fromkeys(errors)))}.",
                     remedy,
                 )
             )
@@ -216,8 +223,9 @@ def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
     """
     if not platform.errors:
         return []
+    first = "" if len(platform.errors) <= 10 else f" (the first 10 of {len(platform.errors)})"
     why = (
-        "These values could not be read, so the findings that need them can be unknown:"
+        f"Findings that need these values can be unknown. The errors{first} are:"
         f" {clause('; '.join(platform.errors[:10]))}."
     )
     return [
@@ -225,10 +233,11 @@ def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
             "platform.node",
             name,
             WARN,
-            f"{count_of(len(platform.errors), 'value')} could not be read",
+            f"{count_of(len(platform.errors), 'value')} not read",
             "all values read",
             why,
-            f"Read these values as root on {name} to see the errors. Correct the cause, then run stage platform again.",
+            f"Correct these errors on {name}, for example by letting Ansible read the node as root. Then run stage"
+            " platform again.",
         )
     ]
 
@@ -244,18 +253,23 @@ def _check_iommu(name: str, platform: NodePlatform) -> Finding:
         else "no kernel argument for the IOMMU"
     )
     if platform.iommu_devices is None or platform.iommu_groups is None or platform.acpi_tables is None:
-        why = (
-            "The state of the IOMMU could not be determined, because these values could not be read:"
-            f" {clause('; '.join(platform.errors[:5]), 'no error was reported')}."
+        sources = (
+            (platform.iommu_devices, "/sys/class/iommu"),
+            (platform.iommu_groups, "/sys/kernel/iommu_groups"),
+            (platform.acpi_tables, "/sys/firmware/acpi/tables"),
         )
+        unread = ", ".join(path for value, path in sources if value is None)
+        why = f"The data of the node does not contain the entries of {unread}."
+        if platform.errors:
+            why = f"{why} Errors on the node: {clause('; '.join(platform.errors[:5]))}."
         return Finding(
             "platform.iommu",
             name,
             UNKNOWN,
-            "unknown",
+            "not read",
             expected,
             why,
-            "Check /sys/class/iommu and /sys/kernel/iommu_groups as root on the node, then run stage platform again.",
+            f"Check that root can list {unread} on {name}, then run stage platform again.",
         )
     tables = ", ".join(platform.acpi_tables)
     if platform.iommu_devices and platform.iommu_groups:
@@ -294,9 +308,10 @@ def _check_hca(
 ) -> list[Finding]:
     expected = f"sriov_totalvfs of at least {fabric.virtual_functions}"
     if function is None:
+        node, _blank, device = subject.partition(" ")
         why = (
-            "The module node_info found no PCI function for the device. The device cannot create VFs, or its PCI"
-            " function could not be read."
+            f"The data of the node contains no PCI function of {device}, so it is unknown whether {device} can create"
+            " VFs. It is a software device such as rxe, or the PCI bus of the node was not read completely."
         )
         return [
             Finding(
@@ -306,9 +321,8 @@ def _check_hca(
                 "no PCI function",
                 expected,
                 why,
-                f"Run ansible {subject.partition(' ')[0]} --become -m linerate.rdma.node_info to see the HCAs"
-                " and the platform"
-                " data of the node. Correct the cause, then run stage platform again.",
+                f"On {node}, run lspci -nn and readlink /sys/class/infiniband/{device}/device. If the device has no PCI"
+                " function, exclude it with select of the fabric. Then run stages discover and platform again.",
             )
         ]
     findings = [] if bios.hidden(hca) else [_check_sriov(subject, fabric, hca, function, expected, locked_down)]
@@ -322,7 +336,15 @@ def _check_hca(
             " program or virtual machine that uses it. Then run stage platform again."
         )
         findings.append(
-            Finding("platform.driver", subject, FAIL, function.driver, "a kernel driver of the node", why, remedy)
+            Finding(
+                "platform.driver",
+                subject,
+                FAIL,
+                function.driver,
+                "a kernel driver bound, such as mlx5_core",
+                why,
+                remedy,
+            )
         )
     elif function.driver is None:
         why = "No driver is bound to the physical function. Without a driver, the function creates no VFs."
@@ -332,14 +354,14 @@ def _check_hca(
                 subject,
                 FAIL,
                 "no driver",
-                "a driver bound",
+                "a kernel driver bound",
                 why,
-                "Load the driver of the function on the node, and read dmesg for the reason why the driver did not"
-                " bind. Then run stage platform again.",
+                "Load the driver on the node (mlx5_core for NVIDIA), and run dmesg to see why it does not bind to"
+                f" {function.address}. Then run stage platform again.",
             )
         )
     else:
-        findings.append(ok("platform.driver", subject, function.driver, "a driver bound"))
+        findings.append(ok("platform.driver", subject, function.driver, "a kernel driver bound"))
     return findings
 
 
@@ -352,13 +374,15 @@ def _check_sriov(
                 "platform.sriov",
                 subject,
                 UNKNOWN,
-                "could not be read",
+                "sriov_totalvfs not read",
                 expected,
-                "The file sriov_totalvfs exists, but could not be read. The number of VFs is unknown.",
-                "Read sriov_totalvfs of the function as root on the node to see the error, then run stage platform"
-                " again.",
+                "The file sriov_totalvfs of the function exists, but reading it failed.",
+                f"On {subject.partition(' ')[0]}, run cat /sys/bus/pci/devices/{function.address}/sriov_totalvfs as"
+                " root, and correct the error that it prints. Then run stage platform again.",
             )
-        return Finding("platform.sriov", subject, FAIL, "absent", expected, *why_no_sriov.why(hca))
+        return Finding(
+            "platform.sriov", subject, FAIL, "sriov_totalvfs absent", expected, *describe_no_sriov(hca, fabric)
+        )
     measured = (
         f"sriov_totalvfs {function.sriov_total},"
         f" {function.sriov_current if function.sriov_current is not None else 'unknown'} in use"
@@ -369,8 +393,8 @@ def _check_sriov(
             f" {fabric.virtual_functions} VFs."
         )
         remedy = (
-            f"{vendors.more_functions(hca)} Alternatively reduce virtual_functions of the fabric. Then run stage"
-            " platform again."
+            f"{insert_count(vendors.more_functions(hca), fabric)} Or reduce virtual_functions of the fabric. Then run"
+            " stage platform again."
         )
         return Finding("platform.sriov", subject, FAIL, measured, expected, why, remedy)
     # where the functions are there, the operator has got over it
@@ -380,8 +404,7 @@ def _check_sriov(
         and (function.sriov_current or 0) < fabric.virtual_functions
     ):
         why, remedy = LOCKED_DOWN
-        measured = f"{measured}, kernel locked down"
-        return Finding(
-            "platform.sriov", subject, WARN, measured, expected, why, remedy.replace("ADDRESS", function.address)
-        )
+        measured, expected = f"{measured}, kernel locked down", f"{expected}, kernel not locked down"
+        remedy = f"{insert_count(remedy, fabric).replace('ADDRESS', function.address)} Then run stage platform again."
+        return Finding("platform.sriov", subject, WARN, measured, expected, why, remedy)
     return ok("platform.sriov", subject, measured, expected)

@@ -28,6 +28,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from .firmware_fleet import Fleet, find_odd_settings, find_odd_version, find_usual, split_version
 from .firmware_settings import FirmwareObjection, check_settings, check_unread_settings
 
+_AGAIN, _AGAIN_AFTER = "Then run stage platform again.", ", then run stage platform again."
 _GRAVEST: tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
 
 
@@ -49,7 +50,7 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
             "platform.firmware",
             f"{node} NicDevice",
             WARN,
-            "could not be read",
+            "NicDevice objects not read",
             "NicDevice objects in the expected format",
             why,
             remedy,
@@ -67,8 +68,8 @@ def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
             "platform.firmware",
             "NicDevice",
             WARN,
-            "could not be read",
-            "NicDevice objects of NVIDIA's operator, or none",
+            "NicDevice objects not listed",
+            "NicDevice objects listed, or none exist",
             why,
             remedy,
         )
@@ -97,14 +98,14 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
         else "any stored settings, because they are not reported"
     )
     expected = f"at least {count_of(wanted, 'VF')} offered, the usual firmware version of its model; {stored}"
-    offers = [*_check_offered(hca, function, wanted, expected)]
+    offers = [*_check_offered(hca, function, wanted)]
     objections = [
         *offers,
         *(check_settings(fabric, function, seen, nic, fleet) if seen else ()),
         *check_unread_settings(fabric, hca, function, seen, fleet),
     ]
     if not offers:
-        objections += [*_check_unread(hca, expected), *_check_version(hca, fleet)]
+        objections += [*_check_unread(hca), *_check_version(hca, fleet)]
     differing = [*_check_differences(fabric, hca, seen, fleet)] if seen else []
     objections += [*differing, *_check_pending(hca, function, seen, nic)]
     if objections:
@@ -122,34 +123,42 @@ def _join_objections(subject: str, objections: typing.Sequence[FirmwareObjection
         for parts in ([item.measured for item in ordered], [item.expected for item in ordered])
     )
     why, remedy = (
-        " ".join(dict.fromkeys(parts)) for parts in ([item.why for item in ordered], [item.remedy for item in ordered])
+        " ".join(dict.fromkeys(parts))
+        for parts in (
+            [item.why for item in ordered],
+            [item.remedy.replace(f" {_AGAIN}", "").replace(_AGAIN_AFTER, ".") for item in ordered],
+        )
     )
+    remedy = f"{remedy} {_AGAIN}"
     return Finding("platform.firmware", subject, ordered[0].status, measured, expected, why, remedy)
 
 
-def _check_offered(hca: Hca, function: PciEvidence, wanted: int, expected: str) -> typing.Iterator[FirmwareObjection]:
+def _check_offered(hca: Hca, function: PciEvidence, wanted: int) -> typing.Iterator[FirmwareObjection]:
     offered, total = function.capability, function.sriov_total or 0
     if offered and total >= wanted and (offered.total < wanted or offered.initial != offered.total):
         why = (
-            f"Firmware: the kernel read {total} VFs at boot, but the function now offers {offered.total} VFs"
-            f" (InitialVFs {offered.initial}), so the kernel creates no VF."
+            f"The kernel read {total} VFs at boot. The function now offers {offered.total} VFs with InitialVFs"
+            f" {offered.initial}. The firmware changed since the boot or its values contradict each other, so the"
+            " kernel creates no VF."
         )
-        remedy = vendors.enable_functions(hca)
+        expected = f"at least {count_of(wanted, 'VF')} offered, InitialVFs equal to the VFs offered"
+        remedy = vendors.enable_functions(hca).replace("=NUMBER", f"={wanted}")
         yield FirmwareObjection(
             FAIL, f"{count_of(offered.total, 'VF')} offered (InitialVFs {offered.initial})", expected, why, remedy
         )
 
 
-def _check_unread(hca: Hca, expected: str) -> typing.Iterator[FirmwareObjection]:
+def _check_unread(hca: Hca) -> typing.Iterator[FirmwareObjection]:
     names = sorted({"fw_ver", "board_id"} & set(hca.unread))
     if names:
+        expected = f"{' and '.join(names)} read"
         why = (
-            "The value could not be read, so it is unknown whether this HCA runs the same firmware as other HCAs of its"
-            " model."
+            "Reading the files of the driver failed, so it is unknown whether this HCA runs the same firmware as other"
+            " HCAs of its model."
         )
         remedy = (
-            f"Read /sys/class/infiniband/{hca.rdma_device}/{names[0]} as root on the node to see the error, then run"
-            " stage platform again."
+            f"Run cat /sys/class/infiniband/{hca.rdma_device}/{names[0]} as root on the node, and correct the error"
+            " that it prints. Then run stage platform again."
         )
         yield FirmwareObjection(WARN, f"{', '.join(names)} could not be read", expected, why, remedy)
 
@@ -211,7 +220,7 @@ def _check_pending(
         else ("", "")
     )
     if running and stored and split_version(running) != split_version(stored):
-        why = f"Version {stored} is stored in the flash ({source}), but version {running} is running: reset pending."
+        why = f"Version {stored} is stored in the flash ({source}), but version {running} is running (reset pending)."
         yield FirmwareObjection(
             WARN,
             f"firmware {running} running, {stored} stored",
@@ -224,9 +233,9 @@ def _check_pending(
             WARN,
             f"firmware {told.value} reported by {told.source}, {hca.firmware} by the driver",
             "the same version from both sources",
-            f"{told.source} and the driver report different versions, so the running version is unknown.",
+            f"The tool {told.source} and the driver report different versions, so the running version is unknown.",
             f"Compare mstflint -d {function.address} query full with /sys/class/infiniband/{hca.name}/fw_ver on the"
-            " node.",
+            " node. If they differ, power-cycle the node.",
         )
     if nic and nic.waits:
         why = (

@@ -131,10 +131,12 @@ def check_settings(
             )
             yield FirmwareObjection(WARN, _describe_values(setting), wanted, why, _describe_remedy(seen, nic, wish))
         elif not later:
-            why = f"Firmware: {wish.name} is {setting.next}, but the fabric '{fabric.name}' requires {wish.value}."
+            why = (
+                f"In the firmware, {wish.name} is {setting.next}, but the fabric '{fabric.name}' requires {wish.value}."
+            )
             if not wish.needed:
                 why = (
-                    f"Firmware: {wish.name} is {setting.next}, but the intent requires {wish.value}"
+                    f"In the firmware, {wish.name} is {setting.next}, but the intent requires {wish.value}"
                     " (rdma_cluster.firmware)."
                 )
             yield FirmwareObjection(
@@ -148,15 +150,13 @@ def check_settings(
     others = [setting for setting in seen.settings if setting.pending and setting.name not in judged]
     if others:
         measured = ", ".join(map(_describe_values, others[:8])) + (
-            f" and {len(others) - 8} more" if len(others) > 8 else ""
+            f" and {len(others) - 8} more (mstconfig -d {seen.address} -e query lists all)" if len(others) > 8 else ""
         )
         why = (
             "The values of these settings change at the next reset, even if that reset has a different cause: reset"
             " pending."
         )
-        remedy = (
-            f"{way_of_reset(seen.device, seen.address)} Alternatively set these settings back to their active values."
-        )
+        remedy = f"{way_of_reset(seen.device, seen.address)} Or set these settings back to their active values."
         yield FirmwareObjection(WARN, measured, "no setting is waiting for a reset", why, remedy)
     if seen.errors:
         why = (
@@ -165,11 +165,11 @@ def check_settings(
         )
         yield FirmwareObjection(
             WARN,
-            "settings could not be read",
-            "the firmware settings",
+            "firmware settings not read",
+            "all firmware settings read",
             why,
-            f"Run mstconfig -d {seen.address} -e query as root on the node to see the error, then run stage platform"
-            " again.",
+            f"Correct the error, so that mstconfig -d {seen.address} -e query lists the settings as root on the node,"
+            " then run stage platform again.",
         )
 
 
@@ -207,7 +207,7 @@ def check_unread_settings(
         )
         yield FirmwareObjection(
             UNKNOWN,
-            f"{names} could not be read",
+            f"{names} not read",
             ", ".join(f"{wish.name} {wish.value}" for wish in unread),
             why,
             remedy,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.phrases import clause, count_of
+from ..._model.base.text import folded
 from ..._model.boundary.devices import assigned_address
 from ..._model.kubernetes.node_roll import NodeOutcome
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas, ObservedHcas, Port
@@ -18,10 +19,9 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 #: length of the text of a MAC address
 _MAC = 17
 _CHECK, _EXPECTED = "platform.returned", "all HCAs and links from before the reset"
-_REMEDY = (
-    "On the node, run lspci -nn to find the HCA, dmesg to see why the HCA or its driver is missing, and ibstat or ip"
-    " link to check its ports. Correct the cause, then run the stages from discover on: -e rdma_from=discover."
-)
+_AGAIN = "run the stages from discover on: -e rdma_from=discover."
+_COMPARE = f"Compare the HCAs and links of the node with the report of an earlier run, then {_AGAIN}"
+_PORT, _INTERFACE = " port ", "the interface "
 
 
 def check(
@@ -41,7 +41,7 @@ def check(
             "The node was reset, but the data from before the reset was not stored. It is unknown whether all HCAs and"
             " links returned."
         )
-        yield Finding(_CHECK, node, UNKNOWN, "unknown", _EXPECTED, why, _REMEDY)
+        yield Finding(_CHECK, node, UNKNOWN, "not compared", _EXPECTED, why, _COMPARE)
     for node, had in before.items():
         seen = now.get(node, ObservedHcas(error="the node was not queried"))
         if seen.value is None or seen.error is not None:
@@ -53,10 +53,10 @@ def check(
                 _CHECK,
                 node,
                 UNKNOWN,
-                "no data",
+                "not read",
                 _EXPECTED,
                 why,
-                "Make the node reachable, then run the stages from discover on: -e rdma_from=discover.",
+                f"Make the node reachable by ssh, then {_AGAIN}",
             )
             continue
         if node in reset and had.boot and had.boot == seen.value.boot:
@@ -64,7 +64,8 @@ def check(
                 f"The node reports the same boot as before its reset ({had.boot}). The node was not reset, or its data"
                 " is from before the reset."
             )
-            yield Finding(_CHECK, node, UNKNOWN, "same boot as before the reset", _EXPECTED, why, _REMEDY)
+            remedy = f"Run stage platform again. If the boot stays the same, reset the node by hand, then {_AGAIN}"
+            yield Finding(_CHECK, node, UNKNOWN, "same boot as before the reset", "a new boot", why, remedy)
             continue
         own, shown = _identify(had), _identify(seen.value)
         if own and shown and not own & shown:
@@ -73,8 +74,7 @@ def check(
                 " a different machine, or a different machine now responds to this name."
             )
             remedy = (
-                "Check that ansible_host and the BMC address of this node lead to the right machine, then run the"
-                " stages from discover on: -e rdma_from=discover."
+                f"Check that ansible_host and the BMC address of this node lead to the right machine, then {_AGAIN}"
             )
             yield Finding(_CHECK, node, UNKNOWN, "a different machine", _EXPECTED, why, remedy)
             continue
@@ -83,7 +83,7 @@ def check(
                 "The data from before the reset contains no HCA, or was too large to be read. It is unknown whether all"
                 " HCAs and links returned."
             )
-            yield Finding(_CHECK, node, UNKNOWN, "unknown", _EXPECTED, why, _REMEDY)
+            yield Finding(_CHECK, node, UNKNOWN, "not compared", _EXPECTED, why, _COMPARE)
             continue
         lost = missing(had, seen.value)
         if lost:
@@ -93,8 +93,8 @@ def check(
                 FAIL,
                 f"{count_of(len(lost), 'HCA, port or interface', 'HCAs, ports or interfaces')} missing or slower",
                 _EXPECTED,
-                f"After the reset of the node, these are missing or slower than before: {'; '.join(lost[:10])}.",
-                _REMEDY,
+                f"After the reset of the node, these are missing or slower than before: {folded(lost, 10, '; ')}.",
+                _describe_remedy(lost),
             )
         else:
             yield ok(
@@ -103,6 +103,20 @@ def check(
                 f"{count_of(len(_list_physical(had)), 'HCA is', 'HCAs are')} present again, with all links",
                 _EXPECTED,
             )
+
+
+def _describe_remedy(lost: typing.Sequence[str]) -> str:
+    """Return the remedy for missing parts: for HCAs, for ports and their links, for interfaces, or for several."""
+    ports = [text for text in lost if _PORT in text or ", which was up" in text]
+    interfaces = [text for text in lost if text.startswith(_INTERFACE)]
+    steps = []
+    if len(ports) + len(interfaces) < len(lost):
+        steps.append("run lspci -nn to find the HCA, and dmesg to see why the HCA or its driver is missing")
+    if ports:
+        steps.append("check the ports with ibstat or ip link, and their cables and switch ports")
+    if interfaces:
+        steps.append("run ip link to see whether the interface is missing or has a new name")
+    return f"On the node, {'; '.join(steps)}. Correct the cause, then {_AGAIN}"
 
 
 def missing(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:

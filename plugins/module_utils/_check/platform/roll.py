@@ -12,10 +12,16 @@ from ..._model.kubernetes.node_roll import NodeOutcome, RollPlan
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 _CHECK, _EXPECTED = "platform.roll", "nodes with the desired settings, after at most one reset"
-_CONTINUE = "Run stage platform again. The roll continues at the point where it stopped."
-_AGAIN = (
-    "Correct the error under 'why', then run stage platform again. The roll continues at the point where it stopped."
-)
+_CONTINUE = "Run stage platform again. It continues with the node at which it stopped."
+#: measured value by the state of a node
+_STATES = {
+    "failed": "the change of the node failed",
+    "blocked": "change of the node blocked",
+    "left": "not changed: the run ended before the turn of this node",
+    "unknown": "state of the node unknown",
+    "unproven": "desired settings not verified",
+}
+_AGAIN = "Correct the error under 'why', then run stage platform again. It continues with the node at which it stopped."
 
 
 def check(
@@ -36,10 +42,10 @@ def check(
             _CHECK,
             "cluster",
             UNKNOWN,
-            "incomplete result",
+            "result incomplete",
             _EXPECTED,
-            "The plan or the outcomes of the roll are missing, so the state of the nodes is unknown.",
-            "Run stage platform again.",
+            "The run stored no result for the nodes that it was to change: it ended early, or its data was removed.",
+            _CONTINUE,
         )
         return
     if planned.refusal:
@@ -47,9 +53,9 @@ def check(
             _CHECK,
             "cluster",
             FAIL,
-            "refused",
+            "changes of the nodes refused",
             _EXPECTED,
-            f"The roll changed no node. {planned.refusal}",
+            f"No node was changed: {clause(planned.refusal)}.",
             "Correct the error under 'why', then run stage platform again.",
         )
         return
@@ -73,17 +79,22 @@ def _check_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) ->
         return _check_node(outcomes[0])
     if not outcomes:
         return _check_node(
-            NodeOutcome(node, "unknown", "The roll did not report an outcome for the node", remedy=_CONTINUE)
+            NodeOutcome(node, "unknown", "The run stored no result for this node, so it ended early", remedy=_CONTINUE)
         )
     failed = next((found for found in map(_check_node, outcomes) if found.status == FAIL), None)
     if failed is not None:
         return failed
     states = ", ".join(outcome.state for outcome in outcomes)
     why = (
-        f"The plan contains {count_of(steps, 'step') if steps else 'no step'} for the node, but the roll reported"
-        f" {count_of(len(outcomes), 'result')} for it. The state of the node is unknown."
+        f"The run was to change the node {_describe_times(steps)}, but it stored"
+        f" {count_of(len(outcomes), 'result')} for it, so the state of the node is unknown."
     )
-    return Finding(_CHECK, node, UNKNOWN, states, _EXPECTED, why, "Run stage platform again.")
+    measured = f"{count_of(len(outcomes), 'result')}: {states}"
+    return Finding(_CHECK, node, UNKNOWN, measured, _EXPECTED, why, "Run stage platform again.")
+
+
+def _describe_times(steps: int) -> str:
+    return {0: "never", 1: "once"}.get(steps, f"{steps} times")
 
 
 def _check_node(outcome: NodeOutcome) -> Finding:
@@ -95,9 +106,9 @@ def _check_node(outcome: NodeOutcome) -> Finding:
             _CHECK,
             outcome.node,
             UNKNOWN,
-            "planned",
+            "not changed (check mode)",
             _EXPECTED,
-            "The roll does not change nodes in check mode.",
+            "In check mode, stage platform changes no node.",
             "Run stage platform again without --check.",
         )
     did = f" ({'; '.join(outcome.did)})" if outcome.did else ""
@@ -106,8 +117,8 @@ def _check_node(outcome: NodeOutcome) -> Finding:
         _CHECK,
         outcome.node,
         status,
-        f"{outcome.state}{did}",
+        f"{_STATES.get(outcome.state, outcome.state)}{did}",
         _EXPECTED,
-        f"{clause(outcome.why, 'No reason was reported')}.",
+        f"{clause(outcome.why, 'The run stored no reason: it ended during the work on this node')}.",
         f"{(outcome.remedy or (_AGAIN if outcome.why else _CONTINUE)).rstrip('.')}.",
     )

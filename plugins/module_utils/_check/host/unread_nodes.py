@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The remedy for a node whose data stage host needs and does not have."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.fleet import unreachable_nodes
+
+#: reason for a node without data
+NOT_QUERIED = "the node was not queried"
+
+
+def choose_remedy(error: typing.Optional[str], name: str, by_pods: typing.Container[str], needs: str) -> str:
+    """Return the remedy for a node without data, which depends on the reason.
+
+    :param error: reason of the reader; None if there is none
+    :param name: name of the node
+    :param by_pods: names of the nodes that are read by pods instead of ssh
+    :param needs: programs that the node, or the image of these pods, must provide
+    """
+    if error == NOT_QUERIED:
+        return "Run stages platform and host again, without --limit. Or remove the node from the group rdma_nodes."
+    return unreachable_nodes.remedy(name, by_pods, needs)
