@@ -96,9 +96,9 @@ def test_all_in_place() -> None:
 
 def test_objects_that_nobody_has_linted_are_unknown() -> None:
     finding = found(dataclasses.replace(FACTS, lint=None), "network.lint_read")
-    assert (finding.subject, finding.status, finding.measured) == ("cluster", "unknown", "linter did not run")
+    assert (finding.subject, finding.status, finding.measured) == ("cluster", "unknown", "objects not checked")
     assert (
-        "were not checked against the nodes before they were applied" in finding.why
+        "ended before it checked the objects against the nodes" in finding.why
         and finding.remedy == "Run stage network again."
     )
 
@@ -223,13 +223,13 @@ def test_the_cause_of_a_failed_node_is_the_finding_s() -> None:
         "network.allocatable",
     )
     why = "The node cannot become ready for the fabric: the config daemon failed: busy."
-    assert (finding.status, finding.why, finding.remedy) == ("fail", why, "look")
+    assert (finding.status, finding.why, finding.remedy) == ("fail", why, "look. Then run stage network again.")
 
 
 def test_a_failed_wait_for_as_many_as_the_node_offers_says_both() -> None:
     finding = found(synced(phase="failed", detail="the wait broke off."), "network.allocatable")
     assert finding.status == "fail" and finding.why == (
-        "The wait for the node failed, although the node offers this number. Last state: the wait broke off."
+        "The node offers this number, but it cannot become ready: the wait broke off."
     )
 
 
@@ -237,8 +237,11 @@ def test_a_failed_wait_for_as_many_as_the_node_offers_says_both() -> None:
     ("action", "why"),
     [
         ("refused", "The API server or a webhook rejected the object and reported no message."),
-        ("", "This collection did not send the object to the API server."),
-        ("absent", "This collection did not apply the object (state: absent)."),
+        ("", "The run ended before it sent the object to the API server."),
+        (
+            "absent",
+            "The intent requires the object, but it was missing after the run: the run or another program removed it.",
+        ),
     ],
 )
 def test_an_object_without_a_message_blames_no_message(action: str, why: str) -> None:
@@ -246,7 +249,11 @@ def test_an_object_without_a_message_blames_no_message(action: str, why: str) ->
         FACTS, applied=tuple(dataclasses.replace(item, action=action, refusal="") for item in FACTS.applied)
     )
     finding = found(facts, "network.policy_accepted")
-    assert (finding.status, finding.measured, finding.why) == ("fail", action or "not sent", why)
+    assert (finding.status, finding.measured, finding.why) == (
+        "fail",
+        {"absent": "not applied (state: absent)"}.get(action, action or "not sent"),
+        why,
+    )
     assert "under 'measured'" not in finding.remedy and finding.remedy.startswith("Run stage network again.")
 
 
@@ -309,7 +316,10 @@ def test_what_the_linter_found_is_kept_and_a_held_fabric_proves_nothing() -> Non
     assert findings["network.lint_read"].status == "unknown"
     assert {findings[name].status for name in ("network.policy_accepted", "network.attachment_accepted")} == {"skipped"}
     assert "1 findings" in findings["network.policy_accepted"].why
-    assert (findings["network.allocatable"].status, "held the fabric back" in findings["network.allocatable"].why) == (
+    assert (
+        findings["network.allocatable"].status,
+        "The fabric has findings network.lint_*" in findings["network.allocatable"].why,
+    ) == (
         "unknown",
         True,
     )
@@ -401,7 +411,7 @@ def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: dic
 @pytest.mark.parametrize(
     ("seen", "measured"),
     [
-        (None, "not searched"),
+        (None, "objects not listed"),
         (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kind not read: list sriovnetworks"),
     ],
 )
@@ -653,7 +663,7 @@ def test_an_object_that_the_intent_asks_for_and_nobody_applied_fails(
     assert (
         (found_one.status, found_one.subject) == ("fail", made)
         and said in found_one.why
-        and "this collection did not send it to the API server" in found_one.why
+        and "the run did not send it to the API server" in found_one.why
     )
     assert found_one.remedy == "Run stage network again with the current intent."
     namespace = "nvidia-network-operator" if kind == "IPPool" else ""

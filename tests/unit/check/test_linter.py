@@ -384,7 +384,7 @@ def test_why_the_operator_does_not_report_an_hca(hca: Hca, why: str) -> None:
             "eth1 at 0000:01:00.0, eth4 at 0000:05:00.0",
         ),
         (changed(STORAGE, node_selector={"rdma": "no"}), ("w1",), "fail", "none, no policy selects the node"),
-        (STORAGE, ("w2",), "unknown", "no such node"),
+        (STORAGE, ("w2",), "unknown", "node not in the cluster"),
     ],
 )
 def test_what_a_node_gets(policy: Policy, nodes: tuple[str, ...], status: str, measured: str) -> None:
@@ -446,7 +446,7 @@ def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go() -> None:
     }
     assert read_held(findings, ()) == {
         "storage": (
-            "the linter reports 1 failure, the first on storage w1 eth1: numVfs(8) in CR storage"
+            "1 finding network.lint_* failed, the first on storage w1 eth1: numVfs(8) in CR storage"
             " exceed the maximum allowed value(7) interface(eth1)"
         )
     }

@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.tests.unit.collectives_world import FABRI
 def test_a_waiver_of_one_unread_kind_covers_no_other(errors: tuple[str, ...], open_: bool) -> None:
     finding = describe_unread("operators.read", "cluster", errors, "Give the rights.")
     waiver = Waiver(
-        "operators.read", "we may not list them", "cluster", measured="1 unread: list clusterserviceversions"
+        "operators.read", "we may not list them", "cluster", measured="1 object not read: list clusterserviceversions"
     )
     assert judge([finding], [waiver]).open is waiver.covers(finding) is open_
     assert judge([finding], [Waiver("operators.read", "we may not list them", "cluster")]).open
@@ -35,7 +35,7 @@ def test_a_waiver_of_one_unread_kind_covers_no_other(errors: tuple[str, ...], op
 
 def test_the_value_names_what_was_not_read() -> None:
     assert count_unread(("list pods: forbidden", "list pods: again", "nodes: HTTP 500")) == (
-        "3 unread: list pods, nodes"
+        "3 objects not read: list pods, nodes"
     )
 
 

@@ -154,7 +154,7 @@ def test_a_change_is_waited_for_by_its_lines(served: typing.Callable[..., World]
     assert outcome.applied.action == "changed" and look == NODES
     assert {item.state for item in found.nodes.values()} == {"set"}
     # the profile is named as before, so that its name does not tell
-    assert ("the operator has not yet copied the settings of this collection to the Profile of the node") in said[0]
+    assert ("the operator has not yet copied the settings to the Profile of the node") in said[0]
 
 
 def test_check_mode_writes_nothing(served: typing.Callable[..., World]) -> None:
@@ -269,7 +269,7 @@ def test_a_control_plane_that_works_keeps_its_profile(served: typing.Callable[..
         (
             lambda text: profile("worker-2", TUNED, TUNED, "[main]\n"),
             "stuck",
-            "has not yet copied the settings of this collection to the Profile of the node",
+            "has not yet copied the settings to the Profile of the node",
         ),
     ],
 )

@@ -169,7 +169,7 @@ CASES = (
         "network.roll",
         "MachineConfigPool worker",
         "unknown",
-        "this run did not observe the roll",
+        "the run ended before it waited for the update",
     ),
     Contradiction(
         PAIR,

@@ -11,6 +11,7 @@ import ipaddress
 import typing
 
 from ..._model.base.phrases import clause, count_of
+from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric, Intent, Ipam, NvIpamPool
 from ..._model.kubernetes.addresses import AddressFacts, SharedPool, UsedNetwork
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
@@ -18,6 +19,8 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, judge, ok
 from ..._parse.kubernetes.addresses import Blocks, Network, Pool, RangeError, parse_network
 from .arithmetic import count_needed_on_a_node, find_pool, need
 
+#: end of the reason for a network that is not valid
+_INVALID = "is not a valid network"
 _SHOWN = 5
 _WHAT = {
     "pods": "the pod network",
@@ -37,8 +40,8 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
     """
     fabrics = [(fabric, fabric.ipam) for fabric in intent.fabrics if fabric.ipam is not None]
     if seen is None:
-        why = "The addresses that the cluster uses could not be read."
-        remedy = "Correct the error in the other findings of this stage, then run stage network again."
+        why = "The run ended before it read the addresses that the cluster uses."
+        remedy = "Correct the other findings of stage network, then run stage network again."
         return tuple(
             Finding("network.addresses", fabric.name, UNKNOWN, "not read", need(fabric, len(nodes)), why, remedy)
             for fabric, _ipam in fabrics
@@ -87,7 +90,7 @@ def _exclude_invalid_networks(seen: AddressFacts) -> AddressFacts:
     the facts instead.
     """
     wrong = [item for item in seen.taken if not _is_network(item.network)]
-    errors = (*seen.errors, *(f"{item.owner}: '{item.network}' is not a valid network" for item in wrong))
+    errors = (*seen.errors, *(f"{item.owner}: '{item.network}' {_INVALID}" for item in wrong))
     return dataclasses.replace(seen, taken=tuple(item for item in seen.taken if item not in wrong), errors=errors)
 
 
@@ -119,15 +122,15 @@ def _check_free(fabric: Fabric, pool: Pool, nodes: typing.Sequence[str], seen: A
     left, expected = pool.capacity - len(leaks), need(fabric, len(nodes))
     if not leaks:
         return ok("network.addresses", fabric.name, f"{left} addresses available, none leaked", expected)
-    pods = ", ".join(sorted({lease.pod or "pod not recorded" for lease in leaks})[:_SHOWN])
-    measured = f"{left} addresses available, {len(leaks)} leaked by pods that no longer exist: {pods}"
+    pods = folded(sorted({lease.pod or "pod not recorded" for lease in leaks}), _SHOWN)
+    measured = f"{left} addresses available, {len(leaks)} still allocated to pods that no longer exist: {pods}"
     why = (
         "whereabouts frees an address when the sandbox of the pod is removed. That did not happen for these pods: a"
         " node failed, or the CNI plugin failed."
     )
     remedy = (
         "Run the reconciler of whereabouts (its CronJob or DaemonSet), or remove the entries of these pods: kubectl -n"
-        " kube-system edit ippools.whereabouts.cni.cncf.io."
+        " kube-system edit ippools.whereabouts.cni.cncf.io. Then run stage network again."
     )
     status: typing.Literal["fail", "warn"] = FAIL if left < len(nodes) * count_needed_on_a_node(fabric) else WARN
     return Finding("network.addresses", fabric.name, status, measured, expected, why, remedy)
@@ -151,20 +154,21 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
         if wanted.create:
             return ok("network.address_pool", fabric.name, "does not exist yet", expected)
         why = (
-            "The pool does not exist, and this collection does not create it (pool.create is false). Pods would get no"
+            "The pool does not exist, and stage network does not create it (pool.create is false). Pods would get no"
             " address."
         )
         return Finding(
             "network.address_pool",
             fabric.name,
             FAIL,
-            "absent",
+            "pool absent",
             expected,
             why,
-            "Create the pool, correct pool.name and pool.namespace, or set pool.create: true.",
+            "Create the pool, correct pool.name and pool.namespace, or set pool.create: true. Then run stage network"
+            " again.",
         )
     measured = (
-        f"{found.network}, {_format_node_share(found.kind, found.share)} per node, address blocks for"
+        f"{found.network or 'no network'}, {_format_node_share(found.kind, found.share)} per node, address blocks for"
         f" {count_of(len(found.nodes), 'node')}"
     )
     if (found.network, found.share) != (str(pool.network), share):
@@ -173,20 +177,20 @@ def _check_pool(fabric: Fabric, pool: Blocks, nodes: typing.Sequence[str], seen:
     if not missing:
         return ok("network.address_pool", fabric.name, measured, expected)
     why = (
-        f"These nodes have no address block: {', '.join(missing[:_SHOWN])}. The nodeSelector of the pool"
-        " excludes them, the"
+        f"These nodes have no address block: {folded(missing, _SHOWN)}. The nodeSelector of the pool excludes them, the"
         " pool has no addresses left, or the controller of nv-ipam does not run."
     )
     remedy = (
-        f"See the pool (kubectl -n {found.namespace} get {found.kind.lower()}s.nv-ipam.nvidia.com {found.name} -o yaml)"
-        " and the log of the controller of nv-ipam."
+        f"Compare nodeSelector and status of the pool (kubectl -n {found.namespace} get"
+        f" {found.kind.lower()}s.nv-ipam.nvidia.com {found.name} -o yaml) with the nodes, and read the log of the"
+        " controller of nv-ipam. Correct the cause, then run stage network again."
     )
     return Finding(
         "network.address_pool",
         fabric.name,
         FAIL,
         f"{measured}; {count_of(len(missing), 'node')} without an address block",
-        expected,
+        f"{expected}; an address block for each node",
         why,
         remedy,
     )
@@ -204,13 +208,13 @@ def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str
             measured,
             expected,
             why,
-            "Correct range and pool in the intent, or change the pool in the cluster.",
+            "Correct range and pool in the intent, or change the pool in the cluster. Then run stage network again.",
         )
     if not found.nodes:
         return ok("network.address_pool", fabric.name, f"{measured}; will be changed", expected)
     why = (
-        "When the pool changes, nv-ipam discards the address blocks of all nodes. Running pods keep their addresses,"
-        " but nv-ipam may give the same addresses to other pods."
+        "The run changes the pool to the values of the intent. nv-ipam then discards the address blocks of all nodes."
+        " Running pods keep their addresses, but nv-ipam may give the same addresses to other pods."
     )
     return Finding(
         "network.address_pool",
@@ -219,7 +223,7 @@ def _check_other(fabric: Fabric, found: SharedPool, measured: str, expected: str
         measured,
         expected,
         why,
-        "Stop the pods of this network before the pool changes, or set a new pool.name.",
+        "Stop the pods of this network, or set a new pool.name. Then run stage network again.",
     )
 
 
@@ -251,12 +255,12 @@ def _check_overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.S
             f"{network} overlaps with none of {count_of(len(taken), 'network')}",
             expected,
         )
-    said = [f"{network} overlaps with {item.network} ({item.owner}, {_WHAT[item.kind]})" for item in met]
+    said = [f"ipam range {network} overlaps with {item.network} ({item.owner}, {_WHAT[item.kind]})" for item in met]
     said += [
         (f"the route to {route} overlaps with {item.network} ({item.owner}, {_WHAT[item.kind]})")
         for route, item in routes
     ]
-    measured = "; ".join(said[:_SHOWN]) + (f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else "")
+    measured = folded(said, _SHOWN, "; ")
     if all(item.kind == "attachment" for item in met) and not routes:
         # tenants write them as they like, and must not keep a fabric from being made
         why = (
@@ -307,28 +311,28 @@ def _is_overlapping_network(network: Network, taken: UsedNetwork) -> bool:
 
 def _check_compared(seen: AddressFacts) -> list[Finding]:
     """Return the findings on networks that could not be read or compared."""
-    expected = "all networks of the cluster known"
+    expected = "all networks of the cluster compared"
     findings = []
     for item in seen.unread:
         # a fabric, too, may have the name of a node
-        why, remedy = (
-            (
-                "The kubelet reports the addresses of this node. They could not be read, so they were not compared with"
-                " the ranges."
-            ),
-            f"Check the addresses of the node (kubectl get node {item.node} -o yaml) and its kubelet.",
+        why = f"The addresses of the node were not compared with the ranges of the fabrics: {clause(item.why)}."
+        remedy = (
+            f"Correct status.addresses of the node (kubectl get node {item.node} -o yaml), which its kubelet or its"
+            " cloud controller writes. Then run stage network again."
         )
         findings.append(
-            Finding(
-                "network.address_overlap", f"node {item.node}", UNKNOWN, item.why, "addresses of a node", why, remedy
-            )
+            Finding("network.address_overlap", f"node {item.node}", UNKNOWN, "not read", "valid addresses", why, remedy)
         )
     if seen.errors:
-        why = f"These networks could not be read or compared: {clause('; '.join(seen.errors[:_SHOWN]))}."
-        remedy = (
-            "Give the user of the kubeconfig the rights in docs/rbac/look.yml, and correct invalid networks. Then run"
-            " stage network again."
+        why = (
+            "These networks were not compared with the ranges of the fabrics:"
+            f" {clause('; '.join(seen.errors[:_SHOWN]))}."
         )
+        invalid = [error for error in seen.errors if error.endswith(_INVALID)]
+        steps = ["Correct the invalid network in the named object."] if invalid else []
+        if len(invalid) < len(seen.errors):
+            steps.append("As an admin of the cluster, run kubectl apply -f docs/rbac/look.yml.")
+        remedy = f"{' '.join(steps)} Then run stage network again."
         findings.append(
             Finding(
                 "network.address_overlap",
@@ -341,16 +345,17 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
             )
         )
     if not seen.pods and not any(taken.kind == "pods" for taken in seen.taken):
-        why = "No node has a podCIDR, and no pod has its own address yet, so the pod network is unknown."
+        why = "No node has a podCIDR, and no pod has its own address yet, so nothing shows the pod network."
         findings.append(
             Finding(
                 "network.address_overlap",
                 "pod network",
                 WARN,
-                "unknown",
+                "pod network not read",
                 expected,
                 why,
-                "Compare the pod network of the cluster with the ranges in ipam of the fabrics.",
+                "Compare the pod network of the cluster with the ranges in ipam of the fabrics. Run stage network again"
+                " when pods have addresses.",
             )
         )
     if seen.unclear:
@@ -365,7 +370,7 @@ def _check_compared(seen: AddressFacts) -> list[Finding]:
                 expected,
                 why,
                 "Compare the addresses of these attachments with ipam of the fabrics: kubectl get"
-                " network-attachment-definitions -A -o yaml.",
+                " network-attachment-definitions -A -o yaml. If they do not overlap, waive this finding.",
             )
         )
     return findings

@@ -46,7 +46,7 @@ def describe_installation_step(
         package = operator.package
         by_hand = f"subscribe to package {package.name} of {package.source} in namespace {package.namespace}"
     elif operator.chart is not None and not (olm and operator.by_hand):
-        by_hand = helm_install(operator.chart)
+        by_hand = f"run {helm_install(operator.chart)}"
     else:
         return operator.by_hand
     return f"{_have_run_install(operator, install, leave)}, or {by_hand}."

@@ -125,7 +125,7 @@ def find_setting(
     if profile.data is not None and profile.data.strip() != data.strip():
         return NodeSetting(
             "stuck" if late else "coming",
-            "the operator has not yet copied the settings of this collection to the Profile of the node",
+            "the operator has not yet copied the settings to the Profile of the node",
             f"See the Profile: {look}.",
         )
     if not any(pod.node == name and POD_LABEL in pod.labels.items() and not pod.ended for pod in seen.pods):

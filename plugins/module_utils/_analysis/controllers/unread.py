@@ -20,10 +20,10 @@ def count_unread(errors: typing.Sequence[str], noun: str = "") -> str:
     """Return how many could not be read, and what they are: a waiver of one of them is none of another one.
 
     :param errors: each begins with what was not read, and a colon
-    :param noun: noun for what was not read; empty for none
+    :param noun: noun for what was not read; empty for objects
     """
     names = dict.fromkeys(error.partition(":")[0].strip()[:_LONGEST] for error in errors)
-    words = f"{count_of(len(errors), noun)} not read" if noun else f"{len(errors)} unread"
+    words = f"{count_of(len(errors), noun or 'object')} not read"
     return f"{words}: {folded(list(names), _NAMED)}"
 
 
@@ -33,6 +33,14 @@ def describe_unread(check: str, subject: str, errors: typing.Sequence[str], righ
     :param check: check id of the finding
     :param rights: instruction by which the user gets the rights to read the objects
     """
-    why = f"These objects could not be read, or their format is invalid: {clause('; '.join(errors[:_QUOTED]))}."
-    remedy = f"{rights} Ask the owner of an object with an invalid format to correct it."
+    first = f"The first {_QUOTED} errors" if len(errors) > _QUOTED else "Errors"
+    why = f"The API server did not return the objects, or their format is invalid. {first}: {_quote(errors)}."
+    remedy = (
+        f"For a missing right: {rights} For an object with an invalid format: ask its owner to correct it. Then run the"
+        " stage again."
+    )
     return Finding(check, subject, UNKNOWN, count_unread(errors), "all objects read", why, remedy)
+
+
+def _quote(errors: typing.Sequence[str]) -> str:
+    return clause("; ".join(errors[:_QUOTED]))

@@ -77,7 +77,7 @@ def check_plan(
                 "network.disruption",
                 "cluster",
                 UNKNOWN,
-                "no plan",
+                "drains and reboots not determined",
                 _allowed_text(cluster),
                 why,
                 "Correct the other findings of stage network, then run stage network again.",
@@ -126,9 +126,10 @@ def _report_missing(name: str, cluster: ClusterIntent) -> Finding:
         "network.disruption",
         name,
         UNKNOWN,
-        "not in the plan",
+        "drain and reboot not determined",
         _allowed_text(cluster),
-        "The plan does not contain the node.",
+        "The run determined which nodes the operator drains or reboots, but not for this node: the node joined the"
+        " inventory later, or the result is of an earlier run.",
         "Run stage network again.",
     )
 
@@ -150,10 +151,7 @@ def _find_needed_level(planned: DisruptionPlan) -> str:
 def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent) -> Finding:
     subject, expected = (node.node if node.listed else f"{node.node} (not in the inventory)"), _allowed_text(cluster)
     if node.action == "unknown":
-        why = (
-            "The state of the node is unknown, so the effect of a policy on the node is unknown too. Nothing was"
-            " applied."
-        )
+        why = "Without this state, it is unknown whether the change drains or reboots the node. Nothing was applied."
         return Finding(
             "network.disruption",
             subject,
@@ -161,7 +159,7 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             "; ".join(node.reasons) or "state unknown",
             expected,
             why,
-            "Correct the findings of stage operators, then run stage network again.",
+            _describe_unknown_remedy(node),
         )
     measured = {
         "nothing": "nothing changes",
@@ -187,7 +185,7 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             subject,
             WARN,
             measured,
-            expected,
+            f"{expected}; no running pod loses its virtual functions",
             why,
             "Stop these pods first, or set disableDrain of the SriovOperatorConfig to false. Then run stage"
             " network again.",
@@ -198,12 +196,25 @@ def _check_disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterI
             "network.disruption",
             subject,
             WARN,
-            measured,
-            expected,
+            f"{measured}; {count_of(len(node.lost), 'pod')} without a controller",
+            f"{expected}; each deleted pod has a controller",
             why,
-            "If you need these pods, save their definitions (kubectl get pod -o yaml) and their data first.",
+            "Before the drain, save the definitions (kubectl get pod -o yaml) and the data of these pods, and create"
+            " them again after it.",
         )
     return ok("network.disruption", subject, measured, expected)
+
+
+def _describe_unknown_remedy(node: NodePlan) -> str:
+    """Return the remedy for a node whose state is unknown, which depends on the reason."""
+    reasons = "; ".join(node.reasons)
+    if "has no node with this name" in reasons:
+        return (
+            "Give the host of the inventory the node name that kubectl get nodes lists, then run stage network again."
+        )
+    if "no MachineConfigPool selects both" in reasons:
+        return "Correct this key of rdma_cluster.host in the intent, then run stage network again."
+    return "Correct the findings operators.daemon and operators.node of the node, then run stage network again."
 
 
 def _describe_action(node: NodePlan, planned: DisruptionPlan) -> str:
@@ -237,10 +248,13 @@ def _report_in_the_way(kind: str, reason: str) -> Finding:
 
 def _report_blocked(node: NodePlan) -> Finding:
     why = "The operator would cordon the node and wait forever, so nothing was applied."
-    remedy = (
-        "Let the PodDisruptionBudget allow an eviction (one more replica), delete the pods, or complete the update of"
-        " the MachineConfigPool. Then run stage network again."
-    )
+    steps = []
+    if any("MachineConfigPool" not in blocker for blocker in node.blockers):
+        steps.append("let the PodDisruptionBudget allow an eviction (one more replica), or delete the pods")
+    if any("MachineConfigPool" in blocker for blocker in node.blockers):
+        steps.append("complete the update of the MachineConfigPool (unpause it, repair its degraded machines)")
+    text = "; ".join(steps)
+    remedy = f"{text[:1].upper()}{text[1:]}. Then run stage network again."
     return Finding(
         "network.drain", node.node, FAIL, "; ".join(node.blockers), "nothing that blocks a drain", why, remedy
     )

@@ -176,17 +176,17 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
     expected, again = "all machines on the new configuration, after 1 roll", _describe_rerun(check)
     if error:
         why = (
-            f"The new configuration did not become ready: {error}. The pools were unpaused nevertheless, so that no"
-            " pool stays paused."
+            f"The machine config operator did not render the new configuration: {clause(error)}. The pools were"
+            " unpaused nevertheless, so that no pool stays paused."
         )
         yield Finding(
             check,
             "MachineConfigPools",
             FAIL,
-            "not ready",
+            "new configuration not rendered",
             expected,
             why,
-            f"See the log: {_LOG_OF_CONTROLLER}. Correct the cause, then {again}.",
+            f"Read the log: {_LOG_OF_CONTROLLER}. Correct the cause, then {again}.",
         )
     for roll in rolls:
         subject, measured = (
@@ -201,9 +201,9 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 " node that makes"
                 f" no progress. Correct the cause, then {again}."
             )
-            yield Finding(check, subject, FAIL, measured, expected, why, remedy)
+            yield Finding(check, subject, FAIL, f"{measured}, update failed", expected, why, remedy)
         elif not roll.updated <= roll.machines <= roll.updated + len(roll.others):
-            why = "Not all nodes of the pool reached the new configuration."
+            why = "The run waited for the pool, but some machines did not get the new configuration in time."
             yield Finding(
                 check,
                 subject,
@@ -216,8 +216,8 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
             )
         elif roll.rolls > 1:
             why = (
-                "Another program gave the pool a different configuration during the roll, so nodes rebooted more often"
-                " than planned."
+                "Another program gave the pool a different configuration during the update, so nodes rebooted more than"
+                " once."
             )
             yield Finding(
                 check,
@@ -226,21 +226,23 @@ def check_plan(rolls: typing.Iterable[Roll], error: str, check: str = "network.r
                 measured,
                 expected,
                 why,
-                "Find the program that changes MachineConfigs (oc get machineconfig) before the next change.",
+                "Find the program that changes MachineConfigs (oc get machineconfig --sort-by"
+                f" .metadata.creationTimestamp), then {again}.",
             )
         elif roll.others:
             why = (
                 "Each node of the inventory has the new configuration. These other nodes of the pool do not have it:"
-                f" {', '.join(roll.others[:20])}."
+                f" {folded(roll.others, 20)}."
             )
             yield Finding(
                 check,
                 subject,
                 WARN,
-                measured,
+                f"{measured}; {count_of(len(roll.others), 'other node')} not updated",
                 expected,
                 why,
-                "Run oc describe node for each of these nodes: a NotReady node applies no configuration.",
+                "Run oc describe node for each of these nodes: a NotReady node applies no configuration. Repair or"
+                f" remove it, then {again}.",
             )
         else:
             yield ok(check, subject, measured, expected)
@@ -274,24 +276,24 @@ def report_not_rolled(
     for name in dict.fromkeys((*members, *by_nodes)):
         subject = f"MachineConfigPool {name}"
         if name not in seen:
-            why = "The plan rolls this pool, but this run did not observe the roll."
-            yield Finding(check, subject, UNKNOWN, "not observed", expected, why, remedy)
+            why = "The new MachineConfigs update this pool, but the run ended before it waited for the update."
+            yield Finding(check, subject, UNKNOWN, "update not observed", expected, why, remedy)
         nodes = len(members.get(name, ()))
         if machines.get(name, nodes) < nodes:
             why = (
-                f"The plan contains {count_of(nodes, 'node')} of the pool, and some of them have left the"
-                " pool. It could not be"
-                " verified that they have the new configuration."
+                f"The pool had {count_of(nodes, 'node')} before the update, and some of them have left it since."
+                " Whether they have the new configuration is unknown."
             )
-            left = f"Compare oc get machineconfigpool and the roles of its nodes with the plan, then {again}."
-            yield Finding(check, subject, UNKNOWN, count_of(machines[name], "machine"), expected, why, left)
+            left = f"Give the nodes the labels that the pool selects (oc get nodes --show-labels), then {again}."
+            measured = f"{count_of(machines[name], 'machine')} in the pool"
+            yield Finding(check, subject, UNKNOWN, measured, f"{count_of(nodes, 'machine')}, updated once", why, left)
         odd = sorted((by_nodes.get(name, set()) ^ set(members.get(name, ()))) - unknown)
         if odd:
             why = (
-                "The plan contradicts itself: the plan of the pool and the plans of these nodes disagree on the roll:"
-                f" {folded(odd)}."
+                "The stored result contradicts itself: the list of the nodes that the pool updates and the entries of"
+                f" these nodes differ: {folded(odd)}."
             )
-            yield Finding(check, subject, UNKNOWN, "unknown", expected, why, remedy)
+            yield Finding(check, subject, UNKNOWN, "nodes of the pool not determined", expected, why, remedy)
 
 
 def _describe_rerun(check: str) -> str:
@@ -320,10 +322,15 @@ def check_kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> ty
     stand = stand or KubeletStatus()
     if stand.error or not stand.wanted:
         why = (
-            "It could not be determined whether the kubelets have their settings:"
-            f" {clause(stand.error, 'the KubeletConfigs were not read')}."
+            "The KubeletConfigs and MachineConfigPools were not read:"
+            f" {clause(stand.error, 'the run ended before it read them')}."
         )
-        remedy = "Give the user of the kubeconfig the rights in docs/rbac/look.yml, then run stage network again."
+        remedy = "Run stage network again."
+        if stand.error:
+            remedy = (
+                "Correct this error. A missing right: kubectl apply -f docs/rbac/look.yml as an admin of the cluster."
+                " Then run stage network again."
+            )
         yield Finding("network.kubelet", "KubeletConfig", UNKNOWN, "not read", _IN_FORCE, why, remedy)
     for config in stand.wanted:
         yield _check_kubelet(config, stand, check_mode)
@@ -342,10 +349,14 @@ def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -
         )
     ]
     if not config.there:
-        why = "Check mode: the KubeletConfig would be applied." if check_mode else "The KubeletConfig was not applied."
+        why = (
+            "Check mode: the KubeletConfig would be applied."
+            if check_mode
+            else "The run did not apply the KubeletConfig."
+        )
         remedy = (
-            "Run without --check. If the KubeletConfig was refused, see the findings network.disruption, network.drain"
-            " and network.object_accepted."
+            "Run stage network without --check. If the KubeletConfig was refused, correct the findings"
+            " network.disruption, network.drain and network.object_accepted first."
         )
         return Finding(check, subject, UNKNOWN, "does not exist, or has different settings", _IN_FORCE, why, remedy)
     if config.refusal is None:
@@ -360,7 +371,7 @@ def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -
             "no condition for its current generation",
             _IN_FORCE,
             why,
-            f"See the log: {_LOG_OF_CONTROLLER}. Correct the cause, then run stage network again.",
+            f"Read the log: {_LOG_OF_CONTROLLER}. Correct the cause, then run stage network again.",
         )
     if config.refusal:
         why = (
@@ -403,7 +414,8 @@ def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -
             "accepted, rollout in progress",
             _IN_FORCE,
             why,
-            "Complete the update of the MachineConfigPool, then run stage network again.",
+            "Wait for the update of the MachineConfigPool (oc get machineconfigpool), or unpause it and repair its"
+            " degraded machines. Then run stage network again.",
         )
     which = "all machines" if all(map(current, pools)) else "all machines of the inventory, but not all machines,"
     return ok(check, subject, f"{config.what}: on {which} of {', '.join(pool.name for pool in pools)}", _IN_FORCE)

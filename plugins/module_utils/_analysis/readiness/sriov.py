@@ -67,13 +67,18 @@ def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Opt
     if history.boots >= BOOTS and not (machines and rolls(machines, node)):
         detail = f"the node booted {history.boots} times {since} and made no progress: {judgement.node.detail}"
         remedy = (
-            "Stop the loop: pause the policy or the SriovNetworkPoolConfig, and find out why the configuration does not"
+            "Stop the reboots: delete the policy, and read the log of the config daemon for the setting that does not"
             " survive a reboot (firmware, kernel arguments)."
         )
         return _make_failed_judgement(target, name, detail, remedy)
     if history.losses >= LOSSES:
         detail = f"the node changed from Ready to NotReady {history.losses} times {since}: {judgement.node.detail}"
-        return _make_failed_judgement(target, name, detail, "Check the kubelet of the node and its management network.")
+        return _make_failed_judgement(
+            target,
+            name,
+            detail,
+            "Read the log of the kubelet of the node (journalctl -u kubelet), and check its management network.",
+        )
     return judgement
 
 
@@ -89,7 +94,7 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
             target,
             name,
             f"the cluster has no node {name}; its nodes are: {seen}",
-            "Use the node names of the cluster in the inventory.",
+            "Give the hosts of the inventory the node names that kubectl get nodes lists.",
         )
     if not target.functions:
         return _judge_attached(target, node, world)
@@ -103,7 +108,7 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
             target,
             name,
             detail,
-            "Find out why the API server did not accept the policy (finding network.object_accepted).",
+            "Correct the finding network.policy_accepted of the policy.",
         )
     mine = [policy for policy in policies if takes_node(policy, node)]
     if not mine:
@@ -112,7 +117,7 @@ def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurn
             target,
             name,
             f"the node does not have the label {selector} of the policy",
-            "See the findings of stage operators for the reason why the label is missing.",
+            "Correct the finding operators.label of the node, which contains the cause.",
         )
     state = world.states.get(name)
     if state is None:
@@ -282,8 +287,8 @@ def _wrong_selection(
         if rest and len(matched) < target.hcas_per_node:
             detail += f"; {nearest_match(policy, dataclasses.replace(state, interfaces=tuple(rest)))}"
     remedy = (
-        "Correct select and hcas_per_node of the fabric, or find out why the config daemon does not report the function"
-        " (no SR-IOV in the firmware, or NIC not supported)."
+        "Correct select and hcas_per_node of the fabric. If the config daemon does not report the function, enable"
+        " SR-IOV in its firmware (see stage platform), or add the NIC to supportedExtraNICs of the operator."
     )
     return Judgement(SyncNode(target.fabric, name, "waiting", detail, remedy, matched), "wrong_selection")
 

@@ -43,6 +43,10 @@ _CHECKS = {
 }
 
 
+_LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
+_LOOK = "Read the state of the node: kubectl get sriovnetworknodestates -A --field-selector metadata.name=NODE -o yaml."
+
+
 @dataclasses.dataclass(frozen=True)
 class LintFacts:
     """The result of the linter, which judges the objects of the fabrics before they are applied.
@@ -133,14 +137,14 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     if lint is None:
-        why = "The linter did not run, so the objects were not checked against the nodes before they were applied."
+        why = "The run ended before it checked the objects against the nodes, or the result of that check is missing."
         return [
             Finding(
                 "network.lint_read",
                 "cluster",
                 UNKNOWN,
-                "linter did not run",
-                "all input of the linter read",
+                "objects not checked",
+                "objects checked against the nodes before they are applied",
                 why,
                 "Run stage network again.",
             )
@@ -148,9 +152,8 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     if not lint.errors:
         return []
     why = (
-        f"The linter could not read all of its input: {clause('; '.join(lint.errors[:5]))}. Its findings do"
-        " not cover this"
-        " input."
+        "The objects were not checked against these kinds before they were applied:"
+        f" {clause('; '.join(lint.errors[:5]))}."
     )
     remedy = (
         "As an admin of the cluster, give the user of the kubeconfig the right to read these kinds: kubectl apply -f"
@@ -162,7 +165,7 @@ def _check_lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
             "cluster",
             UNKNOWN,
             count_unread(lint.errors, "kind"),
-            "all input of the linter read",
+            "all kinds read that the check of the objects needs",
             why,
             remedy,
         )
@@ -189,7 +192,7 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
                 check_id,
                 fabric.name,
                 SKIPPED,
-                "not applied, held back by the linter",
+                "not applied because of findings network.lint_*",
                 "accepted by the API server",
                 why,
                 remedy,
@@ -205,14 +208,17 @@ def _check_objects(fabric: Fabric, facts: Facts) -> list[Finding]:
     for check_id, what, name in expected:
         if not any(item.kind == what and name in ("", item.name) for item in mine):
             unmade = facts.unmade.get(fabric.name)
-            why = unmade or f"The fabric requires a {what}, but this collection did not send one to the API server."
+            why = unmade or (
+                f"The fabric requires a {what}, but the run did not send it to the API server: the run ended early, or"
+                " the intent was changed during the run."
+            )
             findings.append(
                 Finding(
                     check_id,
                     fabric.name,
                     FAIL,
                     f"no {what} {name}".rstrip(),
-                    "accepted by the API server",
+                    f"{what} accepted by the API server",
                     why,
                     "Correct the cause under 'why', then run stage network again."
                     if unmade
@@ -226,17 +232,17 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
     """Report objects that an earlier run applied for another intent. Objects of a fabric that was held back or could
     not be generated are not leftovers, since a later run may still need them.
     """
-    check_id, expected = "network.leftover", "only objects of the current intent carry the label of this collection"
+    check_id, expected = "network.leftover", f"only objects of the current intent have the label {_LABEL}"
     seen = facts.leftovers
     if seen is None or seen.errors:
         measured, why = (
-            "not searched",
-            "This collection did not search for objects that an earlier intent left in the cluster.",
+            "objects not listed",
+            "The run ended before it listed the objects that an earlier run created in the cluster.",
         )
         if seen is not None:
             measured, why = (
                 count_unread(seen.errors, "kind"),
-                "Objects of an earlier intent could not be determined, because some kinds could not be listed:"
+                "Objects of these kinds were not listed, so objects of an earlier intent may be left:"
                 f" {clause('; '.join(seen.errors[:5]))}.",
             )
         remedy = (
@@ -264,19 +270,19 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         place = f" -n {item.namespace}" if item.namespace else ""
         remedy = (
             f"If no other intent for this cluster contains the object, delete it: kubectl delete {_name_kind(item)}"
-            f" {item.name}{place}. A teardown also deletes the object."
+            f" {item.name}{place}. A teardown also deletes the object. Then run stage network again."
         )
         if item.kind == "NicClusterPolicy":
             remedy = (
                 "If no other intent for this cluster requires the object, remove it with a teardown. The teardown keeps"
-                " the parts of other owners in the object."
+                " the parts of other owners in the object. Then run stage network again."
             )
-        subject, measured = f"{item.kind} {item.name}", "carries the label of this collection"
+        subject, measured = f"{item.kind} {item.name}", f"has the label {_LABEL}, is not in the intent"
         found.append((item, Finding(check_id, subject, WARN, measured, expected, why, remedy)))
     yield from fold_alike(found)
     if seen.more:
         why = (
-            f"In addition to the objects of the other findings, {seen.more} objects carry the label of this collection."
+            f"In addition to the objects of the other findings, {seen.more} objects have the label {_LABEL}."
             " Whether an earlier run created them was not checked one by one."
         )
         kinds = ",".join(sorted({_name_kind(item) for item in seen.objects}))
@@ -286,7 +292,7 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
         )
         yield Finding(check_id, "more objects", WARN, f"{seen.more} more", expected, why, remedy)
     elif not left:
-        yield ok(check_id, "cluster", "no other object carries the label of this collection", expected)
+        yield ok(check_id, "cluster", "no other object has this label", expected)
 
 
 def _name_kind(item: AppliedObject) -> str:
@@ -324,7 +330,8 @@ def _judge_applied_object(item: AppliedObject, check_id: str, subject: str) -> F
             why,
             "Correct the findings operators.*, then run stage network without --check.",
         )
-    measured = f"{item.action or 'not sent'}{f': {item.refusal}' if item.refusal else ''}"
+    state = item.action if item.action in ("", "refused") else f"not applied (state: {item.action})"
+    measured = f"{state or 'not sent'}{f': {item.refusal}' if item.refusal else ''}"
     return Finding(check_id, subject, FAIL, measured, expected, _explain_refusal(item), _describe_refusal_remedy(item))
 
 
@@ -342,7 +349,7 @@ _REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         "no matched node is selected",
         "No node carries the labels in rdma_cluster.node_selector.",
-        "See the findings operators.label for the cause, and correct it. Then run stage network again.",
+        "Correct the findings operators.label, which contain the cause. Then run stage network again.",
     ),
     (
         "exceed the maximum allowed value",
@@ -383,18 +390,17 @@ def _explain_refusal(item: AppliedObject) -> str:
         return "Another tool owns a field of the object with a different value."
     if item.reason == FOREIGN:
         return (
-            "An admin, a user or another tool created an object of this name. This collection does not change such an"
-            " object."
+            "An admin, a user or another tool created an object of this name. linerate.rdma does not change an object"
+            f" without the label {_LABEL}."
         )
     if item.reason == "Forbidden" and "admission webhook" not in item.refusal:
         return "The user of the kubeconfig does not have the right to write this object."
     if item.action != "refused" and not item.refusal:
-        done = (
-            f"did not apply the object (state: {item.action})"
+        return (
+            "The intent requires the object, but it was missing after the run: the run or another program removed it."
             if item.action
-            else "did not send the object to the API server"
+            else "The run ended before it sent the object to the API server."
         )
-        return f"This collection {done}."
     if not item.refusal:
         return "The API server or a webhook rejected the object and reported no message."
     return "The API server or a webhook rejected the object. The message of the API server is under 'measured'."
@@ -419,8 +425,8 @@ def _describe_refusal_remedy(item: AppliedObject) -> str:
         )
     if item.reason == FOREIGN:
         return (
-            "Use a different name in the intent, delete the object, or give it the label"
-            " app.kubernetes.io/managed-by=linerate.rdma. Then run stage network again."
+            f"Use a different name in the intent, delete the object, or give it the label {_LABEL}. Then run stage"
+            " network again."
         )
     if not item.refusal:
         return (
@@ -446,20 +452,22 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
         if refused:
             why, remedy = (
                 f"The policy {refused[0].name} was refused, so the operator creates no virtual functions for it.",
-                "See the finding network.policy_accepted for this policy.",
+                "Correct the finding network.policy_accepted of this policy, then run stage network again.",
             )
-        return Finding("network.allocatable", subject, UNKNOWN, "not measured", expected, why, remedy)
+        return Finding("network.allocatable", subject, UNKNOWN, "not read", expected, why, remedy)
     measured = (
         f"{seen.allocatable if seen.allocatable is not None else 'none'} allocatable after"
         f" {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
     )
     if seen.phase == "ready" and seen.allocatable == wanted:
         return ok("network.allocatable", subject, measured, expected)
+    if seen.phase != "ready" and seen.allocatable == wanted:
+        measured, expected = f"{measured}, not ready", f"{expected}, node ready for the fabric"
     if facts.unwritten:
         why = f"This run applied no objects. Current state: {clause(seen.detail)}."
         remedy = (
-            "Run stage network without --check. If the plan was refused, see the findings network.disruption and"
-            " network.drain."
+            "Run stage network without --check. If the run was refused, correct the findings network.disruption and"
+            " network.drain first."
         )
         return Finding("network.allocatable", subject, UNKNOWN, measured, expected, why, remedy)
     if seen.phase == "ready":
@@ -486,13 +494,12 @@ def _check_allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             expected,
             f"The node cannot become ready for the fabric: {clause(seen.detail)}."
             if seen.allocatable != wanted
-            else "The wait for the node failed, although the node offers this number. Last state:"
-            f" {clause(seen.detail)}.",
-            seen.remedy or "Correct the cause under 'why', then run stage network again.",
+            else f"The node offers this number, but it cannot become ready: {clause(seen.detail)}.",
+            _add_rerun(seen.remedy or _LOOK.replace("NODE", name)),
         )
     why = f"The wait ended before the node was ready for the fabric. Last state: {clause(seen.detail)}."
     remedy = (
-        f"{seen.remedy or 'Correct the cause of the last state.'} If the node only needs more time, raise"
+        f"{seen.remedy or _LOOK.replace('NODE', name)} If the node only needs more time, raise"
         " rdma_cluster.wait_seconds. Then run stage network again."
     )
     return Finding("network.allocatable", subject, FAIL, measured, expected, why, remedy)
@@ -515,7 +522,7 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     )
     if seen is None:
         why, remedy = _explain_missing_wait(fabric, facts)
-        return Finding("network.ready", subject, UNKNOWN, "wait did not run", expected, why, remedy)
+        return Finding("network.ready", subject, UNKNOWN, "not read", expected, why, remedy)
     measured = f"{seen.phase} after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
     pieces = _find_other_pieces(fabric, seen)
     if seen.phase == "ready" and refused is None and not facts.unwritten and pieces:
@@ -549,17 +556,22 @@ def _check_ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
             measured,
             expected,
             why,
-            "See the finding network.*_accepted for this object.",
+            "Correct the finding network.*_accepted of this object, then run stage network again.",
         )
     why = (
         f"The node cannot become ready for the fabric: {clause(seen.detail)}."
         if seen.phase == "failed"
         else f"The wait ended before the node was ready for the fabric. Last state: {clause(seen.detail)}."
     )
-    remedy = seen.remedy or (
-        "Correct the cause under 'why', or raise rdma_cluster.wait_seconds. Then run stage network again."
+    remedy = _add_rerun(
+        seen.remedy or "Correct this cause. If the node only needs more time, raise rdma_cluster.wait_seconds."
     )
     return Finding("network.ready", subject, FAIL, measured, expected, why, remedy)
+
+
+def _add_rerun(remedy: str) -> str:
+    """Return a remedy that ends with the stage to run again."""
+    return remedy if "run stage" in remedy else f"{remedy.rstrip('.')}. Then run stage network again."
 
 
 def _find_other_pieces(fabric: Fabric, seen: SyncNode) -> str:
@@ -579,18 +591,23 @@ def _explain_missing_wait(fabric: Fabric, facts: Facts) -> tuple[str, str]:
     if refused is not None:
         return (
             f"{refused.kind} {refused.name} was refused, so the network of the fabric cannot become ready.",
-            "See the finding network.*_accepted for this object.",
+            "Correct the finding network.*_accepted of this object, then run stage network again.",
         )
     if fabric.name in facts.linted.held:
-        return "The linter held the fabric back, so no object of the fabric was applied.", (
+        return "The fabric has findings network.lint_*, so no object of the fabric was applied.", (
             "Correct the causes in the findings network.lint_* of the fabric, then run stage network again."
         )
     if fabric.name in facts.unmade:
         return facts.unmade[fabric.name], "Correct the cause under 'why', then run stage network again."
+    if not facts.nodes:
+        return (
+            "The group rdma_nodes of the inventory names no node, so the stage did not wait for any node.",
+            "Put the nodes into the group rdma_nodes of the inventory, then run stage network again.",
+        )
     return (
-        "The stage did not wait for the resources of this node: the inventory does not list the node in the group"
-        " rdma_nodes, or the result of the wait is incomplete.",
-        "Check that the group rdma_nodes of the inventory contains the node, then run stage network again.",
+        "The result of the wait for the operator does not contain this node: the run ended early, or the node joined"
+        " the inventory later.",
+        "Run stage network again, without --limit.",
     )
 
 

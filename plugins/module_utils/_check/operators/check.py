@@ -12,6 +12,7 @@ import typing
 from ..._analysis.controllers.unread import describe_unread
 from ..._analysis.fleet import machines
 from ..._model.base.phrases import clause, count_of
+from ..._model.base.text import folded
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import MirrorFacts
 from ..._model.intent.profiles import attachment_kind, definitions, find_traits
@@ -72,14 +73,14 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     seen, cluster = facts.operators, intent.cluster
     if seen is None:
-        why = "The API server was not queried, or it did not respond."
+        why = "The run ended before it read the objects of the operators, or the API server did not respond."
         return (
             Finding(
                 "operators.read",
                 "cluster",
                 UNKNOWN,
-                "no response",
-                "a response of the API server",
+                "objects not read",
+                "the objects of the operators read from the API server",
                 why,
                 "Check the kubeconfig, and check with kubectl cluster-info that the API server responds. Then run"
                 " stage operators again.",
@@ -153,9 +154,13 @@ def _check_definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
                 f"The API server does not serve this kind: {owner} is not installed, or the API server rejected its"
                 " definition."
             )
-            how = "; the finding operators.needed names the steps for this cluster" if "SR-IOV" in owner else ""
-            remedy = f"Install {owner}{how}. Then run stage operators again."
-            findings.append(Finding("operators.definition", name, FAIL, "absent", "established", why, remedy))
+            how = " as the finding operators.needed describes" if "SR-IOV" in owner else ""
+            remedy = (
+                f"Install {owner}{how}. If it is installed, see the conditions of its definition: kubectl describe crd"
+                f" {name}. Then run stage operators again."
+            )
+            measured = "CustomResourceDefinition absent"
+            findings.append(Finding("operators.definition", name, FAIL, measured, "established", why, remedy))
     return findings
 
 
@@ -168,12 +173,12 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
         served = {node for work in seen.multus for node in work.nodes}
         missing = [name for name in nodes if name not in served]
         names = ", ".join(f"{work.namespace}/{work.name}" for work in seen.multus)
-        measured = f"{names}: ready on {len(nodes) - len(missing)} of {len(nodes)} nodes"
+        measured = f"{names}: ready on {len(nodes) - len(missing)} of {count_of(len(nodes), 'node')}"
         if not missing and served:
             return ok("operators.multus", "multus", measured, expected)
         if seen.errors and not served:
             why = (
-                "The pods of multus could not be read, so their nodes are unknown:"
+                "The pods of multus were not read, so it is unknown on which nodes they run:"
                 f" {clause('; '.join(seen.errors[:5]))}."
             )
             return Finding(
@@ -185,12 +190,15 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
                 why,
                 "Correct the causes in the finding operators.read, then run stage operators again.",
             )
-        why = "On a node without multus, pods get no secondary interface, and they report no error."
+        why = (
+            "No pod of multus is ready on these nodes. On a node without multus, pods get no secondary interface, and"
+            " they report no error."
+        )
         remedy = (
             f"List the pods of multus: kubectl -n {seen.multus[0].namespace} get pods -o wide. Read the events of its"
             " pods on these nodes, and remove the cause. Then run stage operators again."
         )
-        measured += f", not on: {', '.join(missing[:20])}" if missing else ", and on no other node"
+        measured += f", not on: {folded(missing, 20)}" if missing else ", and on no other node"
         return Finding("operators.multus", "multus", FAIL, measured, expected, why, remedy)
     if seen.multus_pods:
         return ok(
@@ -207,7 +215,8 @@ def _check_multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
         "multus not found",
         expected,
         why,
-        "Make sure that multus is the CNI plugin of the nodes.",
+        "Check that /etc/cni/net.d of each node has a configuration of multus, or install multus. Then run stage"
+        " operators again.",
     )
 
 
@@ -227,7 +236,7 @@ def _check_node(
     """
     node = known.get(name)
     if node is None:
-        why = "The cluster has no node of this name."
+        why = "The cluster has no node of this name: the inventory uses another name, or the node has left the cluster."
         remedy = (
             "Give the hosts of the inventory the node names that kubectl get nodes lists, then run stage"
             " operators again."
@@ -237,31 +246,40 @@ def _check_node(
                 "operators.node",
                 name,
                 FAIL,
-                f"nodes: {', '.join(sorted(known)) or 'none'}",
-                "a node of this name",
+                f"not in the cluster; its nodes: {folded(sorted(known)) or 'none'}",
+                "a node of this name in the cluster",
                 why,
                 remedy,
             )
         ]
     findings = []
     if node.ready and not node.unschedulable:
-        findings.append(ok("operators.node", name, "Ready", "Ready"))
+        findings.append(ok("operators.node", name, "Ready", "Ready, not cordoned"))
     else:
         measured, why = (
-            ("cordoned", "The node is cordoned, so no new pod can start on it.")
+            (
+                "cordoned",
+                "An admin, a drain or the machine config operator cordoned the node. No new pod can start on it.",
+            )
             if node.ready
             else ("NotReady", "The kubelet of the node does not report, or it reports a problem.")
         )
+        steps = f"Read the conditions of the node: kubectl describe node {name}."
+        if node.ready:
+            steps = f"If no drain or update of the node is in progress, run kubectl uncordon {name}."
+        elif node.unschedulable:
+            steps += f" When the kubelet reports Ready, run kubectl uncordon {name}."
+        else:
+            steps += f" Correct the cause, for example with systemctl status kubelet on {name}."
         findings.append(
             Finding(
                 "operators.node",
                 name,
                 FAIL,
                 measured,
-                "Ready",
+                "Ready, not cordoned",
                 why,
-                f"Read the conditions of the node: kubectl describe node {name}. When the node is healthy, run kubectl"
-                f" uncordon {name}. Then run stage operators again.",
+                f"{steps} Then run stage operators again.",
             )
         )
     return (

@@ -129,7 +129,7 @@ def check_pool(pool: DriverPool) -> Finding:
             " cannot start."
         )
         remedy = (
-            f"See kubectl describe {policy.kind.lower()} {policy.name}, and the logs of the driver pods. When the"
+            f"Run kubectl describe {policy.kind.lower()} {policy.name}, and read the logs of the driver pods. When the"
             " driver is ready, run stage operators again."
         )
         return Finding(CHECK, pool.subject, UNKNOWN, _describe_image(pool), EXPECTED, why, remedy)
@@ -185,7 +185,7 @@ def _report_message(pool: DriverPool) -> typing.Optional[Finding]:
         return None
     forced, _repositories = _KEYS[pool.policy.kind]
     remedy = (
-        f"See kubectl describe {pool.policy.kind.lower()} {pool.policy.name}. If a precompiled image is missing, build"
+        f"Run kubectl describe {pool.policy.kind.lower()} {pool.policy.name}. If a precompiled image is missing, build"
         f" the image or set {forced} to false. Then run stage operators again."
     )
     return _make_finding(pool, FAIL, f"The operator reports: {clause(pool.policy.message)}.", remedy)
@@ -205,7 +205,7 @@ def _report_unsigned(pool: DriverPool) -> typing.Optional[Finding]:
     if pool.digest or (policy.precompiled and not pool.of_nvidia):
         why = (
             "The kernel loads only signed modules (secure boot). Whether the modules of this image are signed is"
-            " unknown, because this collection does not inspect the image."
+            " unknown, because this check does not inspect the image."
         )
         return _make_finding(pool, WARN, why, remedy)
     return _make_finding(
@@ -222,7 +222,7 @@ def _check_digest(pool: DriverPool) -> typing.Optional[Finding]:
         return None
     why = (
         "A digest names one image for one system and one kernel, and the operator treats it as precompiled. The system"
-        " and the kernel of the image are unknown, because this collection does not inspect the image."
+        " and the kernel of the image are unknown, because this check does not inspect the image."
     )
     return _make_finding(
         pool,

@@ -28,6 +28,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import NIC_POLICY, needs_nic_policy
@@ -72,7 +73,10 @@ def check(
     if seen is None or seen.errors:
         # operators.needed reports the errors
         if _wants_driver(intent):
-            why = "The driver policy and the properties of the nodes could not be read completely from the API server."
+            why = (
+                "The API server did not return all driver policies and nodes. The finding operators.needed contains its"
+                " errors."
+            )
             yield Finding(
                 CHECK,
                 f"{NIC} {NIC_POLICY}",
@@ -88,14 +92,14 @@ def check(
     missing = sorted(hcas.keys() - {host.name for host in seen.hosts}) if _wants_driver(intent) else []
     if missing:
         why = (
-            "The image for these nodes could not be determined, because their kernel and operating system are unknown:"
+            "The API server lists no nodes of these names, so their kernel, and the driver image for it, are unknown:"
             f" {folded(missing, 8)}."
         )
         yield Finding(
             CHECK,
             f"{NIC} {NIC_POLICY}, nodes",
             UNKNOWN,
-            f"{len(missing)} of {len(hcas)} nodes unknown",
+            f"kernel unknown on {len(missing)} of {count_of(len(hcas), 'node')}",
             EXPECTED,
             why,
             "Compare the names of the hosts in the inventory with kubectl get nodes, and correct them. Then run stage"
@@ -222,17 +226,17 @@ def _report_default_routes(
         remedy = (
             f"Move the default route to another NIC (ip route show default), or {OWN_DRIVER[policy.kind]}. Otherwise"
             " apply the policy to one node first, with access to its console. After the reload, ip route show default"
-            " must show the same route again."
+            " must show the same route again. Then run stage operators again."
         )
         yield Finding(CHECK, subject, WARN, folded(cut, _NAMED), expected, why, remedy)
     if unsure:
         why = (
-            f"The routes of these nodes could not be read. The nodes have interfaces with the driver {_RELOADED}, which"
+            f"The routes of these nodes were not read. The nodes have interfaces with the driver {_RELOADED}, which"
             " the driver container reloads. A node with a default route over such an interface loses its connection."
         )
         remedy = (
-            f"On {unsure[0]}, run ip route show default and ip -6 route show default. The finding platform.node"
-            " contains the reason why the routes could not be read."
+            f"On {unsure[0]}, run ip route show default and ip -6 route show default, and check that the default route"
+            " uses another interface. Correct the finding platform.node, then run stages platform and operators again."
         )
         yield Finding(CHECK, subject, WARN, f"routes unknown on {folded(unsure, _NAMED)}", expected, why, remedy)
 
@@ -244,7 +248,11 @@ def _check_kernels(policy: DriverPolicy, pools: typing.Sequence[DriverPool]) -> 
         kind = f"{pool.host.os}{pool.host.version} {pool.host.kernel} {pool.host.machine}"
         counts[kind] = counts.get(kind, 0) + len(pool.nodes)
     kinds = [f"{kind} (nodes: {count})" for kind, count in counts.items()]
-    measured, expected = "; ".join(kinds[:10]) + (f"; {len(kinds) - 10} more" if len(kinds) > 10 else ""), "one kernel"
+    measured, expected = (
+        "; ".join(kinds[:10])
+        + (f"; {len(kinds) - 10} more (kubectl get nodes -o wide lists all)" if len(kinds) > 10 else ""),
+        "one kernel",
+    )
     if len(kinds) == 1 or policy.ready:
         return ok(KERNELS, subject, measured, expected)
     if policy.version.startswith("sha256:"):

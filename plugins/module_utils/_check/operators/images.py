@@ -35,6 +35,9 @@ _CONFIG = "Image cluster (config.openshift.io)"
 _EDIT = "have an admin of the cluster change spec.registrySources: oc edit image.config.openshift.io cluster"
 
 
+_AGAIN = "Then run stage operators again."
+
+
 @dataclasses.dataclass(frozen=True)
 class PullPath:
     """The registries from which a node pulls an image.
@@ -55,14 +58,16 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
     """Return a finding for each image, or a single finding with the reason for which the rules were not read."""
     if seen is None or seen.errors:
         why = (
-            f"The mirror rules could not be read from the API server: {clause('; '.join(seen.errors[:5]))}."
+            f"The mirror rules were not read from the API server: {clause('; '.join(seen.errors[:5]))}."
             if seen
-            else "The API server was not queried, so the mirror rules are unknown."
+            else "The run ended before it read the mirror rules from the API server."
         )
-        remedy = (
-            "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
-            " apply -f docs/rbac/look.yml. Then run stage operators again."
-        )
+        remedy = "Run stage operators again."
+        if seen:
+            remedy = (
+                "As an admin of the cluster, give the user of the kubeconfig the rights in docs/rbac/look.yml: kubectl"
+                " apply -f docs/rbac/look.yml. Then run stage operators again."
+            )
         return (
             Finding(
                 "operators.image",
@@ -169,7 +174,7 @@ def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath
             " this registry."
         )
         return Finding(
-            "operators.image", subject, WARN, f"from {own} itself, although mirrors exist", _EXPECTED, why, remedy
+            "operators.image", subject, WARN, f"from {own} itself, although mirrors exist", "from a mirror", why, remedy
         )
     return ok("operators.image", subject, f"from {own} itself, no mirror rule applies", _EXPECTED)
 
@@ -192,12 +197,12 @@ def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) ->
                 f"{rule.owner} has mirrors for {rule.source}. The nodes use only the more specific entry {seen.scope},"
                 f" which has no mirrors for a name with a {name.form}."
             ),
-            f"{add}.",
+            f"{add}. {_AGAIN}",
         )
     if fitting:
-        return "The mirrors are also blocked.", f"{add}. These mirrors must not be blocked. Or {_EDIT}."
+        return "The mirrors are also blocked.", f"{add}. These mirrors must not be blocked. Or {_EDIT}. {_AGAIN}"
     if not seen.rules:
-        return "", f"{add}."
+        return "", f"{add}. {_AGAIN}"
     why = (
         f"The image is named by its {name.form}, but the mirrors of"
         f" {', '.join(dict.fromkeys(rule.owner for rule in seen.rules))} apply only to a {other}."
@@ -212,7 +217,7 @@ def _explain_unused_mirrors(named: str, name: ImageReference, seen: PullPath) ->
                 f" '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{name.identity}"
             ),
         )
-    return why, f"{add}."
+    return why, f"{add}. {_AGAIN}"
 
 
 def find_pull_path(name: ImageReference, seen: ImageFacts) -> PullPath:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.phrases import clause, count_of
+from ..._model.base.text import folded
 from ..._model.intent.intent import Intent
 from ..._model.intent.mirror import MirrorAnswer, MirrorFacts
 from ..._model.intent.profiles import HOST_DEVICE, IPOIB, attachment_kind, needs_nic_policy
@@ -17,7 +18,7 @@ from ..._parse.kubernetes.images import reference
 from ..._parse.kubernetes.resource import ResourceError
 
 _ID = "operators.mirror"
-_EXPECTED = "on the mirror before the run applies anything"
+_EXPECTED = "present on the mirror"
 
 
 def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, ...]:
@@ -30,7 +31,7 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
     if not intent.cluster.mirror:
         return ()
     if seen is None:
-        why = "The run did not query the mirror for its images and charts."
+        why = "The run ended before it asked the mirror for its images and charts."
         return (
             Finding(
                 _ID,
@@ -39,7 +40,8 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, 
                 "not queried",
                 _EXPECTED,
                 why,
-                "Run stage operators again. If the finding reappears, read the error of the task images_info.",
+                "Run stage operators again. If the finding reappears, correct the error of the task images_info in the"
+                " output of the playbook.",
             ),
         )
     findings = [_check_mirror_answer(answer) for answer in seen.answers if answer.state in ("there", "missing")]
@@ -64,8 +66,8 @@ def _report_unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Findin
         # of what is no name, or has no registry, the list says so
         if name not in asked and not any(who in problem for problem in seen.unlisted):
             why = (
-                f"The response of the mirror does not contain {name or image}, which {who} need. The response is for a"
-                " different intent, or it is incomplete."
+                f"The mirror was not asked for this image, which {who} need: the intent was changed during the run, or"
+                " the stored result is incomplete."
             )
             yield Finding(
                 _ID,
@@ -117,23 +119,21 @@ def _check_mirror_answer(answer: MirrorAnswer) -> Finding:
     if answer.state == "there":
         return ok(_ID, subject, f"{answer.place}{f': {answer.said}' if answer.said else ''}", _EXPECTED)
     why = (
-        f"The registry does not have {answer.place}{f' ({clause(answer.said)})' if answer.said else ''}."
-        " These components need it:"
-        f" {', '.join(answer.needed_by)}."
+        f"The image or chart was not copied to the mirror{f' ({clause(answer.said)})' if answer.said else ''}. Needed"
+        f" by: {folded(answer.needed_by)}."
     )
-    remedy = f"On a machine with internet access, run {' && '.join(answer.put)}"
+    remedy = f"On a machine with internet access, run: {' && '.join(answer.put)}"
     if answer.by_system:
         remedy += (
             " (SYSTEM is the operating system of your nodes, such as ubuntu24.04 or rhcos4.20; or use skopeo-sync.yml"
             " of playbook images, which copies the images of all systems)"
         )
+    remedy += ". Then run stage operators again."
     return Finding(_ID, subject, FAIL, f"missing: {answer.place}", _EXPECTED, why, remedy)
 
 
 def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[MirrorAnswer]) -> Finding:
-    names = ", ".join(answer.place for answer in answers[:5]) + (
-        f" and {len(answers) - 5} more" if len(answers) > 5 else ""
-    )
+    names = folded([answer.place for answer in answers], 5)
     subject, measured = (
         f"registry {host}",
         f"{count_of(len(answers), 'image or chart', 'images and charts')} not verified{f': {said}' if said else ''}",
@@ -158,11 +158,12 @@ def _report_untold(host: str, said: str, state: str, answers: typing.Sequence[Mi
 
 def _report_unlisted(problem: str) -> Finding:
     subject = problem.partition(":")[0]
+    why = f"The images that the mirror must have were not determined: {clause(problem)}."
     remedy = (
-        "Copy the chart, or the image that the text under 'why' names, to the mirror. The finding on the chart contains"
-        " the command. Then run stage operators again."
+        "Correct this error: copy the chart or image that it names to the mirror (the finding on the chart contains the"
+        " command), or correct its name in the intent. Then run stage operators again."
     )
-    return Finding(_ID, subject, UNKNOWN, "its images are unknown", _EXPECTED, problem, remedy)
+    return Finding(_ID, subject, UNKNOWN, "its images not determined", "all its images on the mirror", why, remedy)
 
 
 def _report_elsewhere(problem: str) -> Finding:
@@ -175,4 +176,5 @@ def _report_elsewhere(problem: str) -> Finding:
         f"Set the image in the values of operators_charts for {operator.partition(' ')[2]}, or configure the container"
         " runtime of the nodes to pull it from the mirror. Then run stage operators again."
     )
-    return Finding(_ID, f"{operator}, {image}", FAIL, f"not from the mirror: {image}", _EXPECTED, why, remedy)
+    measured = f"{image or 'an image'} from its original registry"
+    return Finding(_ID, f"{operator}, {image}", FAIL, measured, "image from the mirror", why, remedy)

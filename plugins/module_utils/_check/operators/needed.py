@@ -26,6 +26,7 @@ from ..._model.operators.sriov_operator import OlmObject
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 
 CHECK = "operators.needed"
+_AGAIN = "Then run stage operators again."
 _EXPECTED = "one installation that is ready"
 _RELEASE = re.compile(r"\Av?[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}(?![0-9])")
 #: the same, also behind the name of an operator, as in the name of a ClusterServiceVersion
@@ -110,7 +111,7 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
     untrusted = seen.untrusted.get(operator.name)
     if untrusted is not None:
         why = (
-            f"The run installed nothing in namespace {untrusted.namespace}, because this collection does not trust the"
+            f"The run installed nothing in namespace {untrusted.namespace}, because it does not trust the"
             f" namespace: {clause(untrusted.why)}. {operator.lack}"
         )
         return Finding(
@@ -139,8 +140,8 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
         )
         why = f"OLM has objects for the operator, but the operator does not run yet. {operator.lack}"
         remedy = (
-            f"See kubectl -n {objects[0].namespace} describe subscription,clusterserviceversion. If approval is manual,"
-            " approve the InstallPlan. Then run stage operators again."
+            f"Run kubectl -n {objects[0].namespace} describe subscription,clusterserviceversion, and correct the cause"
+            " in the conditions. If approval is manual, approve the InstallPlan. Then run stage operators again."
         )
         return Finding(CHECK, operator.name, FAIL, told, expected, why, remedy)
     if operator.name in seen.made and operator.chart is not None:
@@ -160,21 +161,24 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
         "no Deployment runs the operator",
         expected,
         operator.lack,
-        _describe_step(operator, seen),
+        f"{_describe_step(operator, seen).rstrip('.')}. {_AGAIN}",
     )
 
 
 def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
     operator, expected, measured = row.operator, _describe_expected_operator(row), describe_installation(found)
     namespace, _slash, name = found.name.partition("/")
-    remedy = f"See kubectl -n {namespace} describe deployment {name}. The events of its pods report the cause."
+    remedy = (
+        f"Run kubectl -n {namespace} describe deployment {name}, and correct the cause in the events of its pods."
+        f" {_AGAIN}"
+    )
     if not found.wanted:
-        remedy = f"Run kubectl -n {namespace} scale deployment {name} --replicas=1."
+        remedy = f"Run kubectl -n {namespace} scale deployment {name} --replicas=1. {_AGAIN}"
     if found.ready < 1 or found.wanted < 1:
         no_pod = "has no available pod of the current template of its Deployment"
         why = f"The operator {no_pod if found.wanted else 'is scaled to 0'}. {operator.lack}"
         if found.origin == "helm":
-            remedy += f" {describe_half_installed(namespace, seen.install)}."
+            remedy += f" If that does not help: {describe_half_installed(namespace, seen.install)}."
         return Finding(CHECK, operator.name, FAIL, measured, expected, why, remedy)
     if operator.configuration and (operator.configured == "always" or found.origin == "olm"):
         states = [item for item in seen.configurations if item.kind == operator.configuration]
@@ -197,8 +201,8 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
         late = [item for item in states if operator.configured == "always" and item.state != "ready"]
         if late:
             why = (
-                "The operator has not applied its configuration yet, or it cannot apply it. Building a driver takes"
-                " minutes on each node."
+                f"{operator.configuration} {late[0].name} reports {late[0].state or 'no state'}. The operator has not"
+                " applied it yet, or cannot apply it. Building a driver takes minutes on each node."
             )
             return Finding(
                 CHECK,
@@ -207,8 +211,8 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
                 measured,
                 expected,
                 why,
-                f"See kubectl describe {operator.configuration.lower()} {late[0].name}. When its state is ready, run"
-                " stage operators again.",
+                f"Run kubectl describe {operator.configuration.lower()} {late[0].name}, and correct the cause in its"
+                " conditions. When its state is ready, run stage operators again.",
             )
     if found.ready < found.wanted:
         return Finding(
@@ -217,13 +221,13 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
             WARN,
             measured,
             expected,
-            "One pod is enough for the operator to work. The other pods take over if it fails.",
+            f"{found.wanted - found.ready} of its pods are not available. One pod is enough for the operator to work.",
             remedy,
         )
     untrusted = seen.untrusted.get(operator.name)
     if untrusted is not None:
         why = (
-            "The operator is ready. The run did not check whether an upgrade is needed, because this collection does"
+            "The operator is ready. The run did not check whether an upgrade is needed, because it does"
             f" not trust the namespace {untrusted.namespace}: {clause(untrusted.why)}."
         )
         return Finding(CHECK, operator.name, WARN, measured, expected, why, name_way_to_trust(untrusted.namespace))

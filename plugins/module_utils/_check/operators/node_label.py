@@ -40,7 +40,7 @@ def check_label(
     if not missing:
         return ok("operators.label", node.name, expected, expected)
     measured = ", ".join(f"{key}={node.labels[key]}" if key in node.labels else f"{key} is absent" for key in missing)
-    why, remedy = _explain_missing_label(node, missing, observed, discovery)
+    why, remedy = _explain_missing_label(node, missing, observed, discovery, cluster.node_selector)
     return Finding("operators.label", node.name, FAIL, measured, expected, why, remedy)
 
 
@@ -49,12 +49,14 @@ def _explain_missing_label(
     missing: typing.Sequence[str],
     observed: typing.Optional[ObservedHcas],
     discovery: typing.Optional[tuple[FeatureDiscovery, ...]],
+    wanted: typing.Mapping[str, str],
 ) -> tuple[str, str]:
     key = next((key for key in missing if key.startswith(PREFIX)), None)
     if key is None:
         return (
-            "No component sets this label automatically.",
-            f"Run kubectl label node {node.name} {missing[0]}=VALUE, or correct rdma_cluster.node_selector. Then run"
+            "No operator sets this label automatically, and no admin has set it to this value.",
+            f"Run kubectl label node {node.name} --overwrite {missing[0]}={wanted.get(missing[0], 'VALUE')}, or correct"
+            " rdma_cluster.node_selector. Then run"
             " stage operators again.",
         )
     value = observed.value if observed is not None else None
@@ -82,7 +84,7 @@ def _explain_missing_label(
     why, remedy = found
     if value is None:
         why += (
-            " The data that the node itself reports (module node_info) is missing:"
+            " The HCAs of the node were not read, so they are not part of this explanation:"
             f" {clause(observed.error if observed is not None else None, 'the node was not queried')}."
         )
     return why, remedy
@@ -113,7 +115,7 @@ def _find_hardware_cause(hcas: typing.Sequence[Hca]) -> _Cause:
     )
     why = f"No physical function of the node has SR-IOV. Values of sriov_totalvfs: {seen}."
     firmware = " ".join(dict.fromkeys(vendors.enable_functions(hca) for hca in hcas[:8]))
-    return why, f"Turn SR-IOV on in the BIOS. {firmware} See the findings of stage platform."
+    return why, f"Turn SR-IOV on in the BIOS. {firmware} Then run stages discover and operators again."
 
 
 def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequence[FeatureDiscovery]]) -> _Cause:
@@ -123,7 +125,7 @@ def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequ
     if discovery is None:
         return (
             "Whether node feature discovery runs is unknown, because its workers could not be read.",
-            "See the finding operators.read, and give the user of the kubeconfig the right to list the workers. Then"
+            "Correct the finding operators.read, which contains the error of the API server. Then"
             " run stage operators again.",
         )
     if not discovery:
@@ -137,7 +139,7 @@ def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequ
         if waiting:
             why = f"The worker of node feature discovery on the node is not ready: {waiting[0]}."
             return why, (
-                f"See the events and the log of the worker's pod ({names}), and correct the cause. Then run stage"
+                f"Read the events and the log of the worker's pod ({names}), and correct the cause. Then run stage"
                 " operators again."
             )
         why = (
@@ -150,10 +152,14 @@ def _find_worker_cause(node: ClusterNode, discovery: typing.Optional[typing.Sequ
         )
     if not any(key.startswith(PREFIX) for key in node.labels):
         why = (
-            f"The worker is ready, but the node carries no label {PREFIX}*. nfd-master does not write the labels of the"
-            " node."
+            f"The worker of node feature discovery ({names}) is ready on the node, but the node has no label {PREFIX}*:"
+            " nfd-master does not write the labels."
         )
-        return why, f"See the log of nfd-master in the namespace of {names}, and kubectl get nodefeatures -A."
+        namespace = discovery[0].worker.namespace
+        return why, (
+            f"Read the log of nfd-master: kubectl -n {namespace} logs deployment/nfd-master. Check that kubectl get"
+            f" nodefeatures -A lists {node.name}. Correct the cause, then run stage operators again."
+        )
     return None
 
 
@@ -179,7 +185,8 @@ def _find_configuration_cause(
             f" interface: {', '.join(hca.name for hca in hcas)}."
         )
         infiniband = any(hca.pci is not None and hca.pci.device_class == "0207" for hca in hcas)
-        return why, f"{vendors.load_driver(hcas)}{' On InfiniBand, also run modprobe ib_ipoib.' if infiniband else ''}"
+        more = " On InfiniBand, also run modprobe ib_ipoib." if infiniband else ""
+        return why, f"{vendors.load_driver(hcas)}{more} Then run stage operators again."
     if source != "pci" or not hcas:
         return None
     classes = sorted({hca.pci.device_class for hca in hcas if hca.pci})

@@ -20,7 +20,7 @@ def _check_operator(stand: OperatorStatus) -> Finding:
     subject, expected = f"package {stand.package}", f"{stand.wanted or 'its ClusterServiceVersion'} installed by OLM"
     measured = f"{stand.installed or 'nothing installed'}, {stand.phase}"
     if stand.phase == "planned":
-        why = f"In check mode, this run installs nothing. State of the operator: {clause(stand.detail, 'unknown')}."
+        why = f"In check mode, the run installs nothing. State of the operator: {clause(stand.detail, 'unknown')}."
         return Finding(
             "operators.olm",
             subject,
@@ -37,16 +37,18 @@ def _check_operator(stand: OperatorStatus) -> Finding:
             else "The installation failed"
         )
         why = f"{late}: {clause(stand.detail, 'OLM reports no cause')}."
-        return Finding(
-            "operators.olm", subject, FAIL, measured, expected, why, stand.remedy or "Run stage operators again."
-        )
+        return Finding("operators.olm", subject, FAIL, measured, expected, why, stand.remedy or _describe_remedy(stand))
     if not stand.wanted or stand.installed != stand.wanted:
         why = (
             f"The operator is ready, but not in the requested version: {stand.installed or 'no version'} is"
             " installed, and"
             f" {stand.wanted or 'no version'} is requested."
         )
-        return Finding("operators.olm", subject, UNKNOWN, measured, expected, why, "Run stage operators again.")
+        remedy = (
+            "Run stage operators again. If the version stays, read the conditions: kubectl get"
+            " subscriptions,installplans -A -o yaml."
+        )
+        return Finding("operators.olm", subject, UNKNOWN, measured, expected, why, remedy)
     if not stand.upgrade:
         return ok("operators.olm", subject, measured, expected)
     why = f"The newer version {stand.upgrade} is available. OLM does not install it automatically."
@@ -58,14 +60,24 @@ def _check_operator(stand: OperatorStatus) -> Finding:
             measured,
             expected,
             why,
-            f"Ask the owner of Subscription {stand.subscription} to decide on the upgrade.",
+            f"Ask the owner of Subscription {stand.subscription} to approve the upgrade, or waive this finding.",
         )
     return Finding(
         "operators.olm",
         subject,
         WARN,
         measured,
-        expected,
+        f"{expected}, no newer version",
         why,
         f"To install this version, set version of {stand.package} to {stand.upgrade}, then run stage operators again.",
+    )
+
+
+def _describe_remedy(stand: OperatorStatus) -> str:
+    """Return the remedy for an installation without one, by its phase."""
+    if stand.phase == "waiting":
+        return "Wait until kubectl get clusterserviceversions -A reports Succeeded, then run stage operators again."
+    return (
+        "Read the conditions of the Subscription and the InstallPlan (kubectl get subscriptions,installplans -A -o"
+        " yaml). Correct the cause, then run stage operators again."
     )

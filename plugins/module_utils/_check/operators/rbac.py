@@ -15,7 +15,7 @@ _BESIDE = {
     "jobs": ("training jobs", "These rights are needed only to submit the output of render_job and render_nic_map."),
     "namespaces": (
         "namespaces of the jobs",
-        "These rights are needed only if the namespace does not exist, or if this collection created it.",
+        "These rights are needed only if the namespace does not exist, or if linerate.rdma created it.",
     ),
     "settle": ("bringing nodes to what is wanted", "These rights are needed only with platform_settle: true."),
     "teardown": ("teardown", "These rights are needed only for a teardown."),
@@ -28,10 +28,16 @@ def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
     """
     expected = f"all rights of {FOLDER} that the intent needs"
     if seen is None or not seen.asked:
-        why = "The API server was not queried for the rights of the user of the kubeconfig."
+        why = "The run ended before it asked the API server for the rights of the user of the kubeconfig."
         return (
             Finding(
-                "operators.rights", "kubeconfig", UNKNOWN, "not queried", expected, why, "Run stage operators again."
+                "operators.rights",
+                "kubeconfig",
+                UNKNOWN,
+                "rights not read",
+                expected,
+                why,
+                "Run stage operators again.",
             ),
         )
     findings = []

@@ -12,6 +12,7 @@ import typing
 
 from ..._analysis.controllers.image_pull import Keys, explain, is_image_pull_message
 from ..._model.base.phrases import clause, count_of
+from ..._model.base.text import folded
 from ..._model.intent.intent import ClusterIntent
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.operators.sriov_operator import NO_OPERATOR, OperatorFacts, OperatorInstallation
@@ -34,10 +35,7 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
     if not found:
         why = "No Deployment in the cluster runs the SR-IOV network operator."
         why += " OLM has objects for the operator; see the findings operators.olm." if seen.olm else ""
-        remedy = (
-            "Check the finding operators.needed: it names the steps that install the operator in this cluster. Then run"
-            " stage operators again."
-        )
+        remedy = "Install the operator as the finding operators.needed describes, then run stage operators again."
         return [Finding("operators.single", "SR-IOV network operator", FAIL, measured, expected, why, remedy)]
     if len(found) > 1:
         why = (
@@ -54,7 +52,10 @@ def check_installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Find
         ]
     one = found[0]
     if one.deployment.namespace != (cluster.operator_namespace or seen.namespace):
-        why = "The operator applies only policies in its own namespace."
+        why = (
+            f"The operator runs in namespace {one.deployment.namespace}, and it applies only policies in its own"
+            " namespace."
+        )
         remedy = (
             f"Remove rdma_cluster.operator_namespace, or set it to {one.deployment.namespace}. Then run stage operators"
             " again."
@@ -91,10 +92,11 @@ def check_olm(seen: OperatorFacts) -> list[Finding]:
                 "operators.olm",
                 "OLM",
                 UNKNOWN,
-                "not found",
-                "Succeeded",
+                "no ClusterServiceVersion found",
+                "a ClusterServiceVersion in phase Succeeded",
                 why,
-                "Correct the namespace, or give the user of the kubeconfig the right to list ClusterServiceVersions."
+                "Set rdma_cluster.operator_namespace to the namespace of the ClusterServiceVersion, or give the user of"
+                " the kubeconfig the right to list ClusterServiceVersions."
                 " Then run stage operators again.",
             )
         )
@@ -107,8 +109,8 @@ def check_olm(seen: OperatorFacts) -> list[Finding]:
         good = item.phase == "Succeeded" if item.kind == "ClusterServiceVersion" else bool(item.version)
         why = f"OLM reports: {clause(item.message)}." if item.message else "OLM has reported no message yet."
         remedy = (
-            f"See kubectl -n {item.namespace} describe {item.kind.lower()} {item.name}. If approval is manual, approve"
-            " the InstallPlan. Then run stage operators again."
+            f"Run kubectl -n {item.namespace} describe {item.kind.lower()} {item.name}, and correct the cause in its"
+            " conditions. If approval is manual, approve the InstallPlan. Then run stage operators again."
         )
         if good and (item.kind == "ClusterServiceVersion" or not item.message):
             findings.append(ok("operators.olm", subject, measured, expected))
@@ -132,7 +134,7 @@ def _check_version(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
         "SR-IOV network operator",
         WARN,
         ", ".join(one.deployment.images),
-        "known",
+        "a version in the tag or in RELEASE_VERSION",
         why,
         "Use an image with a version tag, then run stage operators again.",
     )
@@ -147,14 +149,15 @@ def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
     if work.ready >= work.wanted > 0:
         return ok("operators.ready", f"Deployment {work.namespace}/{work.name}", measured, expected)
     remedy = (
-        f"See kubectl -n {work.namespace} describe deployment {work.name}. The events of its pods report the cause."
+        f"Run kubectl -n {work.namespace} describe deployment {work.name}, and correct the cause in the events of its"
+        " pods."
         " Then run stage operators again."
     )
     if work.wanted and work.ready:
         # one pod leads, and the others replace it when it ends
         why = (
-            "One pod is enough to apply policies, and the other pods take over if it"
-            f" fails.{_describe_pods(seen, work.name)}"
+            f"{count_of(work.wanted - work.ready, 'pod')} of the operator is not available. One pod is enough to apply"
+            f" policies.{_describe_pods(seen, work.name)}"
         )
         return Finding(
             "operators.ready", f"Deployment {work.namespace}/{work.name}", WARN, measured, expected, why, remedy
@@ -182,7 +185,10 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
     for trouble in seen.troubles[:_TROUBLES]:
         name, _colon, detail = trouble.partition(": ")
         why = "A part of the operator fails or is still starting. Your nodes do not necessarily depend on this part."
-        remedy = f"Read the events of the pod: kubectl -n {seen.namespace} describe pod {name}"
+        remedy = (
+            f"Run kubectl -n {seen.namespace} describe pod {name}, and correct the cause in its events. Then run stage"
+            " operators again."
+        )
         if is_image_pull_message(detail):
             owner = f"the owner of pod {name}"
             keys = Keys(
@@ -199,14 +205,17 @@ def check_pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
         yield ok("operators.pods", f"namespace {seen.namespace}", expected, expected)
     elif len(seen.troubles) > _TROUBLES:
         measured = f"{count_of(len(seen.troubles) - _TROUBLES, 'more pod')} not ready"
-        remedy = f"List all pods of the namespace: kubectl -n {seen.namespace} get pods"
+        remedy = (
+            f"Run kubectl -n {seen.namespace} get pods, and correct the causes of all pods that are not ready. Then run"
+            " stage operators again."
+        )
         yield Finding(
             "operators.pods",
             f"namespace {seen.namespace}",
             WARN,
             measured,
             expected,
-            "The findings on the first pods report the causes.",
+            f"Only the first {_TROUBLES} pods that are not ready have findings of their own.",
             remedy,
         )
 
@@ -260,7 +269,10 @@ def _check_prefix(cluster: ClusterIntent, one: OperatorInstallation) -> Finding:
             "Read the names of the resources with kubectl describe node NODE. If they have a different prefix, set"
             " rdma_cluster.resource_prefix to it. Then run stage operators again.",
         )
-    why = "Pods would request a resource that no node offers."
+    why = (
+        f"The operator names its resources {one.resource_prefix}/..., but the pods of this run would request"
+        f" {expected}/..., which no node offers."
+    )
     return Finding(
         "operators.resource_prefix",
         subject,
@@ -281,9 +293,14 @@ def check_config(seen: OperatorFacts) -> Finding:
         " 'default' in its own namespace."
     )
     remedy = (
-        "Create the object, or set sriovOperatorConfig.deploy=true in the values of the operator's Helm chart. Then run"
-        " stage operators again."
+        f"Create the object in namespace {seen.namespace}, or set sriovOperatorConfig.deploy=true in the values of the"
+        " operator's Helm chart. Then run stage operators again."
     )
+    if seen.configs:
+        remedy = (
+            f"Create the object in namespace {seen.namespace}, or correct rdma_cluster.operator_namespace. Then run"
+            " stage operators again."
+        )
     return Finding(
         "operators.config",
         subject,
@@ -308,8 +325,8 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
     measured, expected = f"{daemon.ready} of {daemon.wanted} pods ready and up to date", "all pods ready and up to date"
     served = [node for node in daemon.nodes if node in nodes]
     remedy = (
-        f"Watch the rollout: kubectl -n {daemon.namespace} rollout status daemonset {daemon.name}. Then run stage"
-        " operators again."
+        f"Wait for the rollout: kubectl -n {daemon.namespace} rollout status daemonset {daemon.name}. If it does not"
+        f" end, run kubectl -n {daemon.namespace} describe daemonset {daemon.name}. Then run stage operators again."
     )
     if daemon.ready < len(served):
         why = (
@@ -321,8 +338,8 @@ def check_rollout(seen: OperatorFacts, nodes: typing.Collection[str]) -> typing.
         yield Finding("operators.rollout", subject, FAIL, measured, expected, why, remedy)
     elif daemon.ready < daemon.wanted:
         why = (
-            "Some pods are not ready, or are of an earlier template of the DaemonSet. The finding operators.daemon"
-            " covers each node of the inventory, but a pod on such a node may be of the earlier template."
+            "Some pods of the config daemon are not ready, or still run an earlier template of the DaemonSet. The"
+            " finding operators.daemon reports those on nodes of the inventory."
         )
         yield Finding("operators.rollout", subject, WARN, measured, expected, why, remedy)
     else:
@@ -388,8 +405,8 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
             " examined the node yet, or it cannot write the status."
         )
         remedy = (
-            f"See kubectl -n {daemon.namespace} get sriovnetworknodestates {node.name} -o yaml, and the log of the"
-            " config daemon on the node. Then run stage operators again."
+            f"Run kubectl -n {daemon.namespace} get sriovnetworknodestates {node.name} -o yaml, and read the log of the"
+            " config daemon on the node. Correct the cause, then run stage operators again."
         )
         return Finding(
             "operators.daemon",
@@ -407,14 +424,15 @@ def check_daemon(seen: OperatorFacts, node: ClusterNode) -> Finding:
     )
     why += _describe_pods(seen, daemon.name)
     remedy = (
-        f"See kubectl -n {daemon.namespace} get pods -o wide, and compare configDaemonNodeSelector with the labels of"
-        " the node. Then run stage operators again."
+        f"Run kubectl -n {daemon.namespace} get pods -o wide. If the node has no pod of the config daemon, correct"
+        " configDaemonNodeSelector of the SriovOperatorConfig or the labels of the node. Otherwise correct the cause in"
+        " the events of its pod. Then run stage operators again."
     )
     return Finding(
         "operators.daemon",
         node.name,
         FAIL,
-        f"config daemon ready on: {', '.join(daemon.nodes) or 'no node'}",
+        f"config daemon not ready here; ready on: {folded(daemon.nodes) or 'no node'}",
         expected,
         why,
         remedy,

@@ -93,7 +93,7 @@ def read_held(
         for name, mine in findings.items()
     }
     return {
-        name: f"the linter reports {count_of(len(items), 'failure')}, the first on {items[0].subject}:"
+        name: f"{count_of(len(items), 'finding')} network.lint_* failed, the first on {items[0].subject}:"
         f" {items[0].measured}"
         for name, items in failed.items()
         if items
@@ -142,16 +142,16 @@ def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: ty
         )
     if reported:
         return ok(check, fabric.name, f"satisfied on {reported} of {len(nodes)} nodes", _RULES[check])
-    why = "The operator has not reported the interfaces of any node, so the linter could not check this rule."
+    why = "The operator has not reported the interfaces of any node, so this rule is unchecked."
     return Finding(
         check,
         fabric.name,
         UNKNOWN,
-        f"interfaces reported for 0 of {len(nodes)} nodes",
+        f"interfaces reported for 0 of {count_of(len(nodes), 'node')}",
         _RULES[check],
         why,
-        "Make sure that the operator's config daemon runs (see the findings operators.daemon). Then run stage network"
-        " again.",
+        "Correct the findings operators.daemon, so that the config daemon reports the interfaces. Then run stage"
+        " network again.",
     )
 
 
@@ -168,12 +168,12 @@ def _check_selects(
     expected = count_of(count, "physical function")
     node, state = world.nodes.get(name), world.states.get(name)
     if node is None:
-        why = "The cluster has no node of this name."
+        why = "The inventory uses another name than the cluster, or the node has left the cluster."
         return Finding(
             SELECT,
             subject,
             UNKNOWN,
-            "no such node",
+            "node not in the cluster",
             expected,
             why,
             "Give the hosts of the inventory the node names that kubectl get nodes lists, then run stage"
@@ -191,7 +191,7 @@ def _check_selects(
             "none, no policy selects the node",
             expected,
             why,
-            "See the findings operators.label for the cause, and correct it. Then run stage network again.",
+            f"Correct the finding operators.label of {name}, then run stage network again.",
         )
     if state is None or not state.interfaces:
         why = (
@@ -205,8 +205,8 @@ def _check_selects(
             "interfaces of the node not reported",
             expected,
             why,
-            "Make sure that the operator's config daemon runs on the node (see the finding operators.daemon). Then run"
-            " stage network again.",
+            f"Correct the finding operators.daemon of {name}, so that the config daemon reports the interfaces. Then"
+            " run stage network again.",
         )
     chosen = select_functions(policy, state, world)
     measured = (

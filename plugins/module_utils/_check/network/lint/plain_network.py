@@ -43,16 +43,16 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
             f"{count} {'interface' if count == 1 else 'interfaces'} for profile {fabric.profile}",
         )
         if name not in world.hcas:
-            why = "Data collection (module node_info) failed on the node, so the interfaces for the pods are unknown."
+            why = "The HCAs of the node were not read, so it is unknown whether it has the interfaces for the pods."
             yield Finding(
                 SELECT,
                 subject,
                 UNKNOWN,
-                "interfaces unknown",
+                "interfaces not read",
                 expected,
                 why,
-                "See the findings of stage discover, and correct the cause. Then run the stages discover and network"
-                " again.",
+                f"Correct the finding discover.node of {name}, which contains the cause. Then run stages discover and"
+                " network again.",
             )
             continue
         chosen = find_candidates(fabric, world.hcas[name])
@@ -135,8 +135,8 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
                 LINK,
                 subject,
                 WARN,
-                netdev.state or "state unknown",
-                "up",
+                f"interface {netdev.state or 'in an unknown state'}",
+                "interface up",
                 why,
                 f"On the node, run ip link set {netdev.name} up, and check the cable of {hca.name}. Then run stage"
                 " network again.",
@@ -147,7 +147,7 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
         if known:
             yield ok(LINK, fabric.name, f"satisfied on {known} of {len(nodes)} nodes", expected)
         else:
-            why = "No node reports the interface, so the linter could not check this rule."
+            why = "No interface of the nodes matches select of the fabric, so state and MTU were not checked."
             yield Finding(
                 LINK,
                 fabric.name,
@@ -155,7 +155,7 @@ def _check_mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
                 f"interface found on 0 of {len(nodes)} nodes",
                 expected,
                 why,
-                "Correct the causes in the findings network.lint_select, then run stage network again.",
+                "Correct the findings network.lint_select of the fabric, then run stage network again.",
             )
 
 
@@ -185,8 +185,8 @@ def _check_shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[s
                 UNKNOWN,
                 "interface not found",
                 expected,
-                "The node does not report the interface.",
-                "Correct the causes in the findings network.lint_select, then run stage network again.",
+                "No interface of the node matches select of the fabric, so its RDMA device is unknown.",
+                "Correct the findings network.lint_select of the fabric, then run stage network again.",
             )
         elif master[1].bond is not None:
             why = (
@@ -220,8 +220,8 @@ def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequen
         owner = one.owners.get(part, "") if one else ""
         why = (
             f"The owner of this configuration is {owner or 'not reported'}. The NicClusterPolicy can hold only one"
-            " such configuration. The configuration of this collection would overwrite it, so the API server rejects"
-            " the configuration of this collection."
+            " such configuration. The configuration of the fabric would overwrite it, so the API server rejects the"
+            " configuration of the fabric."
         )
         remedy = (
             f"Configure fabrics for the resources of this configuration and remove {part} from the NicClusterPolicy, or"
@@ -255,7 +255,7 @@ def _check_nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequen
         yield ok(
             OPERATOR,
             fabric.name,
-            f"{one.state or 'no state'}, {'of this collection' if one.ours else 'of another owner'}"
+            f"{one.state or 'no state'}, {'created by linerate.rdma' if one.ours else 'created by another owner'}"
             if one
             else "does not exist yet",
             expected,

@@ -57,9 +57,9 @@ def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Object
             POLICY,
             "webhook",
             "'deviceType: vfio-pci' conflicts with 'isRdma: true'",
-            "netdevice",
+            "deviceType: netdevice",
             why,
-            "Use either vfio-pci or RDMA, then run stage network again.",
+            "Remove deviceType vfio-pci, or set rdma: false on the fabric. Then run stage network again.",
         )
     if policy.eswitch_mode == "switchdev" and policy.link_type.upper() not in ("", "ETH"):
         text = "'eSwitchMode: switchdev' can be used only with ethernet links"
@@ -67,7 +67,7 @@ def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Object
             POLICY,
             "webhook",
             text,
-            "legacy",
+            "eSwitchMode: legacy",
             "An InfiniBand HCA has no switchdev mode.",
             "Remove eSwitchMode from the policy, then run stage network again.",
         )
@@ -77,7 +77,7 @@ def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Object
             POLICY,
             "webhook",
             text,
-            "netdevice",
+            "deviceType: netdevice",
             "vDPA requires the kernel's own driver (netdevice).",
             "Remove vdpaType from the policy, or use deviceType netdevice. Then run stage network again.",
         )
@@ -87,7 +87,7 @@ def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Object
             POLICY,
             "webhook",
             text,
-            "switchdev",
+            "eSwitchMode: switchdev",
             "vDPA devices require the embedded switch of the NIC (switchdev mode).",
             "Remove vdpaType from the policy, or use eSwitchMode switchdev. Then run stage network again.",
         )

@@ -40,7 +40,7 @@ def check_functions(policy: Policy, interface: StateInterface) -> typing.Iterato
             FUNCTIONS,
             "webhook",
             text,
-            "at least 1",
+            "at least 1 virtual function",
             "A policy with 0 virtual functions has no effect.",
             "Raise virtual_functions of the fabric, then run stage network again.",
         )
@@ -60,7 +60,7 @@ def check_functions(policy: Policy, interface: StateInterface) -> typing.Iterato
             FUNCTIONS,
             where,
             text,
-            f"at most {most}",
+            f"at most {count_of(most, 'virtual function')}",
             why,
             "Lower virtual_functions of the fabric, or raise the number of virtual functions in the firmware (see the"
             " findings of stage platform). Then run stage network again.",
@@ -72,7 +72,7 @@ def check_functions(policy: Policy, interface: StateInterface) -> typing.Iterato
         )
         remedy = (
             f"Set virtual_functions to less than {INFINIBAND_MANY_VFS} on each HCA, or make sure that the release of"
-            " the operator supports this number."
+            " the operator supports this number. Then run stage network again."
         )
         yield Objection(
             FUNCTIONS,
@@ -92,7 +92,7 @@ def check_functions(policy: Policy, interface: StateInterface) -> typing.Iterato
             FUNCTIONS,
             "webhook",
             text,
-            f"at most {interface.vfs_count}",
+            f"at most {count_of(interface.vfs_count, 'virtual function')}",
             why,
             "Create the virtual functions first, or let the operator create them. Then run stage network again.",
         )
@@ -110,7 +110,7 @@ def check_link(policy: Policy, interface: StateInterface) -> typing.Iterator[Obj
                 LINK,
                 "webhook",
                 text,
-                seen,
+                f"linkType: {seen}",
                 "The operator does not change the settings of an externally managed physical function.",
                 "Use a profile for the link layer of the port, then run stage network again.",
             )
@@ -141,7 +141,7 @@ def check_link(policy: Policy, interface: StateInterface) -> typing.Iterator[Obj
             LINK,
             "webhook",
             text,
-            MELLANOX,
+            f"a NIC of vendor {MELLANOX} (NVIDIA)",
             "Only Mellanox NICs support vDPA.",
             "Remove vdpaType from the policy, then run stage network again.",
         )

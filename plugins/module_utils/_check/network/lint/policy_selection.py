@@ -44,7 +44,7 @@ def check_selection(
             text,
             "at least one node",
             why,
-            "See the findings operators.label for the cause, and correct it. Then run stage network again.",
+            "Correct the findings operators.label, which contain the cause. Then run stage network again.",
         )
         return
     # where no node has reported anything yet, the webhook refuses every policy; that is no fault of this one
