@@ -131,7 +131,7 @@ OLM_SCENARIOS: tuple[OlmScenario, ...] = (
                 (
                     "nothing installed, failed",
                     "waits for approval",
-                    f"this collection does not manage Subscription {NAMESPACE}/theirs",
+                    f"linerate.rdma does not manage Subscription {NAMESPACE}/theirs",
                 ),
                 "Ask the owner of the Subscription to approve the InstallPlan: kubectl",
             ),

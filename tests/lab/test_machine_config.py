@@ -205,7 +205,7 @@ def test_what_keeps_a_pool_from_its_roll_is_told_before_anything_is_applied(lab:
         finding = run.finding("network", "network.drain", "MachineConfigPool worker")
         assert run.code != 0 and finding["status"] == "fail", run.end
         assert (
-            "is paused, but not by this collection" in finding["measured"]
+            "is paused by another program or user" in finding["measured"]
             and "Repair or unpause the MachineConfigPool" in finding["remedy"]
         ), finding
         assert ours(lab) == [] and courses(log.read_text()) == []

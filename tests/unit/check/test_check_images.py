@@ -344,7 +344,8 @@ def test_rules_that_were_not_read_are_unknown() -> None:
     for seen in (None, ImageFacts(errors=errors), ImageFacts((rule("quay.io"),), errors=errors)):
         (found,) = check(wishes(compute=TAG), seen)
         assert (found.status, found.subject) == ("unknown", "cluster")
-        assert "docs/rbac/look.yml" in found.remedy
+        assert ("docs/rbac/look.yml" in found.remedy) == (seen is not None)
+        assert "un stage operators again." in found.remedy
         assert seen is None or errors[0] in found.why
 
 

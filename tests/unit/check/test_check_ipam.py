@@ -84,7 +84,7 @@ def test_a_cluster_that_was_not_asked_is_unknown() -> None:
         (
             UsedNetwork("services", "10.0.0.0/8", "ServiceCIDR kubernetes"),
             "fail",
-            "10.0.0.0/24 overlaps with 10.0.0.0/8 (ServiceCIDR kubernetes",
+            "ipam range 10.0.0.0/24 overlaps with 10.0.0.0/8 (ServiceCIDR kubernetes",
         ),
         (UsedNetwork("pods", "10.0.0.128/25", "pods of node worker-2"), "fail", "the pod network"),
         (UsedNetwork("pods", "10.0.0.9/32", "pod a/b"), "fail", "pod a/b"),
@@ -181,7 +181,7 @@ def test_an_attachment_of_a_tenant_refuses_no_fabric() -> None:
     services = dataclasses.replace(
         everything, taken=(*everything.taken, UsedNetwork("services", "10.0.0.0/8", "ServiceCIDR kubernetes"))
     )
-    assert found(services, "network.address_overlap").measured.startswith("10.0.0.0/24 overlaps with 10.0.0.0/8")
+    assert found(services, "network.address_overlap").measured.startswith("ipam range 10.0.0.0/24 overlaps with 10.0.0.0/8")
     assert set(refused(wishes, check(wishes, NODES, services))) == {"storage"}
 
 

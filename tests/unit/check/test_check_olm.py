@@ -66,7 +66,7 @@ READY: dict[str, typing.Any] = {
         (
             {"phase": "planned", "detail": "it would be made"},
             "unknown",
-            "In check mode, this run installs nothing. State of the operator: it would be made.",
+            "In check mode, the run installs nothing. State of the operator: it would be made.",
         ),
         ({"installed": "nfd.v0"}, "unknown", "nfd.v0 is installed, and nfd.v1 is requested"),
         ({"installed": "", "wanted": ""}, "unknown", "no version is installed"),

@@ -303,7 +303,7 @@ def test_how_far_olm_is(objects: tuple[OlmObject, ...], status: typing.Optional[
 def test_a_plan_waits_for_an_operator_that_would_be_installed_and_not_until_a_second_one_goes() -> None:
     """A plan of a cluster without the operator goes on to what the operator would make."""
     none = only(look(dataclasses.replace(GOOD, installations=())), "operators.single")
-    assert none.remedy.startswith("Check the finding operators.needed: "), (
+    assert none.remedy.startswith("Install the operator as the finding operators.needed describes"), (
         "which knows whether operators_install is set"
     )
     two = only(look(dataclasses.replace(GOOD, installations=(HELM, HELM))), "operators.single")
@@ -448,7 +448,7 @@ def test_why_the_label_is_absent(
 
 def test_a_label_of_one_s_own_is_nobody_s_to_set() -> None:
     found = check_label(ClusterIntent(node_selector={"rdma": "yes"}), ClusterNode("worker-1"), hca(None), ())
-    assert "No component sets this label automatically" in found.why
+    assert "No operator sets this label automatically" in found.why
     assert (
         only(look(dataclasses.replace(GOOD, nodes=(ClusterNode("worker-1", {}, True),))), "operators.label").status
         == "fail"

@@ -260,7 +260,7 @@ def test_what_keeps_the_driver_of_the_hcas_from_coming_up(
             dataclasses.replace(GPUS, precompiled=True, image="mirror.example/driver"),
             {"signed": True},
             "warn",
-            "this collection does not inspect the image",
+            "this check does not inspect the image",
         ),
         (GPUS, {"signed": True}, "fail", "set spec.driver.enabled to false"),
         (dataclasses.replace(GPUS, ready=True), {"signed": True}, "pass", "runs, as the operator reports"),
@@ -279,7 +279,7 @@ def test_nodes_of_the_inventory_that_the_cluster_does_not_show_are_not_left_out(
     seen = OperatorsSeen(hosts=tuple(dataclasses.replace(UBUNTU, name=name) for name in ("a", "b")))
     nodes = {name: ObservedHcas(NodeHcas(())) for name in names}
     told = [item for item in check(intent_of(), seen, {}, nodes, False) if item.subject.endswith(", nodes")]
-    assert [(item.status, item.measured) for item in told] == ([("unknown", "1 of 3 nodes unknown")] if missing else [])
+    assert [(item.status, item.measured) for item in told] == ([("unknown", "kernel unknown on 1 of 3 nodes")] if missing else [])
     assert [item for item in check(intent_of(None), seen, {}, nodes, False) if "nodes" in item.subject] == []
 
 

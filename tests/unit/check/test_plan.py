@@ -585,7 +585,7 @@ def test_pods_and_budgets_hold_a_roll_and_every_pod_goes() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"paused": True}, "is paused, but not by this collection"),
+        ({"paused": True}, "is paused by another program or user"),
         ({"conditions": {"Degraded": "True"}, "message": "node n1 is out of sync"}, "node n1 is out of sync"),
         ({"max_unavailable": "many"}, "neither a number nor a percentage"),
     ],

@@ -327,7 +327,7 @@ def test_pools_of_nv_ipam(fabrics: typing.Any, ipam: typing.Any, measured: str) 
             BLOCKS,
             {"pool": {"name": "a", "create": False}, "routes": [{"dst": "10.1.0.0/16"}]},
             "validate.ipam on rdma_fabrics[0].ipam.routes",
-            "no routes with a pool that this collection does not create",
+            "no routes with a pool that stage network does not create",
         ),
         (NETWORKS, {"gateway": "100.100.0.1"}, "validate.ipam on rdma_fabrics[0].ipam.gateway", "gateway_index"),
         (

@@ -248,7 +248,7 @@ def test_a_plan_of_somebody_else_is_not_approved(served: Served) -> None:
     world = served()
     world.have(subscription())
     world.plans({"nfd": "nfd.v1.0.0"})
-    stand = failed(run(world), "this collection does not manage Subscription ops/nfd", "waits for approval")
+    stand = failed(run(world), "linerate.rdma does not manage Subscription ops/nfd", "waits for approval")
     assert "patch installplan" in stand.remedy and world.writes() == []
 
 
@@ -257,7 +257,7 @@ def test_another_version_of_somebody_else_is_named(served: Served) -> None:
     world.have(subscription(currentCSV="nfd.v1.0.0", installedCSV="nfd.v1.0.0"), version("nfd.v1.0.0"))
     failed(
         run(world, DesiredOperator("nfd", SPACE, version="1.1.0")),
-        "nfd.v1.0.0 is installed by Subscription ops/nfd, which this collection does not manage",
+        "nfd.v1.0.0 is installed by Subscription ops/nfd, which linerate.rdma does not manage",
     )
 
 

@@ -115,7 +115,7 @@ CASES = (
         "network.disruption",
         "node-1 (not in the inventory)",
         "unknown",
-        "The state of the node is unknown",
+        "it is unknown whether the change drains or reboots the node",
     ),
     Contradiction(
         ROCE,
@@ -187,7 +187,7 @@ CASES = (
         "host.cluster_policy",
         "ClusterPolicy cluster-policy",
         "fail",
-        "driver.rdma.enabled is false and was not changed",
+        "This run did not set driver.rdma.enabled to true",
     ),
     Contradiction(
         PAIR,
@@ -196,7 +196,7 @@ CASES = (
         "host.memlock",
         "compute node-1",
         "unknown",
-        "The user of the pod is unknown",
+        "does not contain its user",
     ),
     Contradiction(
         PAIR,

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import typing
 
 from ..._model.base.load_exactly import Unread
@@ -36,7 +37,14 @@ def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
     findings: list[Finding] = []
     for index, fabric in enumerate(intent.fabrics):
         findings += run_rule(_check_fabric, fabric, f"rdma_fabrics[{index}].ipam", nodes)
-    return (*findings, *_check_disjoint(intent))
+    return tuple(map(_add_rerun, (*findings, *_check_disjoint(intent))))
+
+
+def _add_rerun(finding: Finding) -> Finding:
+    """Return a finding whose remedy, if it has one, ends with the stage to run again."""
+    if not finding.remedy or "run stage" in finding.remedy:
+        return finding
+    return dataclasses.replace(finding, remedy=f"{finding.remedy.rstrip('.')}. Then run stage validate again.")
 
 
 def find_pool(ipam: Ipam) -> typing.Union[Pool, Blocks]:
@@ -279,8 +287,8 @@ def _check_keys(ipam: Ipam, path: str) -> list[Finding]:
         (
             not pool.create and bool(ipam.routes),
             "routes",
-            "no routes with a pool that this collection does not create",
-            "nv-ipam takes the routes from the pool, and this collection does not change this pool.",
+            "no routes with a pool that stage network does not create",
+            "nv-ipam takes the routes from the pool, and stage network does not change this pool.",
         ),
     )
     return [

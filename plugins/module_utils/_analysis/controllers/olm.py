@@ -225,7 +225,7 @@ def _judge_plan(
     names = ", ".join(plan.versions) or "nothing"
     if not subscription.ours:
         why = (
-            f"InstallPlan {place} ({names}) waits for approval, and this collection does not manage Subscription"
+            f"InstallPlan {place} ({names}) waits for approval, and linerate.rdma does not manage Subscription"
             f" {subscription.place}"
         )
         return _report_wait(

@@ -197,7 +197,7 @@ def explain_missing_upgrade(subscription: Subscription, name: str) -> Trouble:
     )
     if not subscription.ours:
         why = (
-            f"{subscription.installed} is installed by Subscription {subscription.place}, which this collection does"
+            f"{subscription.installed} is installed by Subscription {subscription.place}, which linerate.rdma does"
             f" not manage, but {name} is requested"
         )
     remedy = (

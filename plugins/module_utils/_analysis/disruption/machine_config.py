@@ -146,7 +146,7 @@ def _list_pool_blockers(pool: MachinePool) -> typing.Iterator[str]:
             f" {pool.message or 'no reason reported'}"
         )
     if pool.paused and not pool.paused_by_us:
-        yield f"MachineConfigPool {pool.name} is paused, but not by this collection: unpause it first"
+        yield f"MachineConfigPool {pool.name} is paused by another program or user: unpause it first"
 
 
 def find_at_once(text: typing.Optional[str], size: int) -> typing.Optional[int]:

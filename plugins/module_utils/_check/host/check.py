@@ -269,6 +269,10 @@ def _check_policy(facts: Facts, loaded: bool) -> Finding:
             else f"The GPU operator has not finished: the ClusterPolicy reports {seen.state or 'no state'}."
         )
         remedy = "Wait until kubectl get clusterpolicy reports ready, then run stages platform and host again."
+        if seen.changed:
+            measured = (
+                f"driver.rdma.enabled {str(seen.rdma).lower()} since this run, {seen.state or 'no state yet'} before it"
+            )
         return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, remedy)
     if not seen.rdma:
         why = (

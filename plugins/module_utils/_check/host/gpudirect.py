@@ -36,7 +36,8 @@ def check(
     """
     if needs.gpudirect == "none":
         return ()
-    expected = "DMA-BUF, or nvidia-peermem" if needs.gpudirect == "auto" else _WAYS[needs.gpudirect]
+    expected = "DMA-BUF or nvidia-peermem" if needs.gpudirect == "auto" else _WAYS[needs.gpudirect]
+    expected = f"{expected} available"
     platform = observed.value
     if platform is None or observed.error is not None:
         why = f"The GPU driver and the kernel of the node were not read: {clause(observed.error, 'its data is empty')}."

@@ -349,9 +349,9 @@ EXPLAINED: dict[str, Explanation] = {
         ),
     ),
     "network.lint_read": Explanation(
-        means="The linter could not read all of its input. Its findings cover only the rest.",
-        measured="The responses of the API server to each list request of the linter.",
-        causes=("The user of the kubeconfig does not have a required right.", "The linter did not run."),
+        means="The objects were not checked completely before they were applied: some kinds could not be read.",
+        measured="The responses of the API server to each list request of this check.",
+        causes=("The user of the kubeconfig does not have a required right.", "The run ended before this check."),
         look=("kubectl auth can-i --list",),
         remedy=(
             "As an admin of the cluster, give the user the rights in docs/rbac/look.yml: `kubectl apply -f"
@@ -406,14 +406,14 @@ EXPLAINED: dict[str, Explanation] = {
             " KubeletConfig, NicClusterPolicy."
         ),
         measured=(
-            "The response of the API server and its webhooks to each object. If the linter held a fabric back, no"
-            " object of the fabric was applied."
+            "The response of the API server and its webhooks to each object. If a finding `network.lint_*` of a"
+            " fabric failed, no object of the fabric was applied."
         ),
         causes=(
             "The operator of that kind is not installed.",
             "Another tool owns a field of the object with a different value.",
             "The user of the kubeconfig does not have the right to write the object.",
-            "The linter held the fabric back because of a finding `network.lint_*`.",
+            "A finding `network.lint_*` of the fabric failed.",
             "The intent was changed after the objects were applied.",
         ),
         look=(

@@ -44,12 +44,12 @@ def check(
     """
     if seen is None:
         for row in needed(intent):
-            why = "The run did not check whether the operator is installed."
+            why = "The run ended before it looked for the operator in the cluster."
             yield Finding(
                 CHECK,
                 row.operator.name,
                 UNKNOWN,
-                "not queried",
+                "installations not read",
                 _describe_expected_operator(row),
                 why,
                 "Run stage operators again.",

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import typing
 
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import clause, count_of
 from ..._model.intent.intent import Fabric
 from ..._model.node.hca import Hca
 from ..._model.node.platform import PciEvidence
@@ -66,13 +66,13 @@ def check(
     made, offered = function.sriov_current or 0, function.capability
     if offered and function.sriov_current is not None and offered.current != made:
         why = (
-            f"The kernel reports {made} VFs, but the configuration space of the function reports {offered.current}. The"
-            " function was reset without the kernel, or VFs were created or removed while the node was read."
+            f"The kernel reports {count_of(made, 'VF')}, but the configuration space of the function reports"
+            f" {offered.current}. The function was reset without the kernel, or VFs were created or removed while the node was read."
         )
         yield _make_unproven_finding(
             subject,
             function,
-            f"{made} VFs by the kernel, {offered.current} VFs by the function",
+            f"{count_of(made, 'VF')} by the kernel, {count_of(offered.current, 'VF')} by the function",
             why,
             "Run stage platform again. If the numbers still differ, reboot the node, then run stage platform again.",
         )

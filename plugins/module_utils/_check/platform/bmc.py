@@ -261,7 +261,7 @@ def _check_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
         str(bios.identity),
         expected,
         f"{why} The BIOS settings that this BMC reports are ignored.",
-        f"{verdict.remedy}.",
+        f"{verdict.remedy}. Then run stage platform again.",
     )
 
 

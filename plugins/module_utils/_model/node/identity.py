@@ -169,7 +169,7 @@ class Claims:
                 f"Correct rdma_bmc_address and rdma_bmc_system of {node}",
             )
         why = (
-            f"this collection could not determine whether this is the BMC of {node}: the BMC reports {machine}, and the"
+            f"the run could not determine whether this is the BMC of {node}: the BMC reports {machine}, and the"
             f" node reports {own}"
         )
         shared = sorted(
@@ -184,7 +184,7 @@ class Claims:
         if asserted:
             return Verdict("asserted", f"{why}; the inventory asserts that the BMC is correct (rdma_bmc_identity)")
         remedy = (
-            "Let this collection connect to the node as root, so that it can read the DMI data of the node. If you"
+            "Let Ansible connect to the node as root, so that the DMI data of the node can be read. If you"
             f" have verified manually that this is the BMC of the node, set rdma_bmc_identity: asserted for {node}"
         )
         return Verdict("unknown", why, remedy)
