@@ -67,7 +67,8 @@ def check(
     if offered and function.sriov_current is not None and offered.current != made:
         why = (
             f"The kernel reports {count_of(made, 'VF')}, but the configuration space of the function reports"
-            f" {offered.current}. The function was reset without the kernel, or VFs were created or removed while the node was read."
+            f" {offered.current}. The function was reset without the kernel, or VFs were created or removed while the"
+            " node was read."
         )
         yield _make_unproven_finding(
             subject,
