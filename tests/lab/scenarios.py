@@ -1035,7 +1035,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "containerd has another limit than the intent",
                 "host.containerd",
                 "worker-1",
-                ("systemd reads another drop-in after the one of this collection",),
+                ("systemd reads another drop-in after the one of linerate.rdma",),
                 "Run systemctl cat containerd on the node",
             ),
         ),

@@ -547,7 +547,11 @@ def ready_of(**facts: typing.Any) -> Finding:
             "are from an earlier run",
         ),
         ({"unmade": {"macvlan": "addresses are in use"}}, "unknown", "addresses are in use"),
-        ({"lint": network.LintFacts(held={"macvlan": "1 finding"})}, "unknown", "The fabric has findings network.lint_*"),
+        (
+            {"lint": network.LintFacts(held={"macvlan": "1 finding"})},
+            "unknown",
+            "The fabric has findings network.lint_*",
+        ),
     ],
 )
 def test_whether_pods_can_be_attached(facts: dict[str, typing.Any], status: str, said: str) -> None:

@@ -181,7 +181,9 @@ def test_an_attachment_of_a_tenant_refuses_no_fabric() -> None:
     services = dataclasses.replace(
         everything, taken=(*everything.taken, UsedNetwork("services", "10.0.0.0/8", "ServiceCIDR kubernetes"))
     )
-    assert found(services, "network.address_overlap").measured.startswith("ipam range 10.0.0.0/24 overlaps with 10.0.0.0/8")
+    assert found(services, "network.address_overlap").measured.startswith(
+        "ipam range 10.0.0.0/24 overlaps with 10.0.0.0/8"
+    )
     assert set(refused(wishes, check(wishes, NODES, services))) == {"storage"}
 
 

@@ -611,19 +611,19 @@ def test_a_pool_that_was_to_roll_did_or_is_not_known(changes: dict[str, typing.A
             {"node_pool": {"max_unavailable": 1}},
             {},
             "SriovNetworkPoolConfig",
-            "rdma_cluster.node_pool requires this object",
+            "(rdma_cluster.node_pool) requires this object",
         ),
         (
             {"host": {"kubelet": {"cpu_manager_policy": "static"}}},
             {},
             "KubeletConfig",
-            "rdma_cluster.host.kubelet requires this object",
+            "(rdma_cluster.host.kubelet) requires this object",
         ),
         (
             {"host": {"memlock": {"by": "machine_config", "limit_gib": 8}}},
             {},
             "MachineConfig",
-            "rdma_cluster.host.memlock requires this object",
+            "(rdma_cluster.host.memlock) requires this object",
         ),
         (
             {},

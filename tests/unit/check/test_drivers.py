@@ -279,7 +279,9 @@ def test_nodes_of_the_inventory_that_the_cluster_does_not_show_are_not_left_out(
     seen = OperatorsSeen(hosts=tuple(dataclasses.replace(UBUNTU, name=name) for name in ("a", "b")))
     nodes = {name: ObservedHcas(NodeHcas(())) for name in names}
     told = [item for item in check(intent_of(), seen, {}, nodes, False) if item.subject.endswith(", nodes")]
-    assert [(item.status, item.measured) for item in told] == ([("unknown", "kernel unknown on 1 of 3 nodes")] if missing else [])
+    assert [(item.status, item.measured) for item in told] == (
+        [("unknown", "kernel unknown on 1 of 3 nodes")] if missing else []
+    )
     assert [item for item in check(intent_of(None), seen, {}, nodes, False) if "nodes" in item.subject] == []
 
 

@@ -331,7 +331,10 @@ def _check_runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts
     if facts.check_mode:
         why = "Check mode: a run without check mode would write the drop-in and restart containerd."
         return Finding("host.containerd", name, UNKNOWN, measured, expected, why, "Run stage host without check mode.")
-    why = "systemd reads another drop-in after the one of linerate.rdma, and that drop-in overrides the limit."
+    why = (
+        "On the node, systemd reads another drop-in after the one of linerate.rdma, and that drop-in overrides the"
+        " limit."
+    )
     return Finding(
         "host.containerd",
         name,

@@ -73,7 +73,8 @@ def check(
         if not missing[way]:
             return (ok("host.gpudirect", name, f"{_WAYS[way]}: {told}", expected),)
     why = " ".join(
-        f"{_WAYS[way]} is not available: {'; '.join(lack.reason for lack in lacks)}." for way, lacks in missing.items()
+        f"GPUDirect by {_WAYS[way]} is not available: {'; '.join(lack.reason for lack in lacks)}."
+        for way, lacks in missing.items()
     )
     steps = [
         f"For {_WAYS[way]}, {' and '.join(dict.fromkeys(lack.step for lack in lacks))}."

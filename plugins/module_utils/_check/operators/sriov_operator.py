@@ -305,7 +305,7 @@ def check_config(seen: OperatorFacts) -> Finding:
         "operators.config",
         subject,
         FAIL,
-        f"only in namespace {', '.join(seen.configs)}" if seen.configs else "absent",
+        f"only in namespace {', '.join(seen.configs)}" if seen.configs else "SriovOperatorConfig absent",
         expected,
         why,
         remedy,

@@ -178,8 +178,8 @@ def check(
     if said is None:
         if wishes:
             why = (
-                f"rdma_cluster.bios requires {', '.join(wishes)}, but the inventory names no BMC for the node, so its"
-                " BIOS settings were not read."
+                f"The intent (rdma_cluster.bios) requires {', '.join(wishes)}, but the inventory names no BMC for the"
+                " node, so its BIOS settings were not read."
             )
             remedy = (
                 "Set rdma_bmc_address, with user and password, for the node in the inventory, or remove"

@@ -32,7 +32,13 @@ def check(
     """
     if error:
         yield Finding(
-            _CHECK, "cluster", UNKNOWN, "not finished", _EXPECTED, f"{clause(error, 'No reason was reported')}.", _AGAIN
+            _CHECK,
+            "cluster",
+            UNKNOWN,
+            "not finished",
+            _EXPECTED,
+            f"The change of the nodes ended early: {clause(error)}.",
+            _AGAIN,
         )
         return
     if planned is None and outcomes is None:

@@ -66,7 +66,7 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
             FAIL,
             "no setting applied",
             _EXPECTED,
-            f"{clause(found.refusal, 'No reason was reported')}.",
+            f"The module node_tuning set nothing: {clause(found.refusal)}.",
             found.remedy or "Correct the error under 'why', then run stage tuning again.",
         )
     elif found.way == "nothing" and asked:
@@ -108,7 +108,7 @@ def _check_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool
         FAIL,
         measured,
         _EXPECTED,
-        f"{clause(seen.why, 'The module node_tuning reported no cause')}.",
+        f"The state of the Tuned on the node: {clause(seen.why)}.",
         seen.remedy or _LOOK,
     )
 
@@ -142,7 +142,7 @@ def _check_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bo
             UNKNOWN,
             "not applied",
             _EXPECTED,
-            f"{clause(seen.error, 'The module kernel_settings returned no data')}.",
+            f"The module kernel_settings failed on the node: {clause(seen.error, 'it returned no data')}.",
             remedy,
         )
     return ok(CHECK, name, "applied by the module kernel_settings", _EXPECTED)
