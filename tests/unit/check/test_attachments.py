@@ -705,7 +705,8 @@ def test_without_virtual_functions_nobody_misses_the_sriov_operator() -> None:
     missing = found["macvlannetworks.mellanox.com"]
     assert (missing.status, missing.remedy) == (
         "fail",
-        "Install NVIDIA's network operator. Then run stage operators again.",
+        "Install NVIDIA's network operator. If it is installed, see the conditions of its definition: kubectl describe"
+        " crd macvlannetworks.mellanox.com. Then run stage operators again.",
     )
 
 

@@ -415,8 +415,8 @@ def told(**config: tuple[str, ...]) -> tuple[FeatureDiscovery, ...]:
             NFD,
             ObservedHcas(error="unreachable"),
             (WORKER,),
-            "has not set the label to this value. The data that the node itself reports (module node_info)"
-            " is missing: unreachable",
+            "has not set the label to this value. The HCAs of the node were not read, so they are not part of this"
+            " explanation: unreachable",
         ),
         (
             CAPABLE,
@@ -424,8 +424,8 @@ def told(**config: tuple[str, ...]) -> tuple[FeatureDiscovery, ...]:
             None,
             (),
             (
-                "the cluster has no DaemonSet of nfd-worker. The data that the node itself reports (module node_info)"
-                " is missing: the node was not queried"
+                "the cluster has no DaemonSet of nfd-worker. The HCAs of the node were not read, so they are not part"
+                " of this explanation: the node was not queried"
             ),
         ),
         ("rail-group", {}, hca(16), (WORKER,), "has not set the label"),

@@ -417,7 +417,7 @@ def test_a_second_roll_is_counted_and_fails() -> None:
     (rolled,) = roller(operator).release(prepared.paused, 600)
     assert rolled.rolls == 2
     (finding,) = machine_config.check_plan((rolled,), "")
-    assert finding.status == "fail" and "rebooted more often" in finding.why
+    assert finding.status == "fail" and "rebooted more than once" in finding.why
 
 
 def test_a_pool_that_vanishes_is_an_error() -> None:
