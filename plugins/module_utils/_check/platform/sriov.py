@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check that an HCA can create the VFs of its fabric: its driver, and the number of VFs that it supports. Check ids:
+``platform.sriov``, ``platform.driver``.
+"""
+
+from __future__ import annotations
+
+import typing
+
+from ..._analysis.controllers.sync_errors import LOCKED_DOWN
+from ..._analysis.fleet import vendors
+from ..._model.intent.intent import Fabric
+from ..._model.node.hca import Hca
+from ..._model.node.platform import PciEvidence
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from . import bios
+from .sriov_texts import describe_no_sriov, insert_count
+
+
+def check(
+    subject: str, fabric: Fabric, hca: Hca, function: typing.Optional[PciEvidence], locked_down: bool
+) -> list[Finding]:
+    """Return the findings on the driver of an HCA and on the number of VFs that it supports.
+
+    :param subject: names of the node and of the HCA
+    :param function: SR-IOV properties of the HCA in sysfs; None if its PCI function is not known
+    :param locked_down: whether the kernel of the node is locked down
+    """
+    expected = f"sriov_totalvfs of at least {fabric.virtual_functions}"
+    if function is None:
+        node, _blank, device = subject.partition(" ")
+        why = (
+            f"The data of the node contains no PCI function of {device}, so it is unknown whether {device} can create"
+            " VFs. It is a software device such as rxe, or the PCI bus of the node was not read completely."
+        )
+        return [
+            Finding(
+                "platform.sriov",
+                subject,
+                UNKNOWN,
+                "no PCI function",
+                expected,
+                why,
+                f"On {node}, run lspci -nn and readlink /sys/class/infiniband/{device}/device. If the device has no PCI"
+                " function, exclude it with select of the fabric. Then run stages discover and platform again.",
+            )
+        ]
+    findings = [] if bios.hidden(hca) else [_check_sriov(subject, fabric, hca, function, expected, locked_down)]
+    if function.driver == "vfio-pci":
+        why = (
+            "The whole function is assigned to a virtual machine or to a user space program, so the node cannot create"
+            " VFs on it."
+        )
+        remedy = (
+            f"Return the function to the node: run driverctl unset-override {function.address} on the node, or stop the"
+            " program or virtual machine that uses it. Then run stage platform again."
+        )
+        findings.append(
+            Finding(
+                "platform.driver",
+                subject,
+                FAIL,
+                function.driver,
+                "a kernel driver bound, such as mlx5_core",
+                why,
+                remedy,
+            )
+        )
+    elif function.driver is None:
+        why = "No driver is bound to the physical function. Without a driver, the function creates no VFs."
+        findings.append(
+            Finding(
+                "platform.driver",
+                subject,
+                FAIL,
+                "no driver",
+                "a kernel driver bound",
+                why,
+                "Load the driver on the node (mlx5_core for NVIDIA), and run dmesg to see why it does not bind to"
+                f" {function.address}. Then run stage platform again.",
+            )
+        )
+    else:
+        findings.append(ok("platform.driver", subject, function.driver, "a kernel driver bound"))
+    return findings
+
+
+def _check_sriov(
+    subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, expected: str, locked_down: bool
+) -> Finding:
+    if function.sriov_total is None:
+        if "sriov_totalvfs" in function.unread:
+            return Finding(
+                "platform.sriov",
+                subject,
+                UNKNOWN,
+                "sriov_totalvfs not read",
+                expected,
+                "The file sriov_totalvfs of the function exists, but reading it failed.",
+                f"On {subject.partition(' ')[0]}, run cat /sys/bus/pci/devices/{function.address}/sriov_totalvfs as"
+                " root, and correct the error that it prints. Then run stage platform again.",
+            )
+        return Finding(
+            "platform.sriov", subject, FAIL, "sriov_totalvfs absent", expected, *describe_no_sriov(hca, fabric)
+        )
+    measured = (
+        f"sriov_totalvfs {function.sriov_total},"
+        f" {function.sriov_current if function.sriov_current is not None else 'unknown'} in use"
+    )
+    if function.sriov_total < fabric.virtual_functions:
+        why = (
+            f"The function can create at most {function.sriov_total} VFs, but the fabric '{fabric.name}' requires"
+            f" {fabric.virtual_functions} VFs."
+        )
+        remedy = (
+            f"{insert_count(vendors.more_functions(hca), fabric)} Or reduce virtual_functions of the fabric. Then run"
+            " stage platform again."
+        )
+        return Finding("platform.sriov", subject, FAIL, measured, expected, why, remedy)
+    # where the functions are there, the operator has got over it
+    if (
+        locked_down
+        and vendors.find_vendor(hca) is vendors.NVIDIA
+        and (function.sriov_current or 0) < fabric.virtual_functions
+    ):
+        why, remedy = LOCKED_DOWN
+        measured, expected = f"{measured}, kernel locked down", f"{expected}, kernel not locked down"
+        remedy = f"{insert_count(remedy, fabric).replace('ADDRESS', function.address)} Then run stage platform again."
+        return Finding("platform.sriov", subject, WARN, measured, expected, why, remedy)
+    return ok("platform.sriov", subject, measured, expected)
