@@ -40,12 +40,7 @@ def test_a_link_that_is_disabled_under_a_pod_is_named(lab: Lab) -> None:
             faults.enter_context(lab.fault("vf-link-disabled", worker="worker-1", device=device))
         run = lab.playbook(VIRTUAL_FUNCTIONS, variables={"rdma_fabrics": intent()})
     assert run.code != 0, run.end
-    says = (
-        (
-            "CNI plugin: pods have these VFs, and it has not set their link state to enable, or somebody has changed it"
-            " since"
-        ),
-    )
+    says = ("These VFs are in pods, and the CNI plugin has not set their link state",)
     assert_named(
         run,
         Expected(

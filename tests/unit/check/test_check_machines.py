@@ -36,14 +36,14 @@ def test_swapped_addresses_are_a_failure_that_names_both_nodes() -> None:
 
 def test_machine_outside_of_the_cluster_is_unknown() -> None:
     (found,) = look(n1="cc-3")
-    assert found.status == "unknown" and "has a boot ID that no kubelet reports" in found.why
+    assert found.status == "unknown" and "No kubelet reports this boot ID" in found.why
 
 
 def test_boot_that_nobody_read_is_unknown_on_either_side() -> None:
     (found,) = look(n1=None)
-    assert found.status == "unknown" and "contains no boot ID" in found.why
+    assert found.status == "unknown" and "boot_id of worker-1 was not read" in found.why
     (found,) = look((ClusterNode("worker-1"),), n1=None)
-    assert found.status == "unknown" and "reports no boot ID" in found.why
+    assert found.status == "unknown" and found.measured.endswith("no boot ID from the kubelet")
 
 
 def test_node_that_the_cluster_does_not_know_has_a_finding_elsewhere() -> None:
@@ -53,9 +53,8 @@ def test_node_that_the_cluster_does_not_know_has_a_finding_elsewhere() -> None:
 def test_one_kind_of_another_machine_is_named() -> None:
     asked = (Answers("hcas", {"worker-1": "aa-1"}), Answers("platform", {"worker-1": "bb-2"}))
     (found,) = check("operators.machine", ["worker-1"], asked, CLUSTER)
-    assert found.status == "fail" and found.why.startswith(
-        "The data of worker-1 (facts platform) was read on the machine"
-    )
+    assert found.status == "fail" and "boot ID bb-2 in facts/platform/worker-1.json" in found.measured
+    assert found.why.startswith("The data of worker-1 was read on the machine that the cluster knows as worker-2")
 
 
 def test_node_without_an_answer_has_a_finding_elsewhere() -> None:

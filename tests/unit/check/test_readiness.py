@@ -96,21 +96,21 @@ def test_the_real_state_is_ready() -> None:
 @pytest.mark.parametrize(
     ("allocatable", "said"),
     [
-        ({}, "Device plugin: it does not offer this resource."),
+        ({}, "The device plugin does not run on the node, or its configuration does not contain this resource."),
         (
             {"nvidia.com/igbvf": 4},
-            ("Intent: the cluster offers nvidia.com/igbvf, but the intent expects the prefix openshift.io."),
+            "The cluster offers nvidia.com/igbvf, but the intent expects the prefix openshift.io.",
         ),
         (
             {"openshift.io/igbvf": 3},
             (
-                "Device plugin: the node has all 4 functions, and the device plugin offers 3. It does"
-                " not detect the other functions, or it reports them as unhealthy."
+                "The node has all 4 functions. The device plugin does not detect some of them, or reports them as"
+                " unhealthy."
             ),
         ),
         (
             {"openshift.io/igbvf": 5},
-            "Device plugin: its resource includes functions that do not belong to this fabric.",
+            "The device plugin includes functions in this resource that do not belong to this fabric.",
         ),
     ],
 )

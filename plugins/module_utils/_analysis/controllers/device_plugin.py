@@ -10,7 +10,9 @@ import typing
 
 from ..._model.kubernetes.objects import ClusterNode
 
-_LOG = "See the log of the pod sriov-device-plugin on the node"
+_LOG = "Read its log on the node: kubectl logs -n NAMESPACE -l app=sriov-device-plugin --prefix"
+_POLICIES = "kubectl get sriovnetworknodepolicies -A -o yaml"
+_AGAIN = "Then run stages network and virtual_functions again."
 
 
 def why_not_offered(
@@ -27,40 +29,40 @@ def why_not_offered(
     offered = node.allocatable.get(resource)
     if handed_to and own not in handed_to:
         why = (
-            f"Operator: it assigns these functions to the resource {', '.join(sorted(handed_to))}, so a different"
-            " policy applies to them."
-        )
-        return why, "Compare priority and nicSelector of the policies."
-    if resource in node.unread:
-        why = (
-            f"API: the node reports '{node.unread[resource]}' as the number of {resource}, which is not a whole number."
+            f"The operator assigns these functions to the resource {', '.join(sorted(handed_to))}, because another"
+            " SriovNetworkNodePolicy selects them."
         )
         return why, (
+            f"Compare priority and nicSelector of the policies ({_POLICIES}). Correct or delete the other policy."
+            f" {_AGAIN}"
+        )
+    if resource in node.unread:
+        why = f"The node reports '{node.unread[resource]}' as the number of {resource}, which is not a whole number."
+        return why, (
             f"Read status.allocatable of the node (kubectl get node {node.name} -o yaml), and report this text to the"
-            " developers of this collection."
+            " developers of linerate.rdma."
         )
     if offered is None:
         alike = sorted(name.rpartition("/")[0] for name in node.allocatable if name.rpartition("/")[2] == own)
         if alike:
             return (
-                f"Intent: the cluster offers {alike[0]}/{own}, but the intent expects the prefix {prefix}.",
-                f"Set resource_prefix of rdma_cluster to {alike[0]}.",
+                f"The cluster offers {alike[0]}/{own}, but the intent expects the prefix {prefix}.",
+                f"Set resource_prefix of rdma_cluster to {alike[0]}. {_AGAIN}",
             )
-        why = "Device plugin: it does not offer this resource."
+        why = "The device plugin does not run on the node, or its configuration does not contain this resource."
         remedy = (
-            "Check that the device plugin runs on the node (label sriovnetwork.openshift.io/device-plugin) and that its"
-            " ConfigMap device-plugin-config contains the resource."
+            "Check that its pod runs: kubectl get pods -A -o wide -l app=sriov-device-plugin --field-selector"
+            f" spec.nodeName={node.name}. If it runs, its ConfigMap device-plugin-config must contain the resource."
         )
-        return why, f"{remedy} {_LOG}."
+        return why, f"{remedy} {_LOG}. {_AGAIN}"
     if offered > wanted:
         return (
-            "Device plugin: its resource includes functions that do not belong to this fabric.",
-            "Compare the nicSelector of all policies that have this resource name.",
+            "The device plugin includes functions in this resource that do not belong to this fabric.",
+            f"Compare nicSelector of all policies with this resource name: {_POLICIES}. Correct or delete the other"
+            f" policy. {_AGAIN}",
         )
     return (
-        (
-            f"Device plugin: the node has all {wanted} functions, and the device plugin offers {offered}. It does not"
-            " detect the other functions, or it reports them as unhealthy."
-        ),
-        f"{_LOG}.",
+        f"The node has all {wanted} functions. The device plugin does not detect some of them, or reports them as"
+        " unhealthy.",
+        f"{_LOG}. Correct the error in it. {_AGAIN}",
     )

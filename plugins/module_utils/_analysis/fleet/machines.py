@@ -74,9 +74,10 @@ def _check_node(
     :param told: boot ID that the kubelet of the node reports; empty if it reports none
     :param owners: names of the nodes by the boot ID that their kubelets report
     """
-    expected = f"boot ID {told}, as reported by the kubelet" if told else "the boot ID that the kubelet reports"
+    expected = f"boot ID {told}, as reported by the kubelet" if told else "the same boot ID as the kubelet reports"
     measured = ", ".join(
-        f"{kind}: {f'boot ID {boot}' if boot else 'no boot ID'}" for kind, boot in sorted(given.items())
+        f"{f'boot ID {boot}' if boot else 'no boot ID'} in facts/{kind}/{name}.json"
+        for kind, boot in sorted(given.items())
     )
     odd = {kind: boot for kind, boot in sorted(given.items()) if not boot or boot != told}
     if told and not odd:
@@ -86,9 +87,8 @@ def _check_node(
         f" {name} -o yaml"
     )
     if not told:
-        why = (
-            f"The kubelet of {name} reports no boot ID, so it could not be verified that the data comes from this node."
-        )
+        measured = f"{measured}, no boot ID from the kubelet"
+        why = "Without a boot ID from the kubelet, the data may come from another machine than this node."
         return Finding(
             check_id,
             name,
@@ -96,25 +96,25 @@ def _check_node(
             measured,
             expected,
             why,
-            f"Restart the kubelet of {name}, so that it reports its boot ID. {compare}.",
+            f"Run systemctl restart kubelet on {name}. Check that kubectl get node {name} -o"
+            " jsonpath='{.status.nodeInfo.bootID}' prints a boot ID, then run all stages again.",
         )
     others = {other: kind for kind, boot in odd.items() for other in (owners.get(boot, ()) if boot else ())}
     if others:
         whose = ", ".join(list(others)[:3])
         why = (
-            f"The data of {name} (facts {', '.join(sorted({*others.values()}))}) was read on the machine that"
-            " the cluster"
-            f" knows as {whose}. The results of the stages for {name} therefore belong to {whose}."
+            f"The data of {name} was read on the machine that the cluster knows as {whose}. The results of the stages"
+            f" for {name} therefore belong to {whose}."
         )
         remedy = f"Correct ansible_host of {name} and {whose} in the inventory, then run all stages again. {compare}."
         return Finding(check_id, name, FAIL, measured, expected, why, remedy)
     if not all(odd.values()):
-        unread = ", ".join(kind for kind, boot in odd.items() if not boot)
-        why = f"The data of {name} (facts {unread}) contains no boot ID, so it may come from a different machine."
-        return Finding(check_id, name, UNKNOWN, measured, expected, why, f"Run all stages again. {compare}.")
+        why = f"The file /proc/sys/kernel/random/boot_id of {name} was not read, so the data may be of another machine."
+        remedy = f"Run '{_LOOK}' on {name}, and correct the error. Then run all stages again."
+        return Finding(check_id, name, UNKNOWN, measured, expected, why, remedy)
     why = (
-        f"The data of {name} (facts {', '.join(odd)}) has a boot ID that no kubelet reports. The data comes from a"
-        " machine that is not a node of the cluster, or the node has rebooted since."
+        "No kubelet reports this boot ID. The data comes from a machine that is not a node of the cluster, or the node"
+        " has rebooted since."
     )
     remedy = (
         f"{compare}. If they differ, correct ansible_host of {name} in the inventory. Otherwise run all stages again."

@@ -11,31 +11,30 @@ import typing
 from ..._model.node.hca import Hca, SriovAbsence
 from . import vendors
 
-_ABSENT = "sriov_totalvfs is absent"
 _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], tuple[str, str]] = {
     "hidden": (
         (
-            f"BIOS or virtual machine: {_ABSENT}, and the configuration space of the function ends after 256 bytes, so"
-            " SR-IOV is not visible."
+            "The PCI configuration space of the function ends after 256 bytes, so SR-IOV is not visible. The BIOS hides"
+            " it, or the node is a virtual machine."
         ),
         (
-            "Enable SR-IOV in the BIOS, and MMCONFIG or ARI if the BIOS offers them. A virtual machine has VFs, and no"
-            " physical function that can create VFs."
+            "Enable SR-IOV in the BIOS, and MMCONFIG and ARI if the BIOS offers them, then reboot the node. In a"
+            " virtual machine, no function can create VFs: use a profile without VFs."
         ),
     ),
     "off": (
-        f"Firmware: {_ABSENT}, and the function offers no VFs in its configuration space.",
-        "{enable} A card without SR-IOV cannot be used here.",
+        "SR-IOV is disabled in the firmware of the NIC: the function offers no VFs in its PCI configuration space.",
+        "{enable} If the NIC does not support SR-IOV, use a profile without VFs.",
     ),
     "unused": (
-        f"Kernel or BIOS: {_ABSENT}, although the function offers VFs in its configuration space.",
+        "The function offers VFs in its PCI configuration space, but the kernel or the BIOS does not support them.",
         (
-            "Boot a kernel with CONFIG_PCI_IOV, enable SR-IOV in the BIOS so that it reserves space for VFs, and read"
+            "Enable SR-IOV in the BIOS so that it reserves space for VFs, boot a kernel with CONFIG_PCI_IOV, and read"
             " dmesg for this function."
         ),
     ),
     None: (
-        f"BIOS or firmware: {_ABSENT}. SR-IOV is disabled in one of them, or the function does not support it.",
+        "SR-IOV is disabled in the BIOS or in the firmware of the NIC, or the function does not support it.",
         (
             "Run lspci -vvv as root on the node. If it shows Single Root I/O Virtualization, enable SR-IOV in the BIOS"
             " and reboot the node. Otherwise {disabled}"
@@ -45,8 +44,8 @@ _CAUSES: typing.Mapping[typing.Optional[SriovAbsence], tuple[str, str]] = {
 
 
 def why(hca: Hca) -> tuple[str, str]:
-    """Return the cause why a physical function cannot create virtual functions, and the remedy. The cause begins with
-    the name of the layer.
+    """Return the cause why a physical function cannot create virtual functions, and the remedy. The cause names the
+    responsible layer.
     """
     cause, remedy = _CAUSES[hca.sriov_absence]
     enable = vendors.enable_functions(hca)

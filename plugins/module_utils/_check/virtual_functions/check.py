@@ -11,7 +11,6 @@ import dataclasses
 import typing
 
 from ..._analysis.controllers.device_plugin import why_not_offered
-from ..._analysis.controllers.sync_errors import add_cause
 from ..._analysis.fleet import machines
 from ..._analysis.fleet.hcas_of_fabric import Membership, resolve
 from ..._model.base.phrases import clause, count_of
@@ -22,12 +21,11 @@ from ..._model.intent.profiles import find_traits, is_infiniband, owns_rdma
 from ..._model.kubernetes.objects import ClusterNode
 from ..._model.measurement.bandwidth import RdmaPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
-from ..._model.operators.sriov_operator import NodeState, OperatorFacts
+from ..._model.operators.sriov_operator import OperatorFacts
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from . import guids
+from . import guids, links, sync, unread
 from . import settings as vf_settings
 from .count import check_count
-from .desired import find_other_rdma_mode
 from .devices import check_driver, check_rdma, check_report
 from .free_settings import check_free
 from .function_reports import FunctionReports
@@ -60,13 +58,13 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     findings: list[Finding] = []
     if not facts.nodes:
-        why = "Data was collected from no node, so the state of the virtual functions is unknown."
+        why = "The inventory contains no node, so no virtual function was checked."
         findings.append(
             Finding(
                 "virtual_functions.node",
                 "inventory",
                 UNKNOWN,
-                "no node",
+                "0 nodes",
                 "at least 1 node",
                 why,
                 "Add the nodes to the group rdma_nodes of the inventory, then run stage virtual_functions again.",
@@ -76,21 +74,22 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     for name, observed in facts.nodes.items():
         if observed.value is None or observed.error is not None:
             why = (
-                "Data collection (module node_info) failed on this node:"
-                f" {clause(observed.error, 'no data was returned')}."
+                f"The module node_info failed on {name}: {clause(observed.error)}."
+                if observed.error
+                else f"The module node_info returned nothing from {name}."
             )
             findings.append(
                 Finding(
                     "virtual_functions.node",
                     name,
                     UNKNOWN,
-                    "no data",
-                    "data from module node_info",
+                    "not read",
+                    "the list of HCAs and VFs of the node",
                     why,
-                    f"Correct the error under 'why' on {name}, then run stage virtual_functions again."
+                    f"Correct this error on {name}, then run stage virtual_functions again."
                     if observed.error
-                    else f"Run stage virtual_functions again. If {name} returns no data again, run ansible"
-                    f" {name} --become -m linerate.rdma.node_info to see the error.",
+                    else f"Run ansible {name} --become -m linerate.rdma.node_info to see the error. Correct it, then"
+                    " run stage virtual_functions again.",
                 )
             )
         else:
@@ -98,7 +97,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             if observed.value.errors:
                 why = (
                     "These files could not be read, so their values are unknown:"
-                    f" {clause('; '.join(observed.value.errors[:10]))}."
+                    f" {clause(folded(observed.value.errors, 10, '; '))}."
                 )
                 remedy = (
                     "Run stage virtual_functions again: files that change while the operator creates VFs can be read in"
@@ -123,7 +122,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             continue
         membership = resolve(fabric, read, subnets)
         if not membership.resolved:
-            findings.append(_report_unresolved(membership))
+            findings.append(_report_unresolved(fabric, membership))
             continue
         everywhere: list[FunctionReports] = []
         for name, node in read.items():
@@ -135,7 +134,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 findings += _check_function(layers)
             findings.append(_report_offer(intent, fabric, name, functions, facts))
             state = functions[0].state if functions else None
-            findings += [_check_sync(intent, fabric, state)] if state is not None else []
+            findings += [sync.check_sync(intent, fabric, state)] if state is not None else []
             if fabric.network.vf_settings:
                 pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
                 held = facts.held.get(name, ObservedHcas(error="the node was not queried"))
@@ -159,18 +158,16 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _report_unresolved(membership: Membership) -> Finding:
-    why = f"The physical functions of the fabric are unknown: {clause(membership.why)}."
+def _report_unresolved(fabric: Fabric, membership: Membership) -> Finding:
+    why = f"The HCAs of the fabric could not be determined: {clause(membership.why)}."
     return Finding(
         "virtual_functions.members",
         membership.fabric,
         UNKNOWN,
-        "unknown",
-        "physical functions of each node",
+        "HCAs of the fabric not known",
+        f"{count_of(fabric.select.hcas_per_node, 'physical function')} on each node",
         why,
-        f"{membership.remedy}. Then run stage virtual_functions again."
-        if membership.remedy
-        else "See the findings of stage fabric.",
+        f"{membership.remedy}. Then run stages fabric and virtual_functions again.",
     )
 
 
@@ -178,34 +175,44 @@ def _list_functions(
     fabric: Fabric, membership: Membership, name: str, node: NodeHcas, operators: typing.Optional[OperatorFacts]
 ) -> tuple[FunctionReports, ...]:
     state = next((state for state in operators.states if state.node == name), None) if operators else None
-    unread = ""
+    reason = ""
     if state is None and (operators is None or operators.errors):
-        unread = "; ".join(operators.errors[:3]) if operators else "the API server was not queried"
+        reason = unread.join_errors(operators)
     result = []
     for member in membership.members.get(name, ()):
         vfs = tuple(hca for hca in node.hcas if member.hca.pci and hca.physical_function == member.hca.pci.address)
-        result.append(FunctionReports(fabric, name, member.hca, vfs, state, unread))
+        result.append(FunctionReports(fabric, name, member.hca, vfs, state, reason))
     return tuple(result)
 
 
 def _check_members(fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports]) -> Finding:
     expected = count_of(fabric.select.hcas_per_node, "physical function")
-    measured = folded([layers.hca.name for layers in functions]) or "none"
+    names = folded([layers.hca.name for layers in functions])
+    measured = count_of(len(functions), "physical function") + (f": {names}" if names else "")
     if len(functions) == fabric.select.hcas_per_node:
         return ok("virtual_functions.members", f"{fabric.name} {name}", measured, expected)
-    why = (
-        "Intent or hardware: the number of physical functions of the fabric on this node differs from hcas_per_node of"
-        " the intent."
-    )
-    return Finding(
-        "virtual_functions.members",
-        f"{fabric.name} {name}",
-        FAIL,
-        measured,
-        expected,
-        why,
-        "See the findings discover.hcas and fabric.hcas of this node.",
-    )
+    fewer = len(functions) < fabric.select.hcas_per_node
+    if is_infiniband(fabric):
+        why = (
+            "A card is missing, or its port sees no subnet manager of this fabric."
+            if fewer
+            else "More ports of the node see the subnet manager of this fabric than hcas_per_node of the fabric allows."
+        )
+        remedy = (
+            "Correct the findings discover.hcas and fabric.hcas of this node, which list its HCAs. If the node is"
+            f" right, correct hcas_per_node of the fabric '{fabric.name}'. Then run stages discover, fabric and"
+            " virtual_functions again."
+        )
+    else:
+        why = (
+            f"{'Fewer' if fewer else 'More'} NICs of the node match select of the fabric '{fabric.name}' than its"
+            " hcas_per_node."
+        )
+        remedy = (
+            "Correct the finding discover.hcas of this node, which lists its NICs, or select and hcas_per_node of the"
+            " fabric. Then run stages discover and virtual_functions again."
+        )
+    return Finding("virtual_functions.members", f"{fabric.name} {name}", FAIL, measured, expected, why, remedy)
 
 
 def _check_function(layers: FunctionReports) -> list[Finding]:
@@ -221,54 +228,7 @@ def _check_function(layers: FunctionReports) -> list[Finding]:
         findings.append(check_rdma(layers))
     if is_infiniband(layers.fabric):
         findings.append(guids.check_guids(layers))
-    return findings + [
-        finding for finding in (vf_settings.check_link_state(layers), vf_settings.check_idle(layers)) if finding
-    ]
-
-
-def _check_sync(intent: Intent, fabric: Fabric, state: NodeState) -> Finding:
-    """Check that the operator has finished its work on the node. Until then it may remove or change VFs."""
-    subject, expected = f"{fabric.name} {state.node}", "Succeeded, Idle"
-    steps = [step for step in (state.desired_state, state.current_state) if step not in ("", "Idle")]
-    measured = ", ".join((state.sync_status or "no sync status", *steps))
-    if state.sync_status == "Succeeded" and not steps:
-        pool = intent.cluster.node_pool
-        other = find_other_rdma_mode(state, (pool.rdma_mode if pool else None) or "")
-        if not other:
-            return ok("virtual_functions.sync", subject, f"{measured}, Idle", expected)
-        remedy = (
-            "Check rdmaMode of the pools: kubectl get sriovnetworkpoolconfigs -A -o yaml. Correct it, then run stage"
-            f" network again. If the mode does not change, restart {state.node}."
-        )
-        why, mode = f"RDMA mode: {other}.", f"RDMA mode {state.rdma_mode or 'unknown'}"
-        expected = f"{expected}, the same RDMA mode in the intent, the operator and the node"
-        return Finding("virtual_functions.sync", subject, FAIL, f"{measured}, Idle, {mode}", expected, why, remedy)
-    log = f"Read the log of the config daemon on {state.node} (kubectl logs -l app=sriov-network-config-daemon)"
-    if state.sync_status == "Failed":
-        error, remedy = add_cause(state.last_sync_error)
-        why = f"The config daemon failed: {clause(error)}."
-        return Finding(
-            "virtual_functions.sync",
-            subject,
-            FAIL,
-            measured,
-            expected,
-            why,
-            remedy or f"{log}, and correct the error in it. Then run stage virtual_functions again.",
-        )
-    why = (
-        "The operator has not finished its work on this node, or requests a drain or a reboot. Therefore the virtual"
-        " functions may still change."
-    )
-    return Finding(
-        "virtual_functions.sync",
-        subject,
-        UNKNOWN,
-        measured,
-        expected,
-        why,
-        f"Wait until the operator has finished, then run stage virtual_functions again. {log}.",
-    )
+    return findings + [finding for finding in (links.check_link_state(layers), links.check_idle(layers)) if finding]
 
 
 def _report_offer(
@@ -287,20 +247,8 @@ def _report_offer(
     subject, expected = f"{fabric.name} {name}", f"{wanted} {resource}"
     node = next((node for node in facts.operators.nodes if node.name == name), None) if facts.operators else None
     if facts.operators is None or node is None:
-        why = (
-            ("The API server was not queried.")
-            if facts.operators is None
-            else "The cluster has no node with this name."
-        )
-        return Finding(
-            "virtual_functions.allocatable",
-            subject,
-            UNKNOWN,
-            "unknown",
-            expected,
-            why,
-            "Check the kubeconfig and the name of the node in the inventory.",
-        )
+        why, remedy = _why_not_read(name, facts.operators)
+        return Finding("virtual_functions.allocatable", subject, UNKNOWN, "not read", expected, why, remedy)
     offered = node.allocatable.get(resource)
     measured = f"{offered if offered is not None else 'no'} {resource}"
     if offered == wanted:
@@ -315,21 +263,39 @@ def _report_offer(
     )
 
 
+def _why_not_read(name: str, operators: typing.Optional[OperatorFacts]) -> tuple[str, str]:
+    """Return the cause and the remedy where the cluster reports no allocatable resources of a node.
+
+    :param name: name of the node
+    """
+    if operators is None or operators.errors:
+        reason = unread.join_errors(operators)
+        return f"The Node objects of the cluster could not be read: {reason}.", unread.REMEDY
+    return (
+        f"The cluster has no Node named {name}.",
+        f"Compare kubectl get nodes with ansible-inventory --graph rdma_nodes, and rename the host {name} to its"
+        " Kubernetes node name. Then run stage virtual_functions again.",
+    )
+
+
 def _why_not_offered(
     resource: str, wanted: int, functions: typing.Sequence[FunctionReports], node: ClusterNode
 ) -> tuple[str, str]:
     in_kernel = sum(len(layers.vfs) for layers in functions)
     if not functions:
         return (
-            "Intent: the node has no physical function on this fabric.",
-            "See the finding virtual_functions.members of this node.",
+            "The node has no physical function on this fabric, so it has no virtual functions to offer.",
+            "Correct the finding virtual_functions.members of this node, then run stages network and virtual_functions"
+            " again.",
         )
     if in_kernel != wanted:
         why = (
-            f"Kernel: the node has {in_kernel} of the {wanted} virtual functions. The device plugin cannot offer more"
-            " than these to the kubelet."
+            f"The kernel of the node has {in_kernel} of the {wanted} virtual functions, and the device plugin can offer"
+            " only these to the kubelet."
         )
-        return why, f"Correct the findings virtual_functions.count of {node.name} first."
+        return why, (
+            f"Correct the findings virtual_functions.count of {node.name}, then run stage virtual_functions again."
+        )
     return why_not_offered(
         node,
         resource,

@@ -12,7 +12,13 @@ from ..._analysis.controllers.sync_errors import explain
 from ..._analysis.fleet import vendors, why_no_sriov
 from ..._model.base.phrases import clause, count_of
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from . import unread
 from .function_reports import FunctionReports
+
+_READ_LOG = (
+    "Read the log of the config daemon on the node (kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon"
+    " --prefix), and correct the error in it."
+)
 
 
 def check_count(layers: FunctionReports) -> Finding:
@@ -23,21 +29,14 @@ def check_count(layers: FunctionReports) -> Finding:
         layers.reported,
     )
     measured = (
-        f"sysfs {in_kernel}, operator reports {reported.vfs_count if reported else 'nothing'}, operator requests"
-        f" {desired.vfs_count if desired else 'nothing'}"
+        f"VFs in sysfs: {in_kernel}, reported by the config daemon: {reported.vfs_count if reported else 'none'},"
+        f" requested by the operator: {desired.vfs_count if desired else 'none'}"
     )
-    expected = f"{wanted} in each layer"
+    expected = f"{wanted} VFs in sysfs, reported and requested"
     if layers.unread:
-        why = f"The kernel has {in_kernel} VFs. The number that the operator reports is unknown: {layers.unread}."
-        return Finding(
-            "virtual_functions.count",
-            layers.subject,
-            UNKNOWN,
-            measured,
-            expected,
-            why,
-            "Check the kubeconfig and the rights of its user, then run stage virtual_functions again.",
-        )
+        measured = f"VFs in sysfs: {in_kernel}, reported by the config daemon and requested by the operator: not read"
+        why = f"The SriovNetworkNodeState of the node could not be read: {layers.unread}."
+        return Finding("virtual_functions.count", layers.subject, UNKNOWN, measured, expected, why, unread.REMEDY)
     if in_kernel == wanted and all(layer is not None and layer.vfs_count == wanted for layer in (reported, desired)):
         return ok("virtual_functions.count", layers.subject, measured, expected)
     why, remedy = _find_wrong_layer(
@@ -58,85 +57,74 @@ def _find_wrong_layer(
     """
     wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
     if sriov is None:
-        return why_no_sriov.why(layers.hca)
+        cause, remedy = why_no_sriov.why(layers.hca)
+        return cause, f"{remedy} Then run stages platform, network and virtual_functions again."
     if sriov.total is None:
         return (
-            "Kernel: sriov_totalvfs exists but could not be read.",
-            (
-                f"Read sriov_totalvfs of this function in sysfs on {layers.node}, and check dmesg for errors of this"
-                " function."
-            ),
+            "The file sriov_totalvfs of the function exists, but the kernel did not let the run read it.",
+            f"Run cat /sys/bus/pci/devices/{layers.address}/sriov_totalvfs as root on {layers.node}, and search dmesg"
+            " for errors of this function. Correct the error, then run stage virtual_functions again.",
         )
     if sriov.total < wanted:
         return (
-            f"Intent or firmware: the function supports at most {count_of(sriov.total, 'virtual function')}.",
-            f"{vendors.more_functions(layers.hca)} Or lower virtual_functions to {sriov.total}.",
+            f"The firmware of the function allows at most {count_of(sriov.total, 'virtual function')}"
+            " (sriov_totalvfs).",
+            f"{vendors.more_functions(layers.hca)} Or lower virtual_functions of the fabric '{layers.fabric.name}' to"
+            f" {sriov.total}. Then run stages network and virtual_functions again.",
         )
     if layers.state is None:
         return (
-            "Operator: the node has no SriovNetworkNodeState.",
-            "See the findings operators.daemon and operators.label.",
+            "The node has no SriovNetworkNodeState: the config daemon does not run on it, or the node lacks a label"
+            " that the operator selects.",
+            "Run stage operators, and correct its findings operators.daemon and operators.label of this node. Then run"
+            " stages network and virtual_functions again.",
         )
     if reported is None:
         return (
-            "Config daemon: it does not report this function, although the kernel shows it.",
-            (
-                "Add the NIC to the operator's list of supported NICs (ConfigMap supported-nic-ids) if the NIC is"
-                " missing there, and read the log of the config daemon."
-            ),
+            "The config daemon does not report this function, although the kernel shows it. It ignores NICs that are"
+            " not in the operator's list of supported NICs.",
+            "Compare lspci -nn on the node with kubectl get configmap supported-nic-ids -n NAMESPACE -o yaml. If the"
+            " NIC is missing there, add it. Otherwise read the log of the config daemon on the node. Then run stage"
+            " virtual_functions again.",
         )
     if desired is None:
         return (
-            "Operator: no policy selects this function.",
-            (
-                "See the finding network.policy_accepted: the API server must accept the policy, and the policy must"
-                " select this function."
-            ),
+            "No SriovNetworkNodePolicy selects this function.",
+            "Run stage network again: its finding network.policy_accepted shows whether the policy exists. If it"
+            " passes, compare nicSelector and nodeSelector of the policy with this function: kubectl get"
+            " sriovnetworknodepolicies -A -o yaml. Then run stage virtual_functions again.",
         )
     if desired != wanted:
         return (
-            (
-                f"Operator: it requests {count_of(desired, 'virtual function')} on this function. Another"
-                " policy takes precedence,"
-                " or the operator has not processed the policy of this collection yet."
-            ),
-            "Compare priority and nicSelector of the policies: kubectl get sriovnetworknodepolicies -A -o yaml.",
+            "Another SriovNetworkNodePolicy with a higher priority selects this function, or the operator has not yet"
+            " processed the policy of the intent.",
+            "Compare numVfs, priority and nicSelector of the policies: kubectl get sriovnetworknodepolicies -A -o yaml."
+            " Correct or delete the other policy, then run stages network and virtual_functions again.",
         )
     if sriov.current == wanted and in_kernel != wanted:
         return (
+            f"The kernel has created {wanted} VFs (sriov_numvfs), but the PCI bus shows {in_kernel} of them. The others"
+            " were removed from the PCI bus, or are still starting.",
             (
-                f"Kernel: sriov_numvfs is {wanted}, but only"
-                f" {count_of(in_kernel, 'virtual function exists', 'virtual functions exist')}."
-                " The other functions"
-                " were removed from the PCI bus, or are still starting."
-            ),
-            (
-                "Run stage virtual_functions again. If the finding remains, check dmesg on the node, and rescan the PCI"
-                " bus as root: echo 1 > /sys/bus/pci/rescan."
+                "Run stage virtual_functions again. If the finding remains, rescan the PCI bus on the node as root:"
+                " echo 1 > /sys/bus/pci/rescan. dmesg shows why a function does not start."
             ),
         )
     if in_kernel != wanted and reported == wanted:
         return (
-            "Config daemon: its report differs from the kernel. The functions were changed after the report.",
-            (
-                "Delete the pod of the config daemon on the node, so that the daemon reads the functions again. Then"
-                " run stage virtual_functions again."
-            ),
+            "The VFs were removed or created after the config daemon reported them.",
+            f"Delete the pod of the config daemon on {layers.node}, so that it creates and reports the VFs again:"
+            " kubectl delete pod -n NAMESPACE -l app=sriov-network-config-daemon --field-selector"
+            f" spec.nodeName={layers.node}. Then run stage virtual_functions again.",
         )
     if in_kernel != wanted:
-        known = explain(layers.state.last_sync_error)
+        known, error = explain(layers.state.last_sync_error), layers.state.last_sync_error
+        reason = f" Its last error: {clause(error)}." if error else " It reports no error."
         return (
-            (
-                f"Config daemon: the operator requests {count_of(desired, 'virtual function')}, and the"
-                " daemon has not created them."
-            )
-            + (f" {known[0]}" if known else ""),
-            (
-                f"{known[1] if known else 'Read the log of the config daemon.'} Last error:"
-                f" {clause(layers.state.last_sync_error, 'none')}."
-            ),
+            f"The config daemon has not created the VFs.{reason}{f' {known[0]}' if known else ''}",
+            f"{known[1] if known else _READ_LOG} Then run stages network and virtual_functions again.",
         )
     return (
-        "Config daemon: the kernel has the virtual functions, but the report of the daemon is outdated.",
-        "Run stage virtual_functions again. If the finding remains, read the log of the config daemon on the node.",
+        "The config daemon has not yet reported the VFs that the kernel has now.",
+        f"Run stage virtual_functions again. If the finding remains: {_READ_LOG}",
     )

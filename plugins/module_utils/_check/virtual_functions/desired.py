@@ -9,6 +9,8 @@ boot; so another setting is wrong although the functions are still right.
 
 from __future__ import annotations
 
+import typing
+
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
 from ..._model.operators.sriov_operator import NodeState, VfGroup, WantedInterface
@@ -26,8 +28,8 @@ def list_differences(layers: FunctionReports) -> tuple[str, ...]:
     count = layers.fabric.virtual_functions
     given = {index for group in mine for index in range(max(group.first, -1), min(group.last, count) + 1)}
     if not mine:
-        others = ", ".join(sorted({group.resource or "no resource" for group in desired.groups})) or "no resource"
-        found.append(f"the resource of its VFs is {others}, not {layers.fabric.resource_name}")
+        others = ", ".join(sorted({group.resource or "none" for group in desired.groups})) or "none"
+        found.append(f"resource name of its VFs is {others}, not {layers.fabric.resource_name}")
     elif given != set(range(count)):
         ranges = ", ".join(f"{group.first}-{group.last}" for group in mine)
         found.append(f"VFs {ranges} belong to the resource {layers.fabric.resource_name}, not 0-{count - 1}")
@@ -58,19 +60,37 @@ def _compare_group(fabric: Fabric, group: VfGroup) -> list[str]:
     return found
 
 
-def find_other_rdma_mode(state: NodeState, wanted: str) -> str:
-    """Return in words why the RDMA mode of a node is not to stay as it is, or is not the one of the intent; empty where
-    it is and stays.
+class OtherMode(typing.NamedTuple):
+    """The parts of a finding on the RDMA mode of a node."""
+
+    measured: str
+    expected: str
+    why: str
+    remedy: str
+
+
+def find_other_rdma_mode(state: NodeState, wanted: str) -> typing.Optional[OtherMode]:
+    """Return the problem if the RDMA mode of a node is not the one of the intent, or will change at the next boot of
+    the node. Return None otherwise.
 
     :param wanted: ``rdma_cluster.node_pool.rdma_mode``; empty where the intent asks for none
     """
     if wanted and state.wanted_rdma_mode != wanted:
-        return (
-            f"the operator requests {state.wanted_rdma_mode or 'none'} for the node, but the intent requires {wanted}"
+        requested = f"RDMA mode {state.wanted_rdma_mode}" if state.wanted_rdma_mode else "no RDMA mode"
+        return OtherMode(
+            f"the operator requests {requested} for the node",
+            f"RDMA mode {wanted}, as in rdma_cluster.node_pool",
+            "The operator takes the mode from the SriovNetworkPoolConfig that selects the node. Another"
+            " SriovNetworkPoolConfig selects this node, or the one of the intent was changed.",
+            "Compare rdmaMode and nodeSelector in kubectl get sriovnetworkpoolconfigs -A -o yaml. Delete or correct the"
+            " other object, then run stages network and virtual_functions again.",
         )
     if state.wanted_rdma_mode and state.rdma_mode and state.rdma_mode != state.wanted_rdma_mode:
-        return (
-            f"the operator requests {state.wanted_rdma_mode} for the node, but the node has {state.rdma_mode}"
-            " until its next boot"
+        return OtherMode(
+            f"RDMA mode {state.rdma_mode} on the node",
+            f"RDMA mode {state.wanted_rdma_mode}, which the operator requests",
+            "The kernel takes a new RDMA mode at boot, and the node has not rebooted since the operator requested it.",
+            f"Run kubectl drain {state.node} --ignore-daemonsets --delete-emptydir-data, reboot the node, and run"
+            f" kubectl uncordon {state.node}. Then run stage virtual_functions again.",
         )
-    return ""
+    return None

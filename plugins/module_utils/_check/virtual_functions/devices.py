@@ -10,25 +10,50 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.fleet import vendors
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
+from ..._model.intent.profiles import is_infiniband
+from ..._model.node.hca import Hca
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from . import desired
+from . import desired, unread
 from .function_reports import FunctionReports
 
 
 def check_driver(layers: FunctionReports) -> Finding:
-    drivers = sorted({(vf.pci.driver if vf.pci else None) or "none" for vf in layers.vfs})
-    expected = "one network driver"
-    if len(drivers) == 1 and drivers[0] not in ("none", "vfio-pci"):
+    drivers = sorted({(vf.pci.driver if vf.pci else None) or "no driver" for vf in layers.vfs})
+    expected = "the same network driver for all VFs"
+    if len(drivers) == 1 and drivers[0] not in ("no driver", "vfio-pci"):
         return ok("virtual_functions.driver", layers.subject, drivers[0], expected)
-    bare = [vf.name for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
-    why = (
-        f"Kernel: these functions have no network driver: {folded(bare, 8)}."
-        if bare
-        else "Kernel: the virtual functions of one physical function have different drivers."
+    bare = [vf for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
+    why, remedy = _explain_drivers(layers, bare)
+    measured = f"drivers of the {len(layers.vfs)} VFs: {folded(drivers, 8)}"
+    return Finding("virtual_functions.driver", layers.subject, FAIL, measured, expected, why, remedy)
+
+
+def _explain_drivers(layers: FunctionReports, bare: typing.Sequence[Hca]) -> tuple[str, str]:
+    """Return the cause and the remedy where the VFs of a function do not all have the same network driver.
+
+    :param bare: VFs without a network driver
+    """
+    if not bare:
+        return (
+            "The VFs were bound to a driver by hand, by driverctl, or by a policy with another deviceType.",
+            "Run driverctl list-overrides on the node, and remove the override of each VF (driverctl unset-override"
+            " ADDRESS). Then run stage virtual_functions again.",
+        )
+    names = folded([vf.name for vf in bare], 8)
+    if all(vf.pci is not None and vf.pci.driver == "vfio-pci" for vf in bare):
+        return (
+            f"These VFs are bound to vfio-pci, for a virtual machine or a user-space program: {names}. Pods get no"
+            " network interface from them.",
+            "Run driverctl list-overrides on the node, and remove the override of each VF (driverctl unset-override"
+            " ADDRESS). If a SriovNetworkNodePolicy sets deviceType: vfio-pci, delete the policy. Then run stage"
+            " virtual_functions again.",
+        )
+    return (
+        f"No driver is bound to these VFs: {names}.",
+        f"{vendors.load_driver(bare)} Then run stage virtual_functions again.",
     )
-    remedy = vendors.load_driver(layers.vfs)
-    return Finding("virtual_functions.driver", layers.subject, FAIL, folded(drivers, 8), expected, why, remedy)
 
 
 def check_report(layers: FunctionReports) -> Finding:
@@ -36,10 +61,9 @@ def check_report(layers: FunctionReports) -> Finding:
     settings of the fabric."""
     in_kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
     reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
-    measured = f"sysfs {len(in_kernel)}, operator {len(reported)}, both {len(in_kernel.keys() & reported.keys())}"
-    expected = "the same PCI addresses and drivers"
+    expected = "every VF with the same PCI address and driver in sysfs and in the report of the config daemon"
     if layers.unread:
-        why = f"The report of the operator is unknown: {layers.unread}."
+        measured, why = "not read", f"The SriovNetworkNodeState of the node could not be read: {layers.unread}."
         return Finding(
             "virtual_functions.report",
             layers.subject,
@@ -47,36 +71,52 @@ def check_report(layers: FunctionReports) -> Finding:
             measured,
             expected,
             why,
-            "Check the kubeconfig and the rights of its user, then run stage virtual_functions again.",
+            unread.REMEDY,
         )
     if in_kernel == reported:
-        return _check_desired(layers, measured, expected)
+        return _check_desired(layers, f"{count_of(len(in_kernel), 'VF')}, the same in sysfs and in the report")
     differing = [
-        f"{address} ({_describe_driver(in_kernel, address)} in the kernel, {_describe_driver(reported, address)} in the"
-        " report)"
+        f"{address or 'no PCI address'} ({_describe_driver(in_kernel, address)} in sysfs,"
+        f" {_describe_driver(reported, address)} in the report)"
         for address in sorted(in_kernel.keys() | reported.keys())
         if address not in in_kernel or address not in reported or in_kernel[address] != reported[address]
     ]
-    why = f"Config daemon: its report and the kernel differ in these functions: {', '.join(differing[:8])}."
-    remedy = "Run stage virtual_functions again. If the finding remains, read the log of the config daemon on the node."
+    measured = f"{count_of(len(differing), 'VF')} with a difference: {folded(differing, 8)}"
+    if layers.reported is None:
+        why = "The config daemon does not report this physical function in the SriovNetworkNodeState of the node."
+        remedy = "Correct the finding virtual_functions.count of this function, then run stage virtual_functions again."
+        return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
+    why = (
+        "The VFs or their drivers were changed after the config daemon reported them, or the config daemon has stopped"
+        " reporting."
+    )
+    remedy = (
+        "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on the node, so"
+        " that it reports the VFs again: kubectl delete pod -n NAMESPACE -l app=sriov-network-config-daemon"
+        f" --field-selector spec.nodeName={layers.node}."
+    )
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
 
 
-def _check_desired(layers: FunctionReports, measured: str, expected: str) -> Finding:
-    expected = f"{expected}, desired settings as in the intent"
+def _check_desired(layers: FunctionReports, measured: str) -> Finding:
+    """Check that the operator requests the settings of the intent for a function.
+
+    :param measured: VFs of the function, for the passed finding
+    """
+    expected = "the operator requests the settings of the intent for this function"
     differences = desired.list_differences(layers)
     if not differences:
         return ok("virtual_functions.report", layers.subject, measured, expected)
     why = (
-        "Operator: its desired state of the node contains different settings for this function:"
-        f" {folded(differences, 8)}. The next sync of the operator, or the next boot of the node, changes the"
-        " functions."
+        "The operator requests these settings in the spec of the SriovNetworkNodeState, because another"
+        " SriovNetworkNodePolicy selects the function, or the policy of the intent was changed. The next sync of the"
+        " operator, or the next boot of the node, applies them."
     )
     remedy = (
         "Check which policies select this function: kubectl get sriovnetworknodepolicies -A -o yaml. Correct or delete"
-        " the policy that does not belong to this fabric, then run stage network again."
+        " the other policy, then run stages network and virtual_functions again."
     )
-    measured = f"{measured}; {folded(differences, 8)}"
+    measured = f"requested: {folded(differences, 8, '; ')}"
     return Finding("virtual_functions.report", layers.subject, FAIL, measured, expected, why, remedy)
 
 
@@ -87,20 +127,20 @@ def _describe_driver(drivers: typing.Mapping[str, typing.Optional[str]], address
 def check_rdma(layers: FunctionReports) -> Finding:
     without = [vf for vf in layers.vfs if not vf.rdma_device and not (vf.held and vf.held.rdma_device)]
     measured, expected = (
-        f"{len(layers.vfs) - len(without)} of {len(layers.vfs)}",
-        f"{len(layers.vfs)} of {len(layers.vfs)} with an RDMA device",
+        f"{len(layers.vfs) - len(without)} of {count_of(len(layers.vfs), 'VF')} with an RDMA device",
+        f"{len(layers.vfs)} of {count_of(len(layers.vfs), 'VF')} with an RDMA device",
     )
     if not without:
         return ok("virtual_functions.rdma_device", layers.subject, measured, expected)
-    names = ", ".join(vf.name for vf in without[:8])
+    names = folded([vf.name for vf in without], 8)
     if layers.exclusive and not any(vf.netdevs for vf in without):
         why = (
-            "Kernel: in RDMA mode exclusive, the RDMA device of a VF moves into the pod together with the VF. Therefore"
-            f" these VFs show no RDMA device on the node: {names}."
+            "In RDMA mode exclusive, the RDMA device of a VF moves into the pod together with the VF. These VFs show no"
+            f" RDMA device on the node, and may be in pods: {names}."
         )
         remedy = (
-            "If pods are running on this network, no action is needed. Otherwise run rdma dev on the node. Stage"
-            " bandwidth tests whether the VFs work."
+            "If pods of this network run on the node, no action is needed. Otherwise run rdma dev on the node: a VF"
+            " that is missing there has no RDMA device. Stage bandwidth tests whether the VFs work."
         )
         # in this mode a CNI plugin moves a VF into a pod with its RDMA device, so a VF whose interface was seen in a
         # pod has one
@@ -114,6 +154,9 @@ def check_rdma(layers: FunctionReports) -> Finding:
             why,
             remedy,
         )
-    why = f"Kernel: the driver has created no RDMA device for these functions: {names}."
-    remedy = f"{vendors.load_rdma(without)} If these functions have no RDMA, set rdma: false in the fabric."
+    why = f"The driver has created no RDMA device for these VFs: {names}."
+    remedy = vendors.load_rdma(without)
+    if not is_infiniband(layers.fabric):
+        remedy += f" If the NIC has no RDMA, set rdma: false in the fabric '{layers.fabric.name}'."
+    remedy += " Then run stage virtual_functions again."
     return Finding("virtual_functions.rdma_device", layers.subject, FAIL, measured, expected, why, remedy)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import collections
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband, owns_rdma
@@ -22,6 +23,9 @@ from .function_reports import FunctionReports
 
 _CHECK = "virtual_functions.free_settings"
 _ALIKE = "the same settings as other free VFs of the fabric"
+_LINK_POLICY, _MTU, _PORTS, _PARTITIONS = "link policy", "MTU", "number of ports", "partition keys"
+#: settings that ip link sets at the physical function
+_OF_PHYSICAL_FUNCTION = ("trust", "spoof_check", "min_tx_rate", _LINK_POLICY)
 _UNLIMITED = "no rate limit below the rate of the link"
 
 
@@ -48,16 +52,17 @@ def _report_limits(fabric: Fabric, layers: FunctionReports) -> typing.Iterator[F
         return
     shown = folded([f"{name} {limit} Mb/s" for name, limit in limits.items()], 8)
     why = (
-        f"Kernel: the physical function limits the rate of these free VFs: {shown}. The intent sets no max_tx_rate, so"
-        " no CNI plugin changes the limit, and a pod that gets one of these VFs sends at this rate."
+        "The physical function limits what these free VFs send. The intent sets no max_tx_rate, so no CNI plugin"
+        " changes the limit, and a pod that gets one of these VFs keeps it."
     )
     remedy = (
-        "Remove the limit on the node: ip link set PF vf NUMBER min_tx_rate 0 max_tx_rate 0. Then find what sets it,"
-        " such as a script, or a pod that ended while its node was down."
+        "Remove the limit on the node: ip link set PF vf NUMBER min_tx_rate 0 max_tx_rate 0. If it returns, find what"
+        " sets it, such as a boot script. Then run stage virtual_functions again."
     )
     if not is_infiniband(fabric):
         remedy += f" If the limit is intended, set network.max_tx_rate in the fabric '{fabric.name}'."
-    yield Finding(_CHECK, layers.subject, FAIL, f"{len(limits)} of {len(layers.vfs)} VFs", _UNLIMITED, why, remedy)
+    measured = f"{len(limits)} of {count_of(len(layers.vfs), 'VF')} with a rate limit: {shown}"
+    yield Finding(_CHECK, layers.subject, FAIL, measured, _UNLIMITED, why, remedy)
 
 
 def _find_limit(vf: Hca) -> int:
@@ -73,25 +78,49 @@ def _report_others(fabric: Fabric, free: typing.Sequence[tuple[FunctionReports, 
             counts.setdefault((name, _find_driver(vf)), collections.Counter())[value] += 1
     usual = {key: max(sorted(values), key=values.__getitem__) for key, values in counts.items()}
     others: dict[str, list[str]] = {}
+    names: dict[str, set[str]] = {}
     for layers, vf, settings in shown:
-        differing = [
-            f"{name} {value} (others have {usual[name, _find_driver(vf)]})"
-            for name, value in settings.items()
-            if value != usual[name, _find_driver(vf)]
-        ]
+        unlike = [name for name, value in settings.items() if value != usual[name, _find_driver(vf)]]
+        differing = [f"{name} {settings[name]} (others have {usual[name, _find_driver(vf)]})" for name in unlike]
         if differing:
+            names.setdefault(layers.subject, set()).update(unlike)
             others.setdefault(layers.subject, []).append(f"{vf.name}: {', '.join(differing)}")
     for subject, texts in others.items():
-        why = (
-            f"Kernel: these free VFs have settings that differ from other free VFs of the fabric: {folded(texts, 8)}."
-            " No CNI plugin changes these settings, so pods with these VFs can behave differently. Stage bandwidth"
-            " tests one VF of each physical function."
+        why, remedy = _explain_settings(fabric, names[subject])
+        yield Finding(_CHECK, subject, WARN, folded(texts, 4, "; "), _ALIKE, why, remedy)
+
+
+def _explain_settings(fabric: Fabric, names: typing.Collection[str]) -> tuple[str, str]:
+    """Return the cause and the remedy for VFs that differ from others.
+
+    :param names: names of the settings that differ
+    """
+    causes, steps = [], []
+    if any(name.startswith(_PARTITIONS) for name in names):
+        causes.append("The subnet manager has put these VFs into other partitions than most VFs of the fabric.")
+        steps.append(
+            "Compare the members of the partitions in partitions.conf of the subnet manager: the port GUIDs of all VFs"
+            " of the fabric must be members of the same partitions."
         )
-        remedy = (
-            "Compare the VFs on the node: ip -d link show PF. Set the usual value (ip link set PF vf NUMBER ...), or"
-            f" set it under network of the fabric '{fabric.name}', so that the CNI plugin applies it to each pod."
+    if _PORTS in names:
+        causes.append("The RDMA device of these VFs did not start with all of its ports.")
+        steps.append(
+            "Run rdma link on the node to list the ports. Unbind the VF from its driver, bind it again, and read dmesg"
+            " for this function."
         )
-        yield Finding(_CHECK, subject, WARN, folded(texts, 4), _ALIKE, why, remedy)
+    if _MTU in names:
+        causes.append("The intent sets no MTU, so a VF keeps the MTU that its last pod set.")
+        steps.append(f"Set mtu of the fabric '{fabric.name}' in the intent, then run stage network again.")
+    if any(name in _OF_PHYSICAL_FUNCTION for name in names):
+        causes.append("The intent does not set these values, so no CNI plugin changes them.")
+        steps.append(
+            "Set the usual value on the node (ip link set PF vf NUMBER ...; ip -d link show PF shows the values), or"
+            f" set it under network of the fabric '{fabric.name}' and run stage network again."
+        )
+    return (
+        " ".join((*causes, "A pod that gets one of these VFs can behave differently from other pods.")),
+        " ".join((*steps, "Then run stage virtual_functions again.")),
+    )
 
 
 def _find_driver(vf: Hca) -> str:
@@ -113,15 +142,15 @@ def _list_settings(fabric: Fabric, vf: Hca) -> dict[str, str]:
         if administration.min_tx_rate is not None and not {"min_tx_rate", "max_tx_rate"} & named.keys():
             shown["min_tx_rate"] = str(administration.min_tx_rate)
         if administration.link_policy is not None and fabric.network.link_state is None:
-            shown["link policy"] = administration.link_policy
+            shown[_LINK_POLICY] = administration.link_policy
     if fabric.mtu is None:
-        shown["MTU"] = (
+        shown[_MTU] = (
             folded(sorted({str(netdev.mtu) for netdev in vf.netdevs if netdev.mtu is not None})) or "not shown"
         )
     if owns_rdma(fabric) and vf.rdma_device:
-        shown["ports"] = str(len(vf.ports))
+        shown[_PORTS] = str(len(vf.ports))
         for port in vf.ports:
             # a link that is down has other keys than one that a subnet manager has taken up
             if port.link_layer == "InfiniBand":
-                shown[f"partition keys of a port {port.state}"] = folded(sorted(port.pkeys)) or "none"
+                shown[f"{_PARTITIONS} of a port in state {port.state}"] = folded(sorted(port.pkeys)) or "none"
     return shown

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.base.phrases import count_of
+from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedTopologies, SeenSubnet
 from ..._model.node.hca import NO_GUID, Hca, NodeHcas
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
@@ -17,45 +18,51 @@ from .function_reports import FunctionReports
 #: the value of a VF that has no GUID yet, and the value that no port may have
 _ONES = "0xffffffffffffffff"
 NO_GUIDS = (NO_GUID, _ONES)
+_EXPECTED = "one GUID per VF, the same in the physical function, the RDMA device and the report of the config daemon"
+_BIND_AGAIN = (
+    "Bind each VF to its driver again on the node, as root: echo ADDRESS > /sys/bus/pci/drivers/mlx5_core/unbind, then"
+    " echo ADDRESS > /sys/bus/pci/drivers/mlx5_core/bind."
+)
+_RECREATE = (
+    "Then create the VFs again: end the pods that use them, run echo 0 > /sys/bus/pci/devices/ADDRESS/sriov_numvfs on"
+    " the node, and delete the pod of its config daemon. Then run stage virtual_functions again."
+)
 
 
 def check_guids(layers: FunctionReports) -> Finding:
     """Check that each InfiniBand VF has a GUID, the same in each layer."""
-    check, expected = "virtual_functions.guids", "one GUID per VF, the same in each layer"
+    check, expected = "virtual_functions.guids", _EXPECTED
     nameless = [vf.name for vf in layers.vfs if find_guid(vf) is None]
-    measured = f"{len(layers.vfs) - len(nameless)} of {len(layers.vfs)} VFs with GUID"
+    total = count_of(len(layers.vfs), "VF")
     zero = [vf for vf in layers.vfs if find_guid(vf) in NO_GUIDS or any(port.guid in NO_GUIDS for port in vf.all_ports)]
     if zero:
         given = [vf.name for vf in zero if vf.administration and vf.administration.node_guid not in (None, *NO_GUIDS)]
-        names = ", ".join(vf.name for vf in zero[:8])
+        names = folded([vf.name for vf in zero], 8)
         if given:
             why = (
-                "Kernel: the physical function has GUIDs for these VFs, but the driver of the VFs has not read them:"
-                f" {', '.join(given[:8])}."
+                "The physical function has GUIDs for these VFs, but the driver bound the VFs before the GUIDs were set."
             )
-            remedy = (
-                "Unbind these VFs from mlx5_core and bind them again. To do this with the config daemon, restart the"
-                " daemon on the node."
-            )
+            remedy = f"{_BIND_AGAIN} Then run stage virtual_functions again."
+            names = folded(given, 8)
         elif all(_ONES in (find_guid(vf), *(port.guid for port in vf.all_ports)) for vf in zero):
             why = (
-                f"CNI plugin: it has set the GUIDs of {names} to all ones. ib-sriov-cni does this when a pod ends and"
+                "The CNI plugin has set the GUIDs of these VFs to all ones. ib-sriov-cni does this when a pod ends and"
                 " its VF had no GUID before. Pods on these VFs fail."
             )
             remedy = (
-                "Set GUIDs for these VFs (ip link set PF vf NUMBER node_guid and port_guid, then unbind the VF from"
-                " mlx5_core and bind it again), or recreate the VFs. The log of the config daemon contains the reason"
-                " why the VFs had no GUID before."
+                "Set a GUID for each VF on the node (ip link set PF vf NUMBER node_guid GUID, and port_guid GUID)."
+                f" {_BIND_AGAIN} Then run stage virtual_functions again."
             )
         else:
-            why = f"Config daemon: it has assigned no GUID to {names}. Pods on these VFs fail with 'GUID is not valid'."
+            why = "The config daemon has assigned no GUID to these VFs. Pods on them fail with 'GUID is not valid'."
             remedy = (
-                "Read the log of the config daemon on the node. If the node has the file"
-                " /etc/sriov-operator/infiniband/guids, the file must contain enough GUIDs."
+                "If the node has the file /etc/sriov-operator/infiniband/guids, add a GUID for each VF to it. Otherwise"
+                " read the log of the config daemon on the node (kubectl logs -n NAMESPACE -l"
+                " app=sriov-network-config-daemon --prefix), and correct the error in it. Then run stages network and"
+                " virtual_functions again."
             )
-        return Finding(
-            check, layers.subject, FAIL, f"{len(zero)} of {len(layers.vfs)} VFs without GUID", expected, why, remedy
-        )
+        measured = f"{len(zero)} of {total} without a valid GUID: {names}"
+        return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     unlike = [
         vf.name
         for vf in layers.vfs
@@ -63,19 +70,15 @@ def check_guids(layers: FunctionReports) -> Finding:
     ]
     if unlike:
         why = (
-            "Kernel: the GUIDs in the physical function were changed after the driver took these VFs:"
-            f" {', '.join(unlike[:8])}."
+            "The GUIDs of these VFs were changed in the physical function after the driver bound the VFs, so their RDMA"
+            " devices still have the old GUIDs."
         )
-        remedy = "Unbind these VFs from mlx5_core and bind them again."
-        return Finding(
-            check,
-            layers.subject,
-            FAIL,
-            f"{len(unlike)} of {len(layers.vfs)} VFs with a different GUID",
-            expected,
-            why,
-            remedy,
+        remedy = f"{_BIND_AGAIN} Then run stage virtual_functions again."
+        measured = (
+            f"{len(unlike)} of {total} with another GUID in the RDMA device than in the physical function:"
+            f" {folded(unlike, 8)}"
         )
+        return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     reported = {vf.address: vf.guid for vf in layers.reported.vfs if vf.guid} if layers.reported else {}
     stale = [
         vf.name
@@ -84,38 +87,29 @@ def check_guids(layers: FunctionReports) -> Finding:
     ]
     if stale:
         why = (
-            f"Config daemon: the GUIDs in its report differ from the kernel for {', '.join(stale[:8])}. The GUIDs were"
-            " changed after the report, for example manually, by ib-kubernetes, "
+            "The GUIDs were changed after the config daemon reported them, for example by hand, by ib-kubernetes, or by"
+            " a CNI plugin that failed and did not restore them."
         )
-        why += "or by a CNI plugin that set the GUIDs, failed, and did not restore them."
         remedy = (
             "Run stage virtual_functions again. If the finding remains, delete the pod of the config daemon on the"
-            " node, so that the daemon reads the functions again."
+            " node, so that it reports the GUIDs again: kubectl delete pod -n NAMESPACE -l"
+            f" app=sriov-network-config-daemon --field-selector spec.nodeName={layers.node}."
         )
-        return Finding(
-            check,
-            layers.subject,
-            FAIL,
-            f"{len(stale)} of {len(layers.vfs)} VFs with an outdated GUID in the report",
-            expected,
-            why,
-            remedy,
+        measured = (
+            f"{len(stale)} of {total} with another GUID in the kernel than in the report of the config daemon:"
+            f" {folded(stale, 8)}"
         )
+        return Finding(check, layers.subject, FAIL, measured, expected, why, remedy)
     if nameless:
-        why = (
-            "Kernel: these VFs show no RDMA device on the node or in a pod on the node, and ip link shows no GUID for"
-            f" them: {', '.join(nameless[:8])}."
+        why = "Neither an RDMA device on the node or in a pod on the node, nor ip link, shows a GUID for these VFs."
+        measured = f"GUID of {len(nameless)} of {total} not read: {folded(nameless, 8)}"
+        remedy = (
+            "Run ip link show for the physical function on the node as root: it lists the GUID of each VF. If a VF has"
+            " no RDMA device there (rdma link), load its driver: modprobe mlx5_ib. Then run stage virtual_functions"
+            " again."
         )
-        return Finding(
-            check,
-            layers.subject,
-            UNKNOWN,
-            measured,
-            expected,
-            why,
-            "See the finding virtual_functions.rdma_device of this function.",
-        )
-    return ok(check, layers.subject, measured, expected)
+        return Finding(check, layers.subject, UNKNOWN, measured, expected, why, remedy)
+    return ok(check, layers.subject, f"{total}, each with a GUID", expected)
 
 
 def find_guid(vf: Hca) -> typing.Optional[str]:
@@ -196,20 +190,19 @@ def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas], others: typing.M
     for guid, functions in sorted(owners.items()):
         if len(functions) > 1 and any(functions.values()):
             why = (
-                f"Config daemon: the same GUID was configured or generated for {', '.join(list(functions)[:8])}. The"
-                " subnet manager cannot distinguish these functions."
+                "The subnet manager cannot distinguish functions with the same GUID. Usually several nodes have the"
+                " same file /etc/sriov-operator/infiniband/guids, from which the config daemon takes the GUIDs."
             )
             remedy = (
-                "Give each node its own file /etc/sriov-operator/infiniband/guids, or remove the file. Then recreate"
-                " the VFs."
+                f"Give each node its own file /etc/sriov-operator/infiniband/guids, or remove the file. {_RECREATE}"
             )
             findings.append(
                 Finding(
                     "virtual_functions.guids",
                     guid,
                     FAIL,
-                    count_of(len(functions), "function"),
-                    "1 function",
+                    f"on {count_of(len(functions), 'function')}: {folded(list(functions), 8)}",
+                    "each GUID on 1 function",
                     why,
                     remedy,
                 )
@@ -218,17 +211,16 @@ def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas], others: typing.M
         virtual_ones = [name for name, virtual in functions.items() if virtual]
         if guid in others and virtual_ones:
             why = (
-                f"Config daemon: it assigned the GUID of {others[guid]} to {', '.join(virtual_ones[:8])}. The subnet"
-                " manager cannot distinguish the two, and one of them loses its packets."
+                "The config daemon assigned a GUID to a VF that another device of the fabric has. The subnet manager"
+                " cannot distinguish the two, and one of them loses its packets."
             )
             remedy = (
                 "Remove the GUID from the file /etc/sriov-operator/infiniband/guids of the node. The file may be a copy"
-                " from another cluster. Then recreate the VFs."
+                f" from another cluster. {_RECREATE}"
             )
+            measured = f"on {folded(virtual_ones, 8)} and on {others[guid]}"
             findings.append(
-                Finding(
-                    "virtual_functions.guids", guid, FAIL, f"also used by {others[guid]}", "1 function", why, remedy
-                )
+                Finding("virtual_functions.guids", guid, FAIL, measured, "each GUID on 1 function", why, remedy)
             )
     virtual = [guid for guid, functions in owners.items() if any(functions.values())]
     if virtual and not findings:

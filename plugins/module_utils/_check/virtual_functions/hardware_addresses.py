@@ -18,7 +18,7 @@ from ..._model.node.hca import Hca
 from ..._model.run.findings import FAIL, Finding, ok
 from .function_reports import FunctionReports
 
-_CHECK, _EXPECTED = "virtual_functions.hardware_addresses", "1 function"
+_CHECK, _EXPECTED = "virtual_functions.hardware_addresses", "each MAC address on 1 function"
 
 
 class _Owner(typing.NamedTuple):
@@ -64,12 +64,13 @@ def _is_conflict(owners: typing.Sequence[_Owner]) -> bool:
 def _report(fabric: str, address: str, owners: typing.Sequence[_Owner]) -> Finding:
     names = folded([f"{owner.node} {owner.function}" for owner in owners], 8)
     why = (
-        f"Kernel: these functions have the same MAC address: {names}. A switch sends packets for one function to"
-        " another function."
+        "A switch sends packets for one of these functions to another. A udev rule, a script or the network annotation"
+        " of a pod has set the address."
     )
     remedy = (
-        "Find what sets the address: check ip link show of the physical function, the udev rules, and the network"
-        " annotation of the pod. Then recreate the VFs, or set a unique address for each function (ip link set PF vf"
-        " NUMBER mac ADDRESS)."
+        "Give each function its own address: on the node, ip link set PF vf NUMBER mac ADDRESS for a VF. Remove the"
+        " address from the udev rule or from the annotation k8s.v1.cni.cncf.io/networks of the pod. Then run stage"
+        " virtual_functions again."
     )
-    return Finding(_CHECK, f"{fabric} {address}", FAIL, count_of(len(owners), "function"), _EXPECTED, why, remedy)
+    measured = f"on {count_of(len(owners), 'function')}: {names}"
+    return Finding(_CHECK, f"{fabric} {address}", FAIL, measured, _EXPECTED, why, remedy)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The reason why the objects of the SR-IOV operator were not read, and its remedy. Part of stage virtual_functions."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.base.phrases import clause
+from ..._model.operators.sriov_operator import OperatorFacts
+
+REMEDY = (
+    "Run stage validate: it checks the kubeconfig and the rights of its user, and names what is missing. Correct that,"
+    " then run stage virtual_functions again."
+)
+#: errors that a finding shows
+_SHOWN = 3
+
+
+def join_errors(operators: typing.Optional[OperatorFacts]) -> str:
+    """Return the reason why objects were not read, as the last part of a sentence.
+
+    :param operators: answer of sriov_operator_info; None when it did not run
+    """
+    if operators is None:
+        return "the module sriov_operator_info has not run"
+    return clause("; ".join(operators.errors[:_SHOWN]))
