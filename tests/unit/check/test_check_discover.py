@@ -261,10 +261,8 @@ def test_an_hca_on_another_numa_node_than_its_like_is_named() -> None:
         "NUMA node 1",
         "NUMA node 0, as on comparable nodes",
     )
-    assert finding.why.startswith(
-        "BIOS: for the HCA at 0000:3c:00.0, the BIOS reports NUMA node 0 on 2 of 3 nodes, but NUMA node 1 on this node."
-    )
-    assert "NPS or SNC" in finding.remedy
+    assert finding.why.startswith("For the HCA at 0000:3c:00.0, the BIOS reports NUMA node 0 on 2 of 3 nodes.")
+    assert "NPS (AMD) or SNC (Intel)" in finding.remedy
 
 
 def test_of_two_nodes_neither_numa_node_is_the_usual_one() -> None:
@@ -286,6 +284,6 @@ def test_a_card_that_is_set_to_ethernet_is_named_where_others_have_infiniband() 
     ]
     assert finding.status == "warn" and "These HCAs are set to Ethernet: mlx5_0" in finding.why
     assert finding.remedy.startswith(
-        "If the fabric is to use these HCAs, set their link type to InfiniBand on the node"
+        "If the fabric uses these HCAs, set their link type to InfiniBand on the node"
         " (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and reboot the node."
     )

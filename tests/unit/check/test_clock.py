@@ -38,15 +38,15 @@ def test_each_node_is_judged_by_what_is_sure() -> None:
         (seen(-5.0), "warn", "4.2 s to 5.8 s behind the controller"),
         (seen(3 * HOURS), "fail", "3.0 h ahead of the controller"),
         (seen(-3 * HOURS), "fail", "3.0 h behind the controller"),
-        (seen(took=70.0), "unknown", "within 35.0 s of the controller"),
+        (seen(took=70.0), "unknown", "somewhere within 35.0 s of the controller"),
         (seen(3 * HOURS, took=70.0), "fail", "3.0 h ahead of the controller"),
         (seen(synchronised=False), "warn", "within 0.8 s of the controller, not synchronized"),
         (seen(synchronised=None), "warn", "within 0.8 s of the controller"),
-        (ObservedClock(error="unreachable: no route"), "unknown", "no data"),
-        (ObservedClock(), "unknown", "no data"),
-        (ObservedClock(NodeClock(ASKED)), "unknown", "not compared"),
+        (ObservedClock(error="unreachable: no route"), "unknown", "clock not read"),
+        (ObservedClock(), "unknown", "clock not read"),
+        (ObservedClock(NodeClock(ASKED)), "unknown", "offset not measured"),
         # set back by an hour between asking and answer
-        (ObservedClock(NodeClock(ASKED, True, 0.01, ASKED, ASKED - HOURS)), "unknown", "not compared"),
+        (ObservedClock(NodeClock(ASKED, True, 0.01, ASKED, ASKED - HOURS)), "unknown", "offset not measured"),
     ):
         assert judged(clock) == {"worker-1": (status, says)}
 
@@ -157,6 +157,6 @@ def test_a_node_that_was_not_compared_has_no_say_on_the_others() -> None:
 def test_an_answer_beside_an_error_tells_no_time() -> None:
     clock = seen().value
     assert judged(ObservedClock(clock, "the module was killed"), ObservedClock(clock)) == {
-        "worker-1": ("unknown", "no data"),
+        "worker-1": ("unknown", "clock not read"),
         "worker-2": ("pass", "within 0.8 s of the controller, synchronized"),
     }

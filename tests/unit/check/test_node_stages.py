@@ -266,9 +266,13 @@ def test_an_hca_that_a_pod_has_in_exclusive_mode_is_no_missing_one() -> None:
         (
             "0000:01:00.0",
             "fail",
-            ("it does not match another selector of the fabric: vendor 15b3, but the function has 8086"),
+            "The function does not match another selector of the fabric: vendor 15b3, but the function has 8086",
         ),
-        ("0000:9c:00.0", "fail", "its link layer does not match the profile sriov_infiniband: Ethernet"),
+        (
+            "0000:9c:00.0",
+            "fail",
+            "The link layer of the function does not match the profile sriov_infiniband: Ethernet",
+        ),
     ],
 )
 def test_discover_compares_a_list_of_addresses_with_the_node(address: str, status: str, text: str) -> None:
@@ -308,7 +312,7 @@ def test_discover_finds_a_guid_that_two_hcas_have() -> None:
     twin = world.node(2, mlx5_0=world.hca(2, 0, guid=plain_guid(1, 0, 1)))
     finding = one(run(discover, discovered(worker_2=ObservedHcas(twin))), "discover.guids")
     assert finding.status == "fail" and finding.subject == f"port GUID {plain_guid(1, 0, 1)}"
-    assert "worker-1 mlx5_0" in finding.why and "worker-2 mlx5_0" in finding.why
+    assert finding.measured == "on 2 ports: worker-1 mlx5_0 port 1, worker-2 mlx5_0 port 1"
     twin = world.node(2, mlx5_0=dataclasses.replace(world.hca(2, 0), node_guid=plain_guid(1, 0)))
     finding = one(run(discover, discovered(worker_2=ObservedHcas(twin))), "discover.guids")
     assert finding.status == "fail" and finding.subject == f"node GUID {plain_guid(1, 0)}"
@@ -325,8 +329,9 @@ def test_discover_warns_of_one_description_for_two_hcas(description: str) -> Non
     twin = dataclasses.replace(world.hca(1, 1), node_description=description)
     node = world.node(1, mlx5_0=dataclasses.replace(world.hca(1, 0), node_description=description), mlx5_1=twin)
     finding = one(run(discover, discovered(worker_1=ObservedHcas(node))), "discover.descriptions")
-    assert (finding.status, finding.subject, finding.measured) == ("warn", "worker-1 mlx5_0", "2 HCAs")
-    assert repr(description) in finding.why and "worker-1 mlx5_1" in finding.why and "rdma-ndd" in finding.remedy
+    measured = f"2 HCAs with node description {description!r}: worker-1 mlx5_0, worker-1 mlx5_1"
+    assert (finding.status, finding.subject, finding.measured) == ("warn", "worker-1 mlx5_0", measured)
+    assert "rdma-ndd" in finding.remedy
 
 
 DRIVERLESS = dataclasses.replace(
@@ -341,23 +346,33 @@ DRIVERLESS = dataclasses.replace(
 @pytest.mark.parametrize(
     ("bare", "status", "measured", "text"),
     [
-        (DRIVERLESS, "fail", "no driver", "No driver is bound to the function 0000:3c:00.0 [15b3:1021]"),
-        (dataclasses.replace(DRIVERLESS, unread=("driver",)), "unknown", "unknown", "could not be read"),
+        (
+            DRIVERLESS,
+            "fail",
+            "no driver",
+            "The driver for 15b3:1021 is not loaded, or it failed for the function 0000:3c:00.0",
+        ),
+        (
+            dataclasses.replace(DRIVERLESS, unread=("driver",)),
+            "unknown",
+            "driver not read",
+            "did not let the run read the driver",
+        ),
         (
             dataclasses.replace(
                 DRIVERLESS, pci=dataclasses.replace(typing.cast(PciFunction, DRIVERLESS.pci), driver="mlx5_core")
             ),
             "fail",
-            "mlx5_core, no RDMA device",
-            "has not created an RDMA device",
+            "driver mlx5_core, no RDMA device",
+            "The RDMA driver of the NIC is not loaded",
         ),
         (
             dataclasses.replace(
                 DRIVERLESS, pci=dataclasses.replace(typing.cast(PciFunction, DRIVERLESS.pci), driver="vfio-pci")
             ),
             "fail",
-            "vfio-pci",
-            "bound to vfio-pci, for a virtual machine",
+            "driver vfio-pci",
+            "vfio-pci gives the function to a virtual machine",
         ),
     ],
 )
@@ -401,12 +416,20 @@ def test_discover_takes_a_bond_for_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("change", "measured", "layer"),
     [
-        ({"sriov": None}, "absent", "BIOS or firmware"),
-        ({"sriov": None, "sriov_absence": "hidden"}, "absent", "BIOS or virtual machine"),
-        ({"sriov": None, "sriov_absence": "off"}, "absent", "Firmware"),
-        ({"sriov": None, "sriov_absence": "unused"}, "absent", "Kernel or BIOS"),
-        ({"sriov": Sriov(0, 0)}, "at most 0 VFs", "Firmware"),
-        ({"sriov": Sriov(None, 0)}, "could not be read", "could not be read"),
+        ({"sriov": None}, "no sriov_totalvfs", "in the BIOS or in the firmware"),
+        (
+            {"sriov": None, "sriov_absence": "hidden"},
+            "no sriov_totalvfs",
+            "The BIOS hides it, or the node is a virtual machine",
+        ),
+        ({"sriov": None, "sriov_absence": "off"}, "no sriov_totalvfs", "disabled in the firmware of the NIC"),
+        (
+            {"sriov": None, "sriov_absence": "unused"},
+            "no sriov_totalvfs",
+            "the kernel or the BIOS does not support them",
+        ),
+        ({"sriov": Sriov(0, 0)}, "sriov_totalvfs 0", "The firmware of the function"),
+        ({"sriov": Sriov(None, 0)}, "sriov_totalvfs not read", "did not let the run read it"),
     ],
 )
 def test_discover_names_the_layer_without_sriov(change: dict[str, typing.Any], measured: str, layer: str) -> None:
@@ -419,7 +442,9 @@ def test_discover_names_the_layer_without_sriov(change: dict[str, typing.Any], m
     assert (spared.status, spared.measured) == ("warn", measured) and layer in spared.why
     findings = run(discover, discovered(worker_1=ObservedHcas(world.node(1, **lame))))
     needed = one(findings, "discover.sriov", "worker-1 mlx5_4")
-    assert needed.status == ("unknown" if measured == "could not be read" else "fail") and not judge(findings).open
+    assert (
+        needed.status == ("unknown" if measured == "sriov_totalvfs not read" else "fail") and not judge(findings).open
+    )
 
 
 def test_discover_misses_an_hca_that_the_other_node_has() -> None:
@@ -938,9 +963,9 @@ def test_an_argument_that_keeps_the_kernel_from_making_room_is_named() -> None:
 @pytest.mark.parametrize(
     ("sriov", "absence", "check", "cause"),
     [
-        (None, "hidden", "platform.bios", "BIOS or virtual machine"),
-        (None, "off", "platform.sriov", "Firmware"),
-        (None, None, "platform.sriov", "BIOS or firmware"),
+        (None, "hidden", "platform.bios", "The BIOS hides it, or the node is a virtual machine"),
+        (None, "off", "platform.sriov", "disabled in the firmware of the NIC"),
+        (None, None, "platform.sriov", "in the BIOS or in the firmware"),
         (Sriov(4, 0), None, "platform.sriov", "can create at most 4 VFs"),
         (Sriov(0, 0), None, "platform.sriov", "can create at most 0 VFs"),
     ],

@@ -16,6 +16,7 @@ import typing
 from ..._analysis.fleet import unreachable_nodes
 from ..._model.base.load_error import Hints
 from ..._model.base.phrases import clause, count_of
+from ..._model.base.text import folded
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
 from ..._model.node.clock import ObservedClock
@@ -55,7 +56,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 UNKNOWN,
                 "0 nodes",
                 "at least 1 node",
-                "No node was queried, so the state of the nodes is unknown.",
+                "The group rdma_nodes of the inventory is empty or does not exist.",
                 "Add the nodes to the group rdma_nodes of the inventory, then run stage discover again.",
             )
         )
@@ -118,11 +119,17 @@ def _count_nodes(seen: int, expected: int) -> Finding:
 
 
 def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str]) -> list[Finding]:
-    expected = "data from module node_info"
+    expected = "the HCAs and NICs of the node"
     if observed.value is None or observed.error is not None:
-        why = f"Data collection (module node_info) failed on {name}: {clause(observed.error, 'no data was returned')}."
+        why = (
+            f"The module node_info failed on {name}: {clause(observed.error)}."
+            if observed.error
+            else f"The module node_info returned nothing from {name}."
+        )
         remedy = unreachable_nodes.remedy(name, by_pods, "Python 3.9 or later")
-        return [Finding("discover.node", name, UNKNOWN, "no data", expected, why, remedy)]
+        if "again." not in remedy:
+            remedy = f"{remedy} Then run stage discover again."
+        return [Finding("discover.node", name, UNKNOWN, "not read", expected, why, remedy)]
     node = observed.value
     virtual = sum(hca.is_virtual for hca in node.hcas)
     findings = [
@@ -134,10 +141,10 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
         )
     ]
     if node.errors:
-        why = f"Some files could not be read, so their values are unknown: {clause('; '.join(node.errors[:10]))}."
+        why = f"The kernel did not let the run read these files: {clause(folded(node.errors, 10, '; '))}."
         remedy = (
-            f"Read the files on {name} as root to see the error. If virtual functions were created or removed during"
-            " the stage, run stage discover again."
+            "Run stage discover again: virtual functions that are created or removed during the stage cause this. If"
+            f" the finding remains, read the files on {name} as root (cat), and correct the error."
         )
         findings.append(
             Finding("discover.read", name, WARN, count_of(len(node.errors), "read error"), "0 read errors", why, remedy)
@@ -164,26 +171,26 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
                 "sysfs does not report the speed or the width of the PCIe link. This is normal in some virtual"
                 " machines."
             )
+            remedy = (
+                f"Run lspci -vv -s {hca.pci.address} as root on the node. If LnkSta shows less than LnkCap, reseat the"
+                " card, or move it to another slot. If they agree, no action is needed."
+            )
+            measured, expected = (
+                _describe_link(link.current_speed, link.current_width),
+                _describe_link(link.max_speed, link.max_width),
+            )
             findings.append(
-                Finding(
-                    "discover.pcie",
-                    subject,
-                    WARN,
-                    "unknown",
-                    "the maximum of the card",
-                    why,
-                    "Run lspci -vv as root on the node, and compare LnkSta with LnkCap.",
-                )
+                Finding("discover.pcie", subject, WARN, measured, f"the maximum of the card: {expected}", why, remedy)
             )
             continue
         measured, expected = (
-            f"{link.current_speed:g} GT/s x{link.current_width}",
-            f"{link.max_speed:g} GT/s x{link.max_width}",
+            _describe_link(link.current_speed, link.current_width),
+            _describe_link(link.max_speed, link.max_width),
         )
         if link.current_speed < link.max_speed or link.current_width < link.max_width:
             why = (
-                "The PCIe link runs below the maximum of the card, which limits the bandwidth. The slot has fewer"
-                " lanes or an older generation, a riser limits the link, or the link trained down."
+                "The slot has fewer lanes or an older PCIe generation than the card, a riser limits the link, or the"
+                " link trained down. This limits the bandwidth of the card."
             )
             findings.append(
                 Finding(
@@ -200,3 +207,12 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
         else:
             findings.append(ok("discover.pcie", subject, measured, expected))
     return findings
+
+
+def _describe_link(speed: typing.Optional[float], width: typing.Optional[int]) -> str:
+    """Return the speed in GT/s and the width of a PCIe link as text, such as ``32 GT/s x16``."""
+    if speed is None and width is None:
+        return "not read"
+    rate = "speed not read" if speed is None else f"{speed:g} GT/s"
+    lanes = "width not read" if width is None else f"x{width}"
+    return f"{rate}{' ' if None not in (speed, width) else ', '}{lanes}"

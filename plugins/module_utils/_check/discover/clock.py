@@ -108,19 +108,23 @@ def _check_controller(known: typing.Mapping[str, Range]) -> Finding:
 def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -> Finding:
     clock = seen.value
     if clock is None or seen.error is not None:
-        why, remedy = (
-            f"Data collection (module node_info) failed on {name}: {clause(seen.error, 'no data was returned')}.",
-            f"Correct the problem that the finding discover.node reports for {name}, then run stage discover again.",
+        why = (
+            f"The module node_info failed on {name}: {clause(seen.error)}."
+            if seen.error
+            else f"The module node_info returned no clock from {name}."
         )
-        return Finding(CHECK, name, UNKNOWN, "no data", _describe_expected_offset(), why, remedy)
+        remedy = (
+            f"Correct the finding discover.node of {name}. If it passes, run ansible {name} --become -m"
+            " linerate.rdma.node_info to see the error. Then run stage discover again."
+        )
+        return Finding(CHECK, name, UNKNOWN, "clock not read", _describe_expected_offset(), why, remedy)
     if found is None:
         why = (
-            "The clocks could not be compared: the controller did not record the times of the query, or its clock was"
-            " set back during the query."
+            "The controller did not record the times at which it queried the node, or its clock was set back during the"
+            " query."
         )
-        return Finding(
-            CHECK, name, UNKNOWN, "not compared", _describe_expected_offset(), why, "Run stage discover again."
-        )
+        remedy = "Run stage discover again. If the finding remains, check the clock of the controller: timedatectl."
+        return Finding(CHECK, name, UNKNOWN, "offset not measured", _describe_expected_offset(), why, remedy)
     measured, least = f"{_format_offset_range(found)} the controller", _find_least(found)
     step = (
         f"On {name}, run chronyc makestep, then chronyc tracking. If chrony is not installed, run timedatectl set-ntp"
@@ -133,12 +137,15 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
         )
         return Finding(CHECK, name, FAIL, measured, _describe_expected_offset(), why, step)
     if max(map(abs, found)) >= MOST_APART:
-        why = f"Data collection took {found[1] - found[0]:.0f} s, so a clock error of this size cannot be detected."
+        why = (
+            f"The node took {found[1] - found[0]:.0f} s to answer, and the offset of its clock is known only to that"
+            " accuracy."
+        )
         return Finding(
             CHECK,
             name,
             UNKNOWN,
-            measured,
+            f"somewhere {measured}",
             _describe_expected_offset(),
             why,
             f"Find the cause of the slow response of {name} (load, ssh, DNS), then run stage discover again.",
@@ -150,7 +157,7 @@ def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -
             WARN,
             measured,
             _describe_expected_offset(),
-            "The clocks differ more than a time service allows, so a time service does not keep both clocks.",
+            "A time service keeps clocks closer than this, so the node or the controller has no working time service.",
             step,
         )
     if clock.synchronised is None:

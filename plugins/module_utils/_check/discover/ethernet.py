@@ -30,35 +30,19 @@ def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
     nameless = _list_nameless(fabric, node) if len(hcas) < wanted else []
     if nameless and len(hcas) + len(nameless) >= wanted:
         why = (
-            f"The interfaces of these functions are in pods: {describe_hcas(nameless)}. The names that the interfaces"
-            " had on the node are unknown, so select.netdev does not match them."
+            f"The interfaces of these NICs are in pods: {describe_hcas(nameless)}. A pod can rename an interface, so"
+            " select.netdev does not match them."
         )
         remedy = (
-            f"Select the functions by their PCI addresses in select.pci of the fabric '{fabric.name}': a pod does not"
-            " change the PCI address. Then run stage discover again."
+            f"Select the NICs by their PCI addresses in select.pci of the fabric '{fabric.name}', which a pod does not"
+            " change. Then run stage discover again."
         )
         return [Finding("discover.hcas", subject, WARN, measured, expected, why, remedy)]
     if len(hcas) != wanted:
-        others = describe_hcas([hca for hca in list_others(node, hcas) if not hca.is_virtual]) or "none"
-        why = (
-            f"The selectors of the fabric match {count_of(len(hcas), 'physical function')} of the node. Other"
-            " physical functions"
-            f" of the node: {others}."
-        )
-        remedy = (
-            f"Correct select and hcas_per_node of the fabric '{fabric.name}' in the intent, or the hardware of the"
-            " node. Then run stage discover again."
-        )
-        return [
-            Finding(
-                "discover.hcas",
-                subject,
-                FAIL,
-                measured,
-                expected,
-                *(bonds.explain_parts(fabric, node) or (why, remedy)),
-            )
-        ]
+        why, remedy = bonds.explain_parts(fabric, node) or _explain_count(fabric, node, hcas)
+        if "again." not in remedy:
+            remedy = f"{remedy} Then run stage discover again."
+        return [Finding("discover.hcas", subject, FAIL, measured, expected, why, remedy)]
     findings = [ok("discover.hcas", subject, measured, expected)]
     for hca in hcas:
         driven = check_driver(name, hca, owns_rdma(fabric), node)
@@ -68,6 +52,31 @@ def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
     for bond, parts in bonds.list_parts(fabric, node).items():
         findings += _check_bond(f"{name} {fabric.name} {bond}", bond, parts)
     return findings
+
+
+def _explain_count(fabric: Fabric, node: NodeHcas, hcas: typing.Sequence[Hca]) -> tuple[str, str]:
+    """Return the cause and the remedy for a node that does not have ``hcas_per_node`` NICs of a fabric.
+
+    :param hcas: NICs that the fabric selects
+    """
+    its, again = f"of the fabric '{fabric.name}'", "Then run stage discover again."
+    if len(hcas) > fabric.select.hcas_per_node:
+        return (
+            f"The selectors {its} match more NICs than hcas_per_node.",
+            f"Limit select {its} to its own NICs with pci or netdev, or raise hcas_per_node. {again}",
+        )
+    others = describe_hcas([hca for hca in list_others(node, hcas) if not hca.is_virtual])
+    if others:
+        return (
+            f"These other NICs of the node do not match the selectors {its}: {others}.",
+            f"If one of them belongs to the fabric, correct select {its}. Otherwise install or repair the missing NIC,"
+            f" or lower hcas_per_node. {again}",
+        )
+    return (
+        "The node reports no other NIC. The missing NIC is not installed, not seated, or switched off.",
+        f"Run lspci -nn on the node and look for the missing card. If it is not listed, seat or replace it. If the node"
+        f" needs fewer NICs, correct hcas_per_node {its}. {again}",
+    )
 
 
 def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
@@ -86,8 +95,8 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
         usual = find_usual_mtus(mtus) or frozenset()
         for name, found in list_other_nodes(mtus, usual).items():
             why = (
-                "The MTU of the interface on this node differs from the MTU on the other nodes, and pods get this MTU."
-                " Packets larger than the smaller MTU are dropped without an error."
+                "Pods get the MTU of the interface of their node. Packets larger than the smaller MTU are dropped"
+                " without an error."
             )
             remedy = (
                 f"Set the MTU of the interface on {name} to that of the other nodes: in the network configuration of"
@@ -98,8 +107,8 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
                 "discover.port",
                 f"{name} {fabric.name} MTU",
                 UNKNOWN,
-                folded(sorted(map(str, found)), MOST),
-                f"{folded(sorted(map(str, usual)), MOST)}, as most nodes have",
+                f"MTU {folded(sorted(map(str, found)), MOST)}",
+                f"MTU {folded(sorted(map(str, usual)), MOST)}, as on most nodes",
                 why,
                 remedy,
             )
@@ -108,7 +117,7 @@ def compare_mtus(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
 def _check_bond(subject: str, bond: str, parts: typing.Sequence[tuple[Hca, Netdev]]) -> typing.Iterator[Finding]:
     """Check that the parts of a bond are up and alike: one of them speaks for the bond elsewhere."""
     expected = "all members of the bond up, with the same speed and the same MTU"
-    shown = [f"{netdev.name} {netdev.state or 'in an unknown state'}" for _hca, netdev in parts]
+    shown = [f"{netdev.name} {netdev.state or 'state not read'}" for _hca, netdev in parts]
     speeds = sorted({netdev.speed_gbps for _hca, netdev in parts if netdev.speed_gbps is not None})
     mtus = sorted({netdev.mtu for _hca, netdev in parts if netdev.mtu is not None})
     troubles = []
@@ -162,14 +171,17 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
             WARN,
             "no network interface",
             expected,
-            "The function has no network interface in the network namespace of the node. The interface may be in"
-            " another network namespace, or the function may be assigned to a virtual machine.",
+            "The interface is in another network namespace, or the function is assigned to a virtual machine.",
             "On the node, list the network namespaces with lsns -t net, and look for the interface with nsenter -t PID"
-            " -n ip link.",
+            " -n ip link. End the program or the virtual machine that has it, then run stage discover again.",
         )
     states = describe_states(hca.netdevs)
     if moved or any(netdev.state == "up" for netdev in hca.netdevs):
         return ok("discover.port", subject, states, expected)
+    if all(netdev.state is None for netdev in hca.netdevs):
+        why = "The kernel did not let the run read the file operstate of the interface from sysfs."
+        remedy = "Correct the error that the finding discover.read of this node shows, then run stage discover again."
+        return Finding("discover.port", subject, WARN, states, expected, why, remedy)
     why = (
         "The interface has no carrier, or it was never brought up. Virtual functions have no link while their physical"
         " function has no link."
@@ -199,25 +211,33 @@ def check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> lis
         subject = f"{name} {fabric.name} {address}"
         hca = by_address.get(address.lower())
         expected = f"a physical function for {fabric.name}"
-        remedy = f"Correct select.pci of the fabric '{fabric.name}' in the intent, then run stage discover again."
         if hca is None:
             known = (
                 folded([address for address, item in by_address.items() if not item.is_virtual], MOST_HCAS) or "none"
             )
             why = (
-                "The node has no function at this PCI address. Physical functions of the node:"
+                "The address in select.pci is wrong, or the card is missing. Physical functions of the node:"
                 f" {known}{hints.nearest(address, by_address)}."
+            )
+            remedy = (
+                f"Compare lspci -D on the node with select.pci of the fabric '{fabric.name}'. Correct the address, or"
+                " seat or replace the card. Then run stage discover again."
             )
             findings.append(Finding("discover.select", subject, FAIL, "no function", expected, why, remedy))
         elif hca.is_virtual:
-            why = (
-                f"The function at this address is a virtual function of {hca.physical_function}. Fabrics select"
-                " physical functions only."
+            why = f"It is a virtual function of {hca.physical_function}, and a fabric selects physical functions only."
+            remedy = (
+                f"Put {hca.physical_function} into select.pci of the fabric '{fabric.name}' instead. Then run stage"
+                " discover again."
             )
             findings.append(Finding("discover.select", subject, FAIL, "a virtual function", expected, why, remedy))
         elif hca not in find_candidates(fabric, node):
             layers = folded(sorted({port.link_layer or "unread" for port in hca.ports}), MOST) or "no RDMA port"
-            why = f"The node has the function, but {_find_misfit(fabric, hca, layers)}."
+            why = f"{_find_misfit(fabric, hca, layers)}."
+            remedy = (
+                f"Correct the selectors or the profile of the fabric '{fabric.name}', or delete this address in its"
+                " list pci. Then run stage discover again."
+            )
             findings.append(
                 Finding("discover.select", subject, FAIL, f"{describe(hca)}, {layers}", expected, why, remedy)
             )
@@ -233,7 +253,7 @@ def _find_misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
     """
     usable = bonds.list_usable_names(fabric, hca)
     if selects(fabric.select, hca, usable):
-        return f"its link layer does not match the profile {fabric.profile}: {layers}"
+        return f"The link layer of the function does not match the profile {fabric.profile}: {layers}"
     pci, names = hca.pci, folded(usable, MOST) or "none"
     wrong = {
         f"vendor {fabric.select.vendor}, but the function has {pci.vendor if pci else 'none'}": (
@@ -246,6 +266,6 @@ def _find_misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
             not fabric.select.netdev or any(name in fabric.select.netdev for name in usable)
         ),
     }
-    return "it does not match another selector of the fabric: " + "; ".join(
+    return "The function does not match another selector of the fabric: " + "; ".join(
         text for text, fits in wrong.items() if not fits
     )

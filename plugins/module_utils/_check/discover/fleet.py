@@ -18,7 +18,7 @@ from ..._model.run.findings import FAIL, WARN, Finding, ok
 from .hcas import MOST, describe_address, describe_hcas, list_fitting, list_infiniband_hcas
 from .infiniband import describe_change_to_infiniband, list_set_to_ethernet
 
-_ONE_NIC = "each MAC address on one NIC or bond"
+_ONE_NIC = "each MAC address on 1 NIC or bond"
 
 
 def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
@@ -42,13 +42,14 @@ def check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Fi
             f" {folded(missing, MOST)}, but this node does not."
         )
         remedy = (
-            "Run lspci -nn on the node: a card that is not listed is defective or not seated. If the node differs on"
-            " purpose, ignore this warning. Otherwise repair the card, then run stage discover again."
+            "Run lspci -nn on the node: a card that is not listed is defective or not seated. Seat or replace it, then"
+            " run stage discover again. If the node has fewer HCAs on purpose, no action is needed."
         )
         ethernet = [hca for hca in list_set_to_ethernet(nodes[name]) if describe_address(hca) in missing]
         if ethernet:
             why = f"{why} These HCAs are set to Ethernet: {describe_hcas(ethernet)}."
-            remedy = f"{describe_change_to_infiniband(ethernet)} {remedy}"
+            change = describe_change_to_infiniband(ethernet)
+            remedy = change if len(ethernet) == len(missing) else f"{change} For the other HCAs: {remedy}"
         findings.append(
             Finding("discover.fleet", name, WARN, count_of(len(hcas), "InfiniBand HCA"), expected, why, remedy)
         )
@@ -70,17 +71,16 @@ def check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
     for (kind, guid), names in sorted(owners.items()):
         if len(names) > 1:
             why = (
-                f"Several HCAs have the same {kind} GUID: {folded(names, MOST)}. The subnet manager cannot distinguish"
-                " them, so packets for one HCA may reach another."
+                "The subnet manager cannot distinguish HCAs with the same GUID, so packets for one HCA may reach"
+                " another. The usual cause is firmware that was burnt with the GUIDs of another card."
             )
             remedy = (
-                "Give each card its own GUIDs (on the node: mstflint -d ADDRESS -guid 0x... sg), and reset the card."
-                " The usual cause is firmware that was burnt with the GUIDs of another card. Then run stage discover"
-                " again."
+                "Give each card its own GUIDs (on the node: mstflint -d ADDRESS -guid 0x... sg), and reset the card"
+                " (mstfwreset -d ADDRESS reset). Then run stage discover again."
             )
-            findings.append(
-                Finding("discover.guids", f"{kind} GUID {guid}", FAIL, f"{len(names)} owners", "1 owner", why, remedy)
-            )
+            measured = f"on {count_of(len(names), 'port' if kind == 'port' else 'HCA')}: {folded(names, MOST)}"
+            expected = f"each GUID on 1 {'port' if kind == 'port' else 'HCA'}"
+            findings.append(Finding("discover.guids", f"{kind} GUID {guid}", FAIL, measured, expected, why, remedy))
     if owners and not findings:
         counts = [sum(kind == wanted for kind, _guid in owners) for wanted in ("port", "node")]
         findings.append(
@@ -117,8 +117,8 @@ def check_hardware_addresses(intent: Intent, nodes: typing.Mapping[str, NodeHcas
 
 def _report_shared_address(address: str, owners: typing.Sequence[str]) -> Finding:
     why = (
-        f"These NICs have the same MAC address: {folded(owners, MOST)}. A switch sends packets for one NIC to another,"
-        " or the inventory contains one machine under several names."
+        "A switch sends packets for one of these NICs to another. Or the inventory contains one machine under several"
+        " names."
     )
     remedy = (
         "Run cat /etc/machine-id on these nodes. If the output is the same, correct ansible_host in the inventory."
@@ -129,7 +129,7 @@ def _report_shared_address(address: str, owners: typing.Sequence[str]) -> Findin
         "discover.hardware_addresses",
         f"MAC address {address}",
         FAIL,
-        f"on {count_of(len(owners), 'NIC')}",
+        f"on {count_of(len(owners), 'NIC')}: {folded(owners, MOST)}",
         _ONE_NIC,
         why,
         remedy,
@@ -147,18 +147,17 @@ def check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
     findings = []
     for description, names in sorted(owners.items()):
         if len(names) > 1:
-            shown = folded(names, MOST)
             why = (
-                f"These HCAs have the same node description {description!r}: {shown}. In the topology of the fabric,"
-                " only their GUIDs distinguish them."
+                "Tools such as iblinkinfo show an HCA by its node description, so only the GUIDs distinguish these"
+                " HCAs. Usually rdma-ndd does not run on these nodes."
             )
             remedy = (
-                "Run rdma-ndd on each node (package rdma-core; systemctl enable --now rdma-ndd): it writes the host"
-                " name and the device into the description. Then run stage discover again."
+                "Start rdma-ndd on each of these nodes (package rdma-core; systemctl enable --now rdma-ndd): it writes"
+                " the host name and the device into the description. Then run stage discover again."
             )
-            findings.append(
-                Finding("discover.descriptions", names[0], WARN, f"{len(names)} HCAs", "1 HCA", why, remedy)
-            )
+            measured = f"{count_of(len(names), 'HCA')} with node description {description!r}: {folded(names, MOST)}"
+            expected = "another node description for each HCA"
+            findings.append(Finding("discover.descriptions", names[0], WARN, measured, expected, why, remedy))
     if owners and not findings:
         findings.append(
             ok(

@@ -16,37 +16,40 @@ def check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
 
     :param rdma: whether the function must have an RDMA device as well
     """
-    subject, expected = f"{name} {hca.name}", "a driver and an RDMA device" if rdma else "a driver"
+    subject, expected = f"{name} {hca.name}", "a network driver and an RDMA device" if rdma else "a network driver"
     driver = hca.pci.driver if hca.pci else None
     if hca.pci is not None and driver is None:
         if "driver" in hca.unread:
             why, remedy = (
-                "The driver of the function could not be read, so it is unknown whether a driver is bound.",
-                f"See the finding discover.read of {name} for the error.",
+                f"The kernel did not let the run read the driver of the function {hca.pci.address} from sysfs.",
+                f"Correct the error that the finding discover.read of {name} shows, then run stage discover again.",
             )
-            return Finding("discover.driver", subject, UNKNOWN, "unknown", expected, why, remedy)
-        why = f"No driver is bound to the function {hca.pci.address} [{hca.pci.vendor}:{hca.pci.device}]."
-        return Finding("discover.driver", subject, FAIL, "no driver", expected, why, vendors.load_driver([hca]))
+            return Finding("discover.driver", subject, UNKNOWN, "driver not read", expected, why, remedy)
+        why = (
+            f"The driver for {hca.pci.vendor}:{hca.pci.device} is not loaded, or it failed for the function"
+            f" {hca.pci.address}."
+        )
+        remedy = f"{vendors.load_driver([hca])} Then run stage discover again."
+        return Finding("discover.driver", subject, FAIL, "no driver", expected, why, remedy)
     if driver == "vfio-pci":
         why = (
-            "The function is bound to vfio-pci, for a virtual machine or a user-space program, so the node cannot use"
-            " it."
+            "vfio-pci gives the function to a virtual machine or a user-space program, so the kernel of the node cannot"
+            " use it."
         )
         remedy = (
             "Stop the virtual machine or the program that uses the function. Then return the function to its driver"
             f" (on the node: driverctl unset-override {hca.pci.address if hca.pci else ''}), and run stage discover"
             " again."
         )
-        return Finding("discover.driver", subject, FAIL, driver, expected, why, remedy)
+        return Finding("discover.driver", subject, FAIL, f"driver {driver}", expected, why, remedy)
     carrier = node.carrier(hca)
     held = hca.held.rdma_device if hca.held else None
     if rdma and not hca.rdma_device and held:
         return ok("discover.driver", subject, f"{driver}, {held} in a pod", expected)
     if rdma and not hca.rdma_device and carrier is None:
-        why = f"The driver {driver} has not created an RDMA device for the function."
-        return Finding(
-            "discover.driver", subject, FAIL, f"{driver}, no RDMA device", expected, why, vendors.load_rdma([hca])
-        )
+        why = "The RDMA driver of the NIC is not loaded, or RDMA is disabled for the function."
+        remedy = f"{vendors.load_rdma([hca])} Then run stage discover again."
+        return Finding("discover.driver", subject, FAIL, f"driver {driver}, no RDMA device", expected, why, remedy)
     shown = f", in a bond with {carrier.name}" if carrier else ""
     return ok(
         "discover.driver",
@@ -60,19 +63,22 @@ def check_sriov(name: str, hca: Hca) -> Finding:
     """Check that the function is able to create virtual functions. Stage platform checks their number, once the fabric
     of the function is known.
     """
-    subject, expected = f"{name} {hca.name}", "SR-IOV with sriov_totalvfs of at least 1"
+    subject, expected = f"{name} {hca.name}", "sriov_totalvfs of at least 1"
     if hca.sriov is None:
-        return Finding("discover.sriov", subject, FAIL, "absent", expected, *why_no_sriov.why(hca))
+        why, remedy = why_no_sriov.why(hca)
+        if "again." not in remedy:
+            remedy = f"{remedy} Then run stage discover again."
+        return Finding("discover.sriov", subject, FAIL, "no sriov_totalvfs", expected, why, remedy)
     if hca.sriov.total is None:
         why, remedy = (
-            "sriov_totalvfs exists but could not be read, so the number of virtual functions is unknown.",
-            f"See the finding discover.read of {name} for the error.",
+            "The file sriov_totalvfs of the function exists, but the kernel did not let the run read it.",
+            f"Correct the error that the finding discover.read of {name} shows, then run stage discover again.",
         )
-        return Finding("discover.sriov", subject, UNKNOWN, "could not be read", expected, why, remedy)
+        return Finding("discover.sriov", subject, UNKNOWN, "sriov_totalvfs not read", expected, why, remedy)
     if hca.sriov.total == 0:
         why, remedy = (
-            "Firmware: the function has SR-IOV, but the firmware allows 0 virtual functions.",
-            vendors.more_functions(hca),
+            "The firmware of the function has SR-IOV enabled, but allows no virtual functions.",
+            f"{vendors.more_functions(hca)} Then run stage discover again.",
         )
-        return Finding("discover.sriov", subject, FAIL, "at most 0 VFs", expected, why, remedy)
+        return Finding("discover.sriov", subject, FAIL, "sriov_totalvfs 0", expected, why, remedy)
     return ok("discover.sriov", subject, f"at most {hca.sriov.total} VFs", expected)

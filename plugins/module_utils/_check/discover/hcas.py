@@ -47,7 +47,7 @@ def describe_hcas(hcas: typing.Sequence[Hca]) -> str:
 
 def describe_states(netdevs: typing.Sequence[Netdev]) -> str:
     """Return network interfaces with their states as text, such as ``ib0 up``."""
-    return folded([f"{netdev.name} {netdev.state or 'in an unknown state'}" for netdev in netdevs], MOST)
+    return folded([f"{netdev.name} {netdev.state or 'state not read'}" for netdev in netdevs], MOST)
 
 
 def describe(hca: Hca) -> str:

@@ -99,8 +99,14 @@ def _explain_too_few(node: NodeHcas) -> tuple[str, str]:
         driverless = [hca for hca in bare if hca.pci and not hca.pci.driver]
         names = describe_hcas(bare)
         if driverless:
-            return (f"These HCAs have no driver: {names}.", vendors.load_driver(driverless))
-        return (f"These HCAs have a driver but no RDMA device: {names}.", vendors.load_rdma(bare))
+            return (
+                f"These HCAs have no driver: {names}.",
+                f"{vendors.load_driver(driverless)} Then run stage discover again.",
+            )
+        return (
+            f"These HCAs have a driver but no RDMA device: {names}.",
+            f"{vendors.load_rdma(bare)} Then run stage discover again.",
+        )
     ethernet = list_set_to_ethernet(node)
     if ethernet:
         names = describe_hcas(ethernet)
@@ -108,8 +114,8 @@ def _explain_too_few(node: NodeHcas) -> tuple[str, str]:
     return (
         "The node reports no further InfiniBand HCA. The missing HCA is not installed, not seated, or switched off.",
         (
-            "Run lspci -nn on the node and look for the missing card. If the intent is wrong, correct select and"
-            " hcas_per_node of the fabric. Then run stage discover again."
+            "Run lspci -nn on the node and look for the missing card. If it is not listed, seat or replace it. If the"
+            " node needs fewer HCAs, correct hcas_per_node of the fabric. Then run stage discover again."
         ),
     )
 
@@ -127,10 +133,10 @@ def describe_change_to_infiniband(hcas: typing.Sequence[Hca]) -> str:
     if not able:
         return (
             "The HCAs that are set to Ethernet do not support InfiniBand. Look for InfiniBand HCAs with lspci -nn on"
-            " the node."
+            " the node, and install or seat the missing card. Then run stage discover again."
         )
     address = able[0].pci.address if len(able) == 1 and able[0].pci else "ADDRESS"
     return (
-        f"If the fabric is to use these HCAs, set their link type to InfiniBand on the node (mstconfig -d {address}"
-        " set LINK_TYPE_P1=1), and reboot the node."
+        f"If the fabric uses these HCAs, set their link type to InfiniBand on the node (mstconfig -d {address} set"
+        " LINK_TYPE_P1=1), and reboot the node. Then run stage discover again."
     )

@@ -25,8 +25,8 @@ _HARM = (
     " to the other."
 )
 _REMEDY = (
-    "Compare the slot of the card, the BIOS version, and NPS or SNC in the BIOS of these nodes. The BIOS reports the"
-    " NUMA node through _PXM of ACPI. Correct the differences, then run stage discover again."
+    "Compare the slot of the card (dmidecode -t slot), the BIOS version (dmidecode -t bios), and NPS (AMD) or SNC"
+    " (Intel) in the BIOS of these nodes. Make them equal, then run stage discover again."
 )
 
 
@@ -50,10 +50,7 @@ def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
                 f"{number} on {folded([name for name, hca in hcas.items() if _get_numa_node(hca) == number], _NAMED)}"
                 for number in sorted(counts)
             )
-            why = (
-                f"BIOS: the nodes report different NUMA nodes for the HCA at {address}, and no value is the most"
-                f" frequent. {_HARM}"
-            )
+            why = f"The BIOS of each node reports the NUMA node of a card, and no value is the most frequent. {_HARM}"
             yield Finding(
                 _CHECK, address, WARN, f"NUMA node {shown}", "the same NUMA node on comparable nodes", why, _REMEDY
             )
@@ -61,8 +58,8 @@ def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
         for name, hca in hcas.items():
             if _get_numa_node(hca) != usual:
                 why = (
-                    f"BIOS: for the HCA at {address}, the BIOS reports NUMA node {usual} on {most} of {len(hcas)}"
-                    f" nodes, but NUMA node {_get_numa_node(hca)} on this node. {_HARM}"
+                    f"For the HCA at {address}, the BIOS reports NUMA node {usual} on {most} of {len(hcas)} nodes."
+                    f" {_HARM}"
                 )
                 yield Finding(
                     _CHECK,

@@ -26,12 +26,12 @@ class PortTrouble:
 
 def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
     """Return the problem because of which a port cannot be used, or None if the port is active and has a LID."""
-    seen = f"{port.state or 'port state unknown'}, {port.physical_state or 'link state unknown'}"
+    seen = f"{port.state or 'port state not read'}, {port.physical_state or 'physical state not read'}"
     if port.state is None or port.physical_state is None:
         return PortTrouble(
             seen,
-            "The state of the port could not be read, so it is unknown whether the port is usable.",
-            "See the finding discover.read of this node for the error.",
+            "The kernel did not let the run read the file state or phys_state of the port from sysfs.",
+            "Correct the error that the finding discover.read of this node shows, then run stage discover again.",
             known=False,
         )
     if port.physical_state == "Disabled":
@@ -65,7 +65,7 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
     if port.state != "ACTIVE":
         return PortTrouble(
             seen,
-            "A subnet manager knows the port but has not activated it.",
+            "The link is up, but the subnet manager has not activated the port.",
             "Look for this port in the log of the subnet manager (opensm: journalctl -u opensm), correct the error"
             " there, then run stage discover again.",
         )
@@ -73,8 +73,9 @@ def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
         return PortTrouble(
             f"{seen}, LID {port.lid or 0}, SM LID {port.sm_lid or 0}",
             "The port is active but has no LID, or the LID of its subnet manager is unknown.",
-            "Run stage discover again. If the finding remains, look for this port in the log of the subnet manager"
-            " (opensm: journalctl -u opensm).",
+            "Run stage discover again: a port that has just become active gets its LID within seconds. If the finding"
+            " remains, look for this port in the log of the subnet manager (opensm: journalctl -u opensm), and correct"
+            " the error there.",
         )
     return None
 
