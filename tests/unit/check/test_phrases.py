@@ -9,6 +9,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.phrases import clause, count_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.run.findings import FAIL, PASS, Finding, add_rerun
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,20 @@ def test_a_sentence_ends_once(text: typing.Optional[str], words: str) -> None:
 
 def test_words_for_a_reason_that_is_missing() -> None:
     assert clause(None, "the node was not queried") == "the node was not queried"
+
+
+@pytest.mark.parametrize(
+    ("remedy", "expected"),
+    [
+        ("Correct the port.", "Correct the port. Then run stage fabric again."),
+        ("Run the job again.", "Run the job again. Then run stage fabric again."),
+        ("Then run stage fabrics again.", "Then run stage fabrics again. Then run stage fabric again."),
+        ("Then run stage fabric again.", "Then run stage fabric again."),
+        ("Run stages fabric, network and job again, and wait.", "Run stages fabric, network and job again, and wait."),
+        ("", "Then run stage fabric again."),
+    ],
+)
+def test_a_remedy_names_the_step_to_run_again_once(remedy: str, expected: str) -> None:
+    failed, passed = Finding("fabric.port", "a", FAIL, remedy=remedy), Finding("fabric.port", "b", PASS)
+    found, unchanged = add_rerun((failed, passed), "fabric", "Then run stage fabric again.")
+    assert found.remedy == expected and unchanged is passed

@@ -16,12 +16,12 @@ import typing
 
 from ..._analysis.addresses import arithmetic as ranges
 from ..._model.base.load_error import LoadError
-from ..._model.base.phrases import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.rules import run_rule
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.controller import ControllerFacts
 from ..._model.run.archive import VARIABLE, ArchiveFacts
-from ..._model.run.findings import FAIL, PASS, SKIPPED, WARN, Finding, ok
+from ..._model.run.findings import FAIL, PASS, SKIPPED, WARN, Finding, add_rerun, ok
 from ..._model.run.public_names import ROLE_VARIABLES
 from ..._model.run.variables import OF_ENVIRONMENT, RDMA_VARIABLES, meant
 from ..._model.run.variables import expected as expected_of
@@ -93,8 +93,9 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     findings += run_rule(operators.check, intent)
     findings += run_rule(powers.check, intent)
     findings += run_rule(images.check, intent, facts.images, facts.strict_images)
-    of_controller = controller.check(intent, facts.controller, facts.inventory_kind, facts.inventory_where)
-    return (*findings, *of_controller, *_check_archive(facts.archive))
+    findings += controller.check(intent, facts.controller, facts.inventory_kind, facts.inventory_where)
+    findings += _check_archive(facts.archive)
+    return add_rerun(findings, "validate", "Then run stage validate again.")
 
 
 def report_mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -177,12 +178,13 @@ def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tup
 
     :param stage: stage whose check ids the findings have
     """
-    return tuple(
+    findings = (
         Finding(
             f"{stage}.intent", problem.path or "intent", FAIL, problem.seen, problem.expected, *explain_cause(problem)
         )
         for problem in problems
     )
+    return add_rerun(findings, stage, f"Then run stage {stage} again.")
 
 
 def _check_nodes(facts: Facts) -> list[Finding]:
@@ -191,25 +193,22 @@ def _check_nodes(facts: Facts) -> list[Finding]:
         return [ok("validate.nodes", "inventory", count_of(len(facts.nodes), "host"), expected)]
     if blamed := controller.find_cause(facts.controller, facts.inventory_kind, facts.inventory_where):
         why = (
-            f"The inventory reads the nodes from the API server, and could not do so. The finding {blamed} reports the"
-            " cause."
+            "The inventory reads the nodes from the API server, and could not do so for the reason that the finding"
+            f" {blamed} shows."
         )
-        remedy = f"Correct the cause that the finding {blamed} reports, then run stage validate again."
-        return [Finding("validate.nodes", "inventory", SKIPPED, "no host", expected, why, remedy)]
-    why = (
-        "The group rdma_nodes is empty or does not exist, so no node would be checked. A run that checks no node must"
-        " not pass."
-    )
+        remedy = f"Correct the finding {blamed}, then run stage validate again."
+        return [Finding("validate.nodes", "inventory", SKIPPED, "0 hosts", expected, why, remedy)]
+    why = "The group is empty or does not exist, so the run would check no node."
     remedy = (
         "Add the nodes to the group rdma_nodes of the inventory, under their Kubernetes node names. To read the nodes"
-        " from the cluster instead, use the inventory file linerate.rdma.yml (-i linerate.rdma.yml), which you can"
-        " create with: echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml"
+        " from the cluster instead, create a file with echo 'plugin: linerate.rdma.nodes' > linerate.rdma.yml and use"
+        " it as the inventory (-i linerate.rdma.yml)."
     )
     if facts.inventory_error:
         # with what to do, as the plugin says it
-        why = f"The inventory contains no nodes: {facts.inventory_error.rstrip('. ')}."
-        remedy = "Correct the cause under 'why', then run stage validate again."
-    return [refuse_value("nodes", "inventory", "no host", expected, why, remedy)]
+        why = f"The inventory plugin could not read the nodes: {facts.inventory_error.rstrip('. ')}."
+        remedy = "Correct this error, then run stage validate again."
+    return [refuse_value("nodes", "inventory", "0 hosts", expected, why, remedy)]
 
 
 def has_invalid_variables(facts: Facts) -> bool:
@@ -225,18 +224,15 @@ def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, s
     """
     findings = [_report_misnamed(name) for name in sorted(set(variables) - set(VARIABLES) - set(ROLE_VARIABLES))]
     for name, value in sorted(mistyped.items()):
-        why = (
-            "The value has the wrong type. The role that reads the variable would reject the value or interpret it"
-            " differently."
-        )
+        why = "The role that reads the variable would reject a value of this type, or interpret it differently."
         findings.append(
             refuse_value(
                 "variables",
                 name,
                 f"'{value}'",
-                expected_of(name) or "a value of the right type",
+                expected_of(name) or "a value of the type that the README of its role lists",
                 why,
-                f"Correct {name}.",
+                f"Set {name} to a value of this type.",
             )
         )
     return findings or [
@@ -252,24 +248,19 @@ def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, s
 def _report_misnamed(name: str) -> Finding:
     known = meant(name)
     if known:
-        why = (
-            "This collection does not read this variable. The name resembles a variable of this collection and is"
-            " probably misspelled."
-        )
+        why = f"No role of linerate.rdma reads a variable of this name. It is probably {known}, misspelled."
         remedy = f"Rename the variable to {known}."
         if name in OF_ENVIRONMENT:
-            why = "This collection does not read this variable. An environment variable selects the context."
-            remedy = f"Remove the variable. Before you run the playbook, set the context with: export {known}=NAME"
+            why = "No role of linerate.rdma reads this variable. An environment variable selects the context."
+            remedy = f"Remove the variable, and run export {known}=NAME before the playbook."
         expected = f"the environment variable {known}" if name in OF_ENVIRONMENT else f"the variable {known}"
         return refuse_value("variables", name, "unknown variable", expected, why, remedy)
-    why = "This collection does not read this variable, so the variable has no effect."
+    why = "No role of linerate.rdma reads this variable, so it has no effect."
     remedy = (
-        "Rename or remove the variable. Names that start with rdma_ are reserved for this collection; docs/intent.md"
+        "Rename or remove the variable. Names that start with rdma_ are reserved for linerate.rdma; docs/intent.md"
         " lists them."
     )
-    return Finding(
-        "validate.variables", name, WARN, "unknown variable", "a variable that this collection reads", why, remedy
-    )
+    return Finding("validate.variables", name, WARN, "unknown variable", "a variable of linerate.rdma", why, remedy)
 
 
 def _check_archive(seen: typing.Optional[ArchiveFacts]) -> list[Finding]:
@@ -282,10 +273,11 @@ def _check_archive(seen: typing.Optional[ArchiveFacts]) -> list[Finding]:
     if not seen.error:
         return [ok("validate.archive", VARIABLE, seen.place, expected)]
     why = (
-        "The run could not store the archive of the report there when it ends. If Ansible runs in a container, a report"
-        " that exists only in the container is lost when the container is removed."
+        "The run could not store the archive of the report there when it ends. If Ansible runs in a container, the"
+        " report is lost with the container."
     )
-    return [refuse_value("archive", VARIABLE, seen.error, expected, why, f"{seen.remedy}.")]
+    remedy = f"{clause(seen.remedy, f'Correct this error, or set {VARIABLE} to another folder or address')}."
+    return [refuse_value("archive", VARIABLE, seen.error, expected, why, remedy)]
 
 
 def _check_schema(intent: Intent) -> typing.Iterator[Finding]:
@@ -310,9 +302,9 @@ def _check_measures(intent: Intent) -> list[Finding]:
 
 
 def _check_compared_measures(intent: Intent) -> typing.Iterator[Finding]:
-    why = "Stage compare would compare figures that are not comparable, or divide by zero."
+    why = "Stage compare could not compare this figure with its own results, or would divide by zero."
     for path, seen, expected in compare.report_mistakes(intent):
-        yield refuse_value("measures", path, seen, expected, why, "Correct the figure.")
+        yield refuse_value("measures", path, seen, expected, why, f"Correct {path} in the intent.")
 
 
 def _check_collectives(intent: Intent, nodes: typing.Sequence[str]) -> list[Finding]:

@@ -79,8 +79,8 @@ def _report_left_out(finding: Finding) -> Finding:
     if finding.status in (PASS, WARN, SKIPPED):
         return finding
     why = (
-        f"{finding.why} No stage of this invocation requires this, so the finding is only a warning. The stages"
-        f" {', '.join(ASKING)} require it."
+        f"{finding.why} The stages that were selected for this run do not need this, so it is only a warning. The"
+        f" stages {', '.join(ASKING)} need it."
     )
     return dataclasses.replace(finding, status=WARN, why=why)
 
@@ -90,14 +90,11 @@ def _check_library(seen: ControllerFacts) -> Finding:
     if _parse_version(seen.library) >= LIBRARY:
         return ok("validate.library", "controller", f"kubernetes {seen.library}", expected)
     measured = f"kubernetes {seen.library}" if seen.library else "no Python library kubernetes"
-    why = f"Modules on localhost run with {seen.python}, "
-    why += (
-        "and the library of this Python is too old for these modules."
+    why = (
+        f"Modules on localhost run with {seen.python}, whose library is too old for them."
         if seen.library
-        else (
-            "and this Python does not have the library. Therefore the API server was not queried, and the"
-            " rights of the user were not checked."
-        )
+        else f"Modules on localhost run with {seen.python}, which does not have the library. Therefore the run cannot"
+        " query the API server."
     )
     remedy = (
         f"Run on the controller: {seen.python} -m pip install 'kubernetes>={LIBRARY[0]}.{LIBRARY[1]}'. Or set"
@@ -120,10 +117,10 @@ def _is_unnamed(seen: ControllerFacts, where: str) -> bool:
 def _report_unnamed() -> Finding:
     """Report that the inventory, which gives its kubeconfig to the playbooks, could not be read."""
     why = (
-        "Only the inventory specifies a kubeconfig, and the playbooks did not get it because the inventory failed. The"
-        " finding validate.nodes reports the cause."
+        "Only the inventory names a kubeconfig, and the inventory failed for the reason that the finding validate.nodes"
+        " shows."
     )
-    remedy = "Correct the cause that the finding validate.nodes reports, then run stage validate again."
+    remedy = "Correct the finding validate.nodes, then run stage validate again."
     return Finding("validate.api_server", "API server", SKIPPED, "not queried", _VERSION, why, remedy)
 
 
@@ -136,47 +133,46 @@ def _check_server(seen: ControllerFacts) -> Finding:
             "No API server is configured: the environment has no variable K8S_AUTH_*, rdma_kubeconfig is not set, and"
             f" {seen.where} does not exist."
         )
-        why += " Therefore the rights of the user were not checked."
         remedy = (
             "Specify a kubeconfig with export KUBECONFIG=FILE or -e rdma_kubeconfig=FILE, or set K8S_AUTH_HOST and"
             " K8S_AUTH_API_KEY. Then run stage validate again."
         )
         return Finding("validate.api_server", "API server", FAIL, "not queried", expected, why, remedy)
-    why = f"{clause(seen.error, 'The API server did not respond')}. Therefore the rights of the user were not checked."
+    why = f"{clause(seen.error, 'The API server did not respond')}."
     return Finding(
         "validate.api_server",
         "API server",
         FAIL,
         # it may have answered that it lets nobody in
-        "no version",
+        "not read",
         expected,
         why,
-        seen.remedy or "Correct the error under 'why', then run stage validate again.",
+        seen.remedy
+        or "Run kubectl version with the same kubeconfig, and correct the error that it shows. Then run stage validate"
+        " again.",
     )
 
 
 def _check_rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Finding]:
     if seen.rights is None:
-        why = (
-            "The rights of the user could not be checked:"
-            f" {clause(seen.rights_error, 'the API server did not respond')}."
-        )
+        why = f"The API server did not answer which rights the user has: {clause(seen.rights_error, 'no error text')}."
         remedy = (
-            f"Run kubectl auth can-i --list to check whether the user ({seen.where}) may create"
-            " SelfSubjectAccessReviews."
+            f"Run kubectl auth can-i --list as the user of {seen.where}. It must show the right to create"
+            " selfsubjectaccessreviews. Grant it, then run stage validate again."
         )
         yield Finding(
             "validate.rights",
             "credentials",
             UNKNOWN,
-            "not queried",
+            "rights not read",
             f"all rights of {FOLDER} that the intent needs",
             why,
             remedy,
         )
         return
     for finding in rbac.check(seen.rights):
-        renamed = dataclasses.replace(finding, check="validate.rights")
+        remedy = finding.remedy.replace("run stage operators again", "run stage validate again")
+        renamed = dataclasses.replace(finding, check="validate.rights", remedy=remedy)
         # stage operators judges the same, and there it can be waived
         waiver = (
             next((waiver for waiver in intent.waivers if waiver.covers(finding)), None)
@@ -197,9 +193,11 @@ def _check_helm(helm: HelmFacts) -> Finding:
     if _parse_version(helm.version) >= HELM:
         return ok("validate.helm", helm.binary, f"Helm {helm.version}", expected)
     why = "operators_install is set, so stage operators uses Helm to install the operators."
-    measured = f"Helm {helm.version}" if helm.version else helm.error or "no version"
+    measured = f"Helm {helm.version}" if helm.version else "Helm version not read"
+    if not helm.version:
+        why += f" {helm.binary} could not run on the controller: {clause(helm.error, 'no error text')}."
     remedy = (
-        "Install Helm on the controller, or set operators_helm_binary to its path, or set operators_install to false"
-        " and install the operators yourself. Then run stage validate again."
+        f"Install Helm {HELM[0]}.{HELM[1]} or newer on the controller, or set operators_helm_binary to its path. Or set"
+        " operators_install to false and install the operators yourself. Then run stage validate again."
     )
     return Finding("validate.helm", helm.binary, FAIL, measured, expected, why, remedy)

@@ -40,8 +40,8 @@ def _check_image(place: str, image: str, strict: bool) -> Finding:
             "any name, because rdma_strict_images is not set",
         )
     why = (
-        "A tag can refer to different images on different nodes or at different times, and the image runs as root on"
-        " the nodes or in pods. rdma_strict_images: true therefore requires a digest."
+        "rdma_strict_images: true requires a digest. A tag can refer to different images on different nodes or at"
+        " different times, and the image runs as root on the nodes or in pods."
     )
     remedy = (
         f"Run skopeo inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{image} to print the name with its"

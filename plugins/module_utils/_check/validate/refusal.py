@@ -25,4 +25,11 @@ def check_range(place: str, value: int, low: int, high: int, unit: str) -> typin
     """
     if not low <= value <= high:
         why = "No HCA and driver support this number. The operator would reject it, or fail on the node."
-        yield refuse_value("numbers", place, f"{value} {unit}", f"{low} to {high} {unit}", why, "Correct the number.")
+        yield refuse_value(
+            "numbers",
+            place,
+            f"{value} {unit}",
+            f"{low} to {high} {unit}",
+            why,
+            f"Set {place} to a number in this range.",
+        )

@@ -16,7 +16,7 @@ _KEYS = "docs/intent.md lists all keys."
 _MISSING, _UNKNOWN, _BLANK, _WRONG = (
     ("This key is required and has no default, because the value depends on your site.", f"Add {{path}}. {_KEYS}"),
     (
-        "This collection does not read this key. The key would be ignored without a message.",
+        "linerate.rdma has no key of this name, and would ignore it without a message.",
         f"Remove {{path}}, or correct its name. {_KEYS}",
     ),
     (
@@ -24,7 +24,7 @@ _MISSING, _UNKNOWN, _BLANK, _WRONG = (
         f"Set {{path}}. {_KEYS}",
     ),
     (
-        "The key requires a value of a different type or form, and this collection does not guess the value.",
+        "The value has another type or another form than this key requires. Values are not converted.",
         f"Correct {{path}}. {_KEYS}",
     ),
 )

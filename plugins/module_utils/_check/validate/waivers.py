@@ -54,7 +54,12 @@ def _check_waiver_length(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
                 "Shorten the pattern: replace a part of it with *.",
             )
             yield refuse_value(
-                "waivers", f"{path}.{name}", count_of(len(pattern), "character"), f"at most {MOST_PATTERN}", why, remedy
+                "waivers",
+                f"{path}.{name}",
+                count_of(len(pattern), "character"),
+                f"at most {MOST_PATTERN} characters",
+                why,
+                remedy,
             )
 
 
@@ -69,17 +74,23 @@ def _check_waived(waiver: Waiver, path: str, hints: Hints) -> typing.Iterator[Fi
         why = "No check has this ID, so the waiver would cover no finding."
         yield refuse_value("waivers", place, seen, expected, why, remedy)
     elif len(stages) > 1:
-        why = "A waiver that covers several stages makes the verdict meaningless."
+        why = f"The pattern covers checks of the stages {', '.join(sorted(stages))}. A waiver may cover one stage only."
+        remedy = "Write one waiver for each stage, such as platform.*, with its own reason."
         yield refuse_value("waivers", place, seen, "checks of one stage", why, remedy)
     elif stages == {"validate"}:
         why = "Errors in the intent must be corrected in the intent and cannot be waived."
         yield refuse_value(
-            "waivers", place, seen, "a check of another stage", why, "Remove the waiver, and correct the intent."
+            "waivers",
+            place,
+            seen,
+            "a check of a stage other than validate",
+            why,
+            "Remove the waiver, and correct the intent.",
         )
     elif all(map(never_waived, covered)):
         why = (
-            "This check reports that a stage failed or did not run. Such a stage has verified nothing, so the finding"
-            " cannot be waived."
+            "This check fails if a stage stops or does not run. The stage has then verified nothing, so a waiver would"
+            " hide all of its findings."
         )
         remedy = "Remove the waiver, and correct the cause that prevents the stage from running."
-        yield refuse_value("waivers", place, seen, "a check that a stage performs", why, remedy)
+        yield refuse_value("waivers", place, seen, "a check of something that a stage verifies", why, remedy)

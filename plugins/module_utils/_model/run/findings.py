@@ -169,3 +169,19 @@ def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] =
 def ok(check: str, subject: str, measured: str = "", expected: str = "") -> Finding:
     """Return a finding with status ``pass``."""
     return Finding(check, subject, PASS, measured, expected)
+
+
+def add_rerun(findings: typing.Iterable[Finding], step: str, sentence: str) -> tuple[Finding, ...]:
+    """Return the findings, each with the step to run again at the end of its remedy. Passed findings, and remedies that
+    name this step already, are not changed.
+
+    :param step: name of the stage or module
+    :param sentence: instruction to run the step again
+    """
+    named = re.compile(rf"\b{re.escape(step)}\b[\w ,]* again\b")
+    return tuple(
+        finding
+        if finding.status == PASS or named.search(finding.remedy)
+        else dataclasses.replace(finding, remedy=f"{finding.remedy} {sentence}".strip())
+        for finding in findings
+    )
