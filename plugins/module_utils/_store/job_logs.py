@@ -11,6 +11,7 @@ import time
 import typing
 
 from .._model.base.errors import RdmaError, SourceRefused
+from .._model.job.nccl import HOLE, TOGETHER
 from .._parse.job.nccl_log import is_document
 from .files import open_file
 
@@ -45,21 +46,21 @@ class _Left:
         """
         if time.thread_time() > self.end:
             raise SourceRefused(
-                f"{path} is not read to its end: all logs together take more than {_MOST_SECONDS:.0f} s of CPU time",
-                "Name fewer logs in training_logs",
+                f"{TOGETHER} take more than {_MOST_SECONDS:.0f} s of CPU time, so the rest of {path} was not read",
+                "Set training_logs to fewer or shorter logs",
             )
         self.characters -= len(piece)
         self.lines -= piece.count("\n")
         if min(self.characters, self.lines) < 0:
             raise SourceRefused(
-                f"{path} is not read to its end: all logs together have more than {_MOST_OF_ALL} characters or"
-                f" {_MOST_LINES} lines",
-                "Name fewer logs in training_logs",
+                f"{TOGETHER} have more than {_MOST_OF_ALL} characters or {_MOST_LINES} lines, so the rest of"
+                f" {path} was not read",
+                "Set training_logs to fewer or shorter logs",
             )
         if _HOLE in piece:
             raise SourceRefused(
-                f"{path} is not read to its end: it has {len(_HOLE)} NUL characters in a row",
-                "Let the job write its log to a new file",
+                f"{path} has {len(_HOLE)} {HOLE}, so the rest of it was not read",
+                "Let the job write its log to a new file, and set training_logs to this file",
             )
 
 
@@ -126,7 +127,10 @@ def _read_lines_of(
     except RdmaError as error:
         raise SourceRefused(error.seen, error.remedy) from error
     if stream is None:
-        raise RdmaError(f"{path} could not be read: No such file or directory", "Set a log that is on the controller")
+        raise RdmaError(
+            f"{path} could not be read: No such file or directory",
+            "Set training_logs to logs that are on the controller",
+        )
     # a log is what any program wrote, so no byte of it may end the reading
     with io.TextIOWrapper(stream, encoding="utf-8", errors="replace", newline="\n") as file:
         try:

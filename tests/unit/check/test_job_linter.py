@@ -381,7 +381,7 @@ def test_what_keeps_nccl_from_rdma(variables: dict[str, str], status: typing.Opt
 
 def test_a_gid_index_is_nothing_for_infiniband() -> None:
     found = finding(check(objects(environment={"NCCL_IB_GID_INDEX": "3"})), "job.transport")
-    assert (found.status, found.measured) == ("warn", "3")
+    assert (found.status, found.measured) == ("warn", "NCCL_IB_GID_INDEX=3")
 
 
 def test_a_value_that_another_object_holds_is_unknown() -> None:
@@ -518,7 +518,7 @@ def test_functions_of_pods_have_other_names_than_those_of_the_node(value: str, s
     [
         ({}, "fail", "no annotation"),
         ({"k8s.v1.cni.cncf.io/networks": "sriov-rocce"}, "fail", "did you mean 'training/sriov-roce'?"),
-        ({"k8s.v1.cni.cncf.io/networks": "other/sriov-roce"}, "fail", "absent"),
+        ({"k8s.v1.cni.cncf.io/networks": "other/sriov-roce"}, "fail", "NetworkAttachmentDefinition does not exist"),
     ],
 )
 def test_networks_that_are_not_there(annotations: dict[str, str], status: str, text: str) -> None:
@@ -585,8 +585,8 @@ def test_pods_that_would_wait_for_each_other(nodes: tuple[ClusterNode, ...]) -> 
             [
                 (
                     "PyTorchJob training/train nvidia.com/gpu",
-                    "16 on the ready nodes",
-                    "24 for all pods together",
+                    "16 nvidia.com/gpu on the ready nodes",
+                    "24 nvidia.com/gpu for all pods together",
                 )
             ],
         ),
@@ -619,7 +619,7 @@ def test_beside_a_kind_that_does_not_fit_by_itself_nothing_is_told_of_all() -> N
     ("limits", "status", "text"),
     [
         ({"openshift.io/mlx_roce": "2"}, "fail", "no attachment brings into them"),
-        ({"openshift.io/mlx_roce": "0"}, "fail", "The pod needs 1 device of this resource, one for each attachment"),
+        ({"openshift.io/mlx_roce": "0"}, "fail", "The pod needs one device of this resource for each attachment"),
     ],
 )
 def test_as_many_devices_as_attachments(limits: dict[str, str], status: str, text: str) -> None:
@@ -633,7 +633,7 @@ def test_a_device_that_only_the_injector_adds() -> None:
         for amounts in replica["template"]["spec"]["containers"][0]["resources"].values():
             del amounts["openshift.io/mlx_roce"]
     assert {(item.check, item.status, item.measured, item.expected) for item in refused(check(made))} == {
-        ("job.devices", "warn", "0", "1")
+        ("job.devices", "warn", "0 devices requested", "1 device requested, one for each attachment")
     }
 
 
@@ -804,7 +804,7 @@ def test_a_resource_that_a_train_job_replaces_is_named_with_what_replaced_it() -
         == f"ClusterTrainingRuntime torch-rdma requests rdma/hca_shared_devices_a: 1, but {BY} replaces all of its"
         " resources. The pods do not get these devices, so NCCL sends over TCP."
     )
-    assert found.remedy == f"Add rdma/hca_shared_devices_a: 1 to requests and limits in {BY}."
+    assert found.remedy == f"Add rdma/hca_shared_devices_a: 1 to requests and limits in {BY}. Then run job_lint again."
 
 
 def test_an_attachment_s_resource_that_a_train_job_replaces_is_named_as_well() -> None:
@@ -813,7 +813,7 @@ def test_an_attachment_s_resource_that_a_train_job_replaces_is_named_as_well() -
     )
     found = devices_of({}, world)
     assert found.subject.endswith(" rdma/hca_shared_devices_a")
-    assert f"{BY} replaces all of its resources" in found.why and found.remedy.endswith(f"in {BY}.")
+    assert f"{BY} replaces all of its resources" in found.why and f"to requests and limits in {BY}." in found.remedy
 
 
 def test_a_train_job_that_keeps_the_resource_passes() -> None:
@@ -978,7 +978,7 @@ def test_a_container_with_gpus_computes_whatever_another_sets() -> None:
     assert (found.status, found.measured) == ("fail", "container c has no IPC_LOCK")
     # nor does it lend that one its own settings
     (found,) = (item for item in lint_pod(container("c", env=[]), other) if item.check == "job.evidence")
-    assert (found.status, found.measured) == ("warn", "not set")
+    assert (found.status, found.measured) == ("warn", "NCCL_DEBUG not set")
 
 
 GPU_ONLY = {"limits": {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1"}}
@@ -1072,7 +1072,12 @@ def test_a_device_whose_attachment_is_not_named() -> None:
         if item.check == "job.devices"
     ]
     assert {(item.subject.rpartition(" ")[2], item.status, item.measured, item.expected) for item in found} == {
-        ("openshift.io/mlx_roce", "fail", "1", "0")
+        (
+            "openshift.io/mlx_roce",
+            "fail",
+            "1 device requested",
+            "0 devices requested, one for each attachment",
+        )
     }
 
 
@@ -1130,7 +1135,7 @@ def test_room_for_all_is_on_nodes_that_can_take_pods(more: ClusterNode) -> None:
         if item.check == "job.resources" and item.status != "pass"
     ]
     assert [(item.subject, item.status, item.measured) for item in found] == [
-        ("PyTorchJob training/train nvidia.com/gpu", "fail", "16 on the ready nodes")
+        ("PyTorchJob training/train nvidia.com/gpu", "fail", "16 nvidia.com/gpu on the ready nodes")
     ]
 
 
@@ -1272,7 +1277,7 @@ def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() ->
     found = of_claims(claimed(deviceClassName="fast.example"))
     assert (
         found["job.networks"][0] == "unknown"
-        and "whether a claim provides a network device is unknown" in found["job.networks"][2]
+        and "job_lint does not know whether one of their claims provides a network device" in found["job.networks"][2]
     )
     assert "kubectl get deviceclasses" in found["job.networks"][3] and found["job.memlock"][1] == "IPC_LOCK"
     classes = (DeviceClass("fast.example", ("dra.net",)), DeviceClass("gpu.nvidia.com", ("gpu.nvidia.com",)))
@@ -1507,8 +1512,8 @@ def untaken(made: list[dict[str, typing.Any]]) -> None:
             of_one_name,
             THERE,
             "unknown",
-            "not evaluated",
-            "This collection cannot evaluate a selector",
+            "selector not evaluated",
+            "job_lint cannot evaluate a selector",
             "kubectl get resourceslices",
         ),
         (

@@ -203,7 +203,7 @@ def test_a_policy_that_is_not_ready(state: str) -> None:
 
 def test_an_operator_without_its_policy() -> None:
     (found,) = refused(findings(dataclasses.replace(stack(), policies=())))
-    assert (found.check, found.measured, found.status) == ("stack.policy", "absent", "fail")
+    assert (found.check, found.measured, found.status) == ("stack.policy", "no ClusterPolicy", "fail")
 
 
 def test_a_job_without_queue_and_claim_needs_neither() -> None:
@@ -226,7 +226,7 @@ def test_queues_of_others_are_not_told() -> None:
         ({"local": changed(LOCAL, ["metadata", "name"], "gpus")}, "No LocalQueue of this name exists"),
         ({"local": changed(LOCAL, ["spec", "stopPolicy"], "Hold")}, "its stopPolicy is Hold"),
         ({"local": changed(LOCAL, ["status"], {})}, "Kueue has not processed it yet"),
-        ({"cluster": None}, "The LocalQueue refers to ClusterQueue h100, which does not exist"),
+        ({"cluster": None}, "LocalQueue training/gpu refers to a ClusterQueue that does not exist"),
         (
             {
                 "cluster": changed(
@@ -288,7 +288,7 @@ def test_a_resource_that_the_queue_does_not_cover() -> None:
     (found,) = refused(findings(stack(cluster=cluster)))
     assert (found.status, found.measured, found.subject.endswith("openshift.io/mlx_compute")) == (
         "fail",
-        "not covered",
+        "no quota for openshift.io/mlx_compute",
         True,
     )
 

@@ -152,7 +152,7 @@ def test_a_good_job_opens_the_gate() -> None:
         "compute job-worker-1",
     }
     assert found(findings, "transport", PASS)[0].measured == "NET/IB/GDRDMA 4, P2P/CUMEM 4"
-    assert found(findings, "rails", PASS)[0].measured == "rails 0, 1, 2, 3"
+    assert found(findings, "rails", PASS)[0].measured == "4 of 4 rails used: 0, 1, 2, 3"
 
 
 def test_no_job_asked_for() -> None:
@@ -187,7 +187,11 @@ def test_channel_that_is_not_seen() -> None:
     findings = check(intent(), facts(Job(hcas=tuple(FUNCTIONS), channels=8, skip=(5, 6))))
     assert closing(findings) == {"channels unknown"}
     finding = found(findings, "channels", UNKNOWN)[0]
-    assert finding.measured == "6 of 8 channels" and "channel 5-6:" in finding.why and "torn" in finding.why
+    assert (
+        finding.measured == "6 of 8 channels with a connection"
+        and "channel 5-6:" in finding.why
+        and "torn" in finding.why
+    )
 
 
 def test_channel_that_is_seen_from_one_end_only() -> None:
@@ -234,7 +238,7 @@ def test_a_communicator_of_more_ranks_than_any_job_has_costs_nothing() -> None:
     assert (finding.status, finding.measured) == (
         "unknown",
         "1 of 1000000 ranks in the log",
-    ) and "rank 1-999999:" in finding.why
+    ) and "ranks 1-999999:" in finding.why
 
 
 def test_a_fact_with_more_ranks_than_any_job_has_is_refused() -> None:
@@ -264,8 +268,8 @@ def test_rank_that_never_completed() -> None:
 def test_beginning_that_is_missing() -> None:
     findings = check(intent(), facts(log=parse(line for line in Job().lines() if " - Init " not in line)))
     assert {finding.measured for finding in found(findings, "ranks", UNKNOWN)} == {
-        "no communicator",
-        "4 ranks of an unknown communicator",
+        "0 communicators",
+        "channels of 4 ranks, number of all ranks not in the log",
     }
 
 
@@ -296,7 +300,7 @@ def test_the_network_of_a_plugin_proves_no_rdma(network: str) -> None:
     """UCX and the providers of libfabric may take TCP, and NCCL's log does not say so."""
     told = found(check(intent(), facts(Job(network=network))), "transport", UNKNOWN)
     assert len(told) == 4
-    assert all(f"Network {network} belongs to a plugin" in item.why and "NCCL_NET=IB" in item.remedy for item in told)
+    assert all(f"over the network plugin {network}." in item.why and "NCCL_NET=IB" in item.remedy for item in told)
 
 
 @pytest.mark.parametrize("network", ["IB", "IBext_v8", "IBext_v11"])
@@ -306,7 +310,7 @@ def test_the_networks_that_are_verbs(network: str) -> None:
 
 def test_tcp_although_there_are_devices() -> None:
     findings = check(intent(), facts(Job(network="Socket", gpu_direct=False)))
-    assert "The log does not show the reason" in found(findings, "transport", FAIL)[0].why
+    assert "the log does not show the reason" in found(findings, "transport", FAIL)[0].why
 
 
 def test_real_fallback_to_tcp() -> None:
@@ -359,19 +363,24 @@ def test_physical_function_instead_of_the_pod_s_own() -> None:
     used = ("mlx5_0", *list(FUNCTIONS)[1:])
     findings = check(intent(), facts(Job(hcas=used)))
     assert closing(findings) == {"hcas fail", "rails fail"}
-    assert found(findings, "hcas", FAIL)[0].why.startswith("The pod did not get mlx5_0 as a function")
+    assert found(findings, "hcas", FAIL)[0].why.startswith("The pod did not get mlx5_0 from its networks")
 
 
 def test_function_that_is_not_used() -> None:
     findings = check(intent(), facts(Job(hcas=tuple(FUNCTIONS)[:3], channels=6)))
     assert closing(findings) == {"hcas fail", "rails fail"}
-    assert "mlx5_25" in found(findings, "hcas", FAIL)[0].why and "rail 3" in found(findings, "rails", FAIL)[0].why
+    assert "mlx5_25" in found(findings, "hcas", FAIL)[0].why
+    rails = found(findings, "rails", FAIL)[0]
+    assert "no channel uses rail 3" in rails.why and "NCCL_CROSS_NIC" in rails.remedy
 
 
 def test_pod_with_too_few_functions() -> None:
     few = tuple(pod(*place, functions=pod(*place).functions[:3]) for place in ETHERNET)  # type: ignore[index]
     findings = check(intent(), facts(Job(hcas=tuple(FUNCTIONS)[:3], channels=6), pods=few))
     assert closing(findings) == {"rails fail"}
+    rails = found(findings, "rails", FAIL)[0]
+    assert rails.why == "The pod has no HCA on rail 3." and "one network attachment for each rail" in rails.remedy
+    assert rails.remedy.endswith("run stage training again with the new log.")
 
 
 def test_pod_without_a_function_of_the_fabric() -> None:
@@ -382,8 +391,8 @@ def test_pod_without_a_function_of_the_fabric() -> None:
 @pytest.mark.parametrize(
     ("pods", "words"),
     [
-        (None, "API server was not queried"),
-        ((), "No pod in the namespace"),
+        (None, "did not ask the API server"),
+        ((), "No pod in training_namespace"),
         (
             tuple(pod(*place, functions=None, error="pod x has no annotation") for place in ETHERNET),
             "has no annotation",
@@ -398,7 +407,7 @@ def test_pods_that_are_not_known(pods: typing.Any, words: str) -> None:
 def test_fabric_without_rdma() -> None:
     ethernet = dataclasses.replace(intent().fabrics[0], profile="sriov_ethernet", rdma=False)
     findings = check(Intent((ethernet,)), facts())
-    assert closing(findings) == {"hcas unknown"} and "has RDMA" in found(findings, "hcas", UNKNOWN)[0].why
+    assert closing(findings) == {"hcas unknown"} and "no fabric with RDMA" in found(findings, "hcas", UNKNOWN)[0].why
 
 
 def test_names_come_from_the_node_where_multus_says_none() -> None:
@@ -461,8 +470,8 @@ def test_the_leaf_tells_the_rail_of_another_server_model() -> None:
     by_slot = found(check(intent(), given), "rails", FAIL)[-1]
     seen = ObservedTopologies(world.seen_topologies(Topology(tuple(leaves), tuple(links))))
     by_cable = found(check(intent(), dataclasses.replace(given, topologies={"worker-1": seen})), "rails", FAIL)[-1]
-    assert (by_slot.subject, by_slot.measured) == ("compute job-worker-1", "rails 1, 2, 3")
-    assert (by_cable.subject, by_cable.measured) == ("compute job-worker-1", "rails 0, 1, 2")
+    assert (by_slot.subject, by_slot.measured) == ("compute job-worker-1", "3 of 4 rails used: 1, 2, 3")
+    assert (by_cable.subject, by_cable.measured) == ("compute job-worker-1", "3 of 4 rails used: 0, 1, 2")
 
 
 def test_shared_hcas() -> None:
@@ -885,7 +894,7 @@ def test_a_job_of_two_nodes_of_which_one_has_no_log(said_by: int) -> None:
 def test_a_rank_of_whose_process_nothing_is_known() -> None:
     findings = check(intent(), facts(log=dataclasses.replace(log_of(), processes=log_of().processes[1:])))
     assert [(finding.subject, finding.measured) for finding in found(findings, "ranks", UNKNOWN)] == [
-        ("job-worker-0 rank 0", "no lines of the process")
+        ("job-worker-0 rank 0", "network devices of the process not in the log")
     ]
 
 
@@ -910,7 +919,7 @@ def test_a_job_over_nvlink_between_nodes_alone_proves_nothing_about_the_hcas() -
     text = re.sub(r"\[(send|receive)\] via NET/IB/\d+(/GDRDMA)?", "via P2P/MNNVL", Job().text())
     findings = check(intent(), facts(log=parse(text.splitlines(keepends=True))))
     unknown = [item for item in findings if item.check == "training.hcas"]
-    assert {(item.status, item.measured) for item in unknown} == {(UNKNOWN, "uses none, but NVLink")}
+    assert {(item.status, item.measured) for item in unknown} == {(UNKNOWN, "channels use only NVLink")}
     assert all("MNNVL" in item.why and "NCCL_MNNVL_ENABLE=0" in item.remedy for item in unknown)
 
 
@@ -946,23 +955,23 @@ IB_FABRIC = dataclasses.replace(intent().fabrics[0], mtu=4092)
     ("fabric", "said", "words"),
     [
         (IB_FABRIC, {"mtus": (4096,)}, ""),
-        (IB_FABRIC, {"mtus": (2048, 4096)}, "packets of 2048 bytes, but the MTU of the fabric allows 4096"),
+        (IB_FABRIC, {"mtus": (2048, 4096)}, "MTU 2048, 4096 bytes; MTU 4096 bytes"),
         (dataclasses.replace(IB_FABRIC, mtu=2044), {"mtus": (2048,)}, ""),
         (IB_FABRIC, {"mtus": (4096,), "gid_indexes": (0,)}, ""),
         (IB_FABRIC, {"environment": {"NCCL_IB_TC": "0"}}, ""),
         (dataclasses.replace(IB_FABRIC, mtu=None), {"mtus": (1024,)}, ""),
         (ROCE_FABRIC, {"mtus": (4096,), "gid_indexes": (3,), "environment": {"NCCL_IB_TC": "106"}}, ""),
-        (ROCE_FABRIC, {"mtus": (1024,)}, "allows 4096"),
+        (ROCE_FABRIC, {"mtus": (1024,)}, "MTU 1024 bytes; MTU 4096 bytes"),
         (dataclasses.replace(ROCE_FABRIC, mtu=1500), {"mtus": (1024,)}, ""),
         (dataclasses.replace(ROCE_FABRIC, mtu=4092), {"mtus": (2048,)}, ""),
-        (ROCE_FABRIC, {"gid_indexes": (0, 3)}, "RoCE v1"),
-        (ROCE_FABRIC, {"environment": {"NCCL_IB_TC": "0"}}, "a different DSCP than roce.dscp"),
+        (ROCE_FABRIC, {"gid_indexes": (0, 3)}, "GID index 0 (RoCE v1); a GID index of RoCE v2"),
+        (ROCE_FABRIC, {"environment": {"NCCL_IB_TC": "0"}}, "NCCL_IB_TC=0; NCCL_IB_TC=106"),
     ],
 )
 def test_queue_pairs_have_what_the_fabric_gives(fabric: Fabric, said: dict[str, typing.Any], words: str) -> None:
     (item,) = queue_pairs.check("a", [NcclProcess("a", 1), NcclProcess("a", 2, **said)], [fabric])
     assert (item.check, item.subject, item.status) == ("training.queue_pairs", "a", WARN if words else "pass")
-    assert words in item.why and bool(item.remedy) is bool(words)
+    assert words in f"{item.measured}; {item.expected}" and bool(item.why) is bool(item.remedy) is bool(words)
 
 
 @pytest.mark.parametrize(

@@ -370,6 +370,12 @@ def test_a_log_with_a_hole_is_left_out(tmp_path: pathlib.Path) -> None:
     honest_log.write_text("".join(honest("a", 0)), encoding="utf-8")
     read = parse_files(job_logs.read_files([str(log), str(honest_log)]), "files")
     assert [item.source for item in read.left_out] == ["hole.log"] and "NUL" in read.left_out[0].why
+    (found,) = [item for item in judge_log(read, None, True) if item.subject == "hole.log"]
+    assert (found.measured, found.why) == (
+        "not read",
+        f"{log} has 65536 NUL characters in a row, so the rest of it was not read. The other files were judged.",
+    )
+    assert found.remedy == "Let the job write its log to a new file, and set training_logs to this file."
     assert {process.host for process in read.processes} == {"a"}
 
 
@@ -397,6 +403,7 @@ def test_logs_that_take_too_long_are_left_out_with_the_cause(
     assert [(item.source, "1800 s of CPU time" in item.why) for item in read.left_out] == [("c.log", True)]
     found = [item for item in judge_log(read, None, True) if item.subject == "c.log"]
     assert [(item.check, item.status, "1800 s" in item.why) for item in found] == [("training.log", "unknown", True)]
+    assert found[0].why.startswith("All logs together take more than") and "fewer or shorter logs" in found[0].remedy
 
 
 @pytest.mark.parametrize("way", ["0[0] -> {}[0] [send]", "{}[0] -> 0[0] [receive]"])

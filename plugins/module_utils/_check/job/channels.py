@@ -16,7 +16,7 @@ import typing
 from ..._model.base.load import to_data
 from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
-from ..._model.job.nccl import NOT_READ, NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
+from ..._model.job.nccl import HOLE, NOT_READ, TOGETHER, NcclCommunicator, NcclLeftOut, NcclLog, NcclProcess, NcclRank
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
 from ..._parse.limits import BYTES_A_VALUE, count_values
 from .problems import check_problem
@@ -27,6 +27,12 @@ from .ranks import ON, WHOLE, check_channels, check_communicator, check_gpu_dire
 MOST_RANKS = 4096
 #: findings of one status that are given one by one, on ranks and on hosts each
 MOST_FINDINGS = 20_000
+#: remedy for a file that was not read, by words of the reason
+_UNREAD = {
+    TOGETHER: "Set training_logs to fewer or shorter logs, such as those of one run of the job.",
+    HOLE: "Let the job write its log to a new file, and set training_logs to this file.",
+}
+_READABLE = "Copy the log of the pod to a regular file on the controller, and set training_logs to this file."
 
 
 def find_whole_job(log: NcclLog) -> typing.Optional[NcclCommunicator]:
@@ -86,7 +92,9 @@ def leave_out_large(log: NcclLog, most_bytes: int) -> tuple[NcclLog, dict[str, t
     if not left:
         return log, data
     gone = [
-        NcclLeftOut(source, why=f"{size} bytes, but a fact can hold at most {most_bytes} bytes of all hosts together")
+        NcclLeftOut(
+            source, why=f"its lines take {size} bytes, and those of all hosts together may take {most_bytes} bytes"
+        )
         for source, size in left.items()
     ]
     kept = dataclasses.replace(_exclude_processes(log, left.keys()), left_out=(*log.left_out, *gone))
@@ -125,29 +133,27 @@ def _exclude_processes(log: NcclLog, left: typing.AbstractSet[str]) -> NcclLog:
 def _report_left_out(item: NcclLeftOut) -> Finding:
     hosts = f", with lines of {folded(item.hosts)}" if item.hosts else ""
     why = (
-        f"This host or file has too many lines to be stored: {clause(item.why)}. NCCL writes less for one"
-        " pod, so a program in"
-        " the pod writes false NCCL lines, or the log covers many runs. None of these lines count. The other hosts and"
-        " files were judged."
+        f"NCCL writes less for one pod: a program in the pod writes false NCCL lines, or the log covers many runs."
+        f" {_begin(clause(item.why))}. The other hosts and files were judged."
     )
+    measured = f"lines left out{hosts}"
     remedy = "Check the programs that the pod of this host or file runs. Give the log of one run of the job."
     if item.why.startswith(NOT_READ):
-        why = (
-            f"This collection reads a log only from a regular file of limited size: {clause(item.why)}. The"
-            " other hosts and"
-            " files were judged."
-        )
-        remedy = (
-            "Find out who created this file. Copy the log of the pod to a new file, set training_logs to this file,"
-            " then run stage training again."
-        )
-    return Finding("training.log", item.source, UNKNOWN, f"not judged{hosts}", "the NCCL lines of one run", why, remedy)
+        reason = clause(item.why[len(NOT_READ) :])
+        measured, why = f"not read{hosts}", f"{_begin(reason)}. The other files were judged."
+        remedy = next((text for words, text in _UNREAD.items() if words in reason), _READABLE)
+    return Finding("training.log", item.source, UNKNOWN, measured, "the NCCL lines of one run", why, remedy)
+
+
+def _begin(text: str) -> str:
+    """Return a text from outside as the beginning of a sentence. A path keeps its form."""
+    return text if text.startswith(("/", ".")) else f"{text[:1].upper()}{text[1:]}"
 
 
 def _report_forged(source: str, count: int) -> Finding:
     why = (
-        "No pod has so many ranks in so few lines. A program in the pod writes false NCCL lines, or the log covers"
-        " many runs. None of these lines count."
+        "No pod has so many ranks. A program in the pod writes false NCCL lines, or the log covers many runs. All lines"
+        " of this host or file were left out."
     )
     remedy = "Check the programs that the pod of this host or file runs. Give the log of one run of the job."
     return Finding(
@@ -174,14 +180,14 @@ def limit_findings(found: typing.Iterable[Finding]) -> list[Finding]:
             kept.append(item)
         else:
             more[item.check, item.status] = more.get((item.check, item.status), 0) + 1
-    why = f"The log has more than {MOST_FINDINGS} findings of this status. The further findings are only counted."
+    why = f"Only the first {MOST_FINDINGS} findings of a status are listed. The others are counted."
     remedy = (
-        "Resolve the listed findings first. Give the log of one job only: a pod can write lines of ranks and"
+        "Correct the listed findings first. Give the log of one job only: a pod can write lines of ranks and"
         " communicators that do not exist."
     )
     expected = f"at most {MOST_FINDINGS} findings of a status"
     for (check, status), count in more.items():
-        measured = f"{count} more"
+        measured = f"{count_of(count, 'more finding')} of this check"
         kept.append(
             ok(check, "further findings", measured, expected)
             if status == PASS
@@ -229,12 +235,11 @@ def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
             process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
             if (rank.host, rank.pid) not in processes:
                 why = (
-                    "The log has no lines of the process of this rank, so the devices that the process opened are"
-                    " unknown."
+                    "The log has channels of this rank, but not the first lines of its process, such as 'Bootstrap:"
+                    " Using' and 'NET/IB: Using'."
                 )
-                yield Finding(
-                    "training.ranks", subject, UNKNOWN, "no lines of the process", "lines of the process", why, WHOLE
-                )
+                measured, wanted = "network devices of the process not in the log", "the network devices of the process"
+                yield Finding("training.ranks", subject, UNKNOWN, measured, wanted, why, WHOLE)
             judged = [
                 check_channels(subject, communicator, rank),
                 check_transport(subject, communicator, rank, process, log),
@@ -253,7 +258,7 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
 
     :param check: check id of the finding
     """
-    expected = "lines in one file, without lines of other hosts"
+    expected = "lines of the process in one file, without lines of other hosts"
     if len(process.files) > 1:
         why = (
             "Several files have lines of this process, but a process writes to only one file. Any pod can write lines"
@@ -263,7 +268,7 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
             "Give each file once and complete, one file for each pod. Check the programs that the pods of the other"
             " files run. Or give the output of all ranks as one file."
         )
-        return Finding(check, subject, UNKNOWN, f"in {folded(process.files)}", expected, why, remedy)
+        return Finding(check, subject, UNKNOWN, f"lines in {folded(process.files)}", expected, why, remedy)
     if process.beside:
         why = (
             "The file has lines of several hosts, and any pod can write lines in the name of another pod. When several"
@@ -277,7 +282,7 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
             check,
             subject,
             UNKNOWN,
-            f"in {folded(process.files)}, with lines of {folded(process.beside)}",
+            f"lines in {folded(process.files)}, with lines of hosts {folded(process.beside)}",
             expected,
             why,
             remedy,
@@ -319,9 +324,9 @@ def _check_version(log: NcclLog) -> Finding:
             "training.version",
             "job",
             UNKNOWN,
-            "not in the log",
+            "version not in the log",
             "one version of NCCL",
-            "NCCL reports its version when it starts, but this line is missing.",
+            "The log lacks the line with which NCCL reports its version when it starts.",
             WHOLE,
         )
     why = (
@@ -331,10 +336,10 @@ def _check_version(log: NcclLog) -> Finding:
         "training.version",
         "job",
         FAIL,
-        ", ".join(log.versions[:6]),
+        f"{len(log.versions)} versions: {folded(log.versions, 6)}",
         "one version of NCCL",
         why,
-        "Use the same image for all pods, and give the log of one job only.",
+        "Use the same image for all pods, run the job again, and give the log of this job only.",
     )
 
 
@@ -344,26 +349,23 @@ def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
 
     :param wanted: required number of ranks; None accepts any
     """
-    job, expected = find_whole_job(log), count_of(wanted, "rank") if wanted is not None else "a communicator"
+    job, expected = find_whole_job(log), count_of(wanted, "rank") if wanted is not None else "at least 1 communicator"
     if job is None:
         why = (
-            "The log has no line in which a rank identifies itself. NCCL did not begin to create a communicator, or"
-            " the beginning of the log is missing."
+            "The log has no line 'rank ... nranks ... Init START'. NCCL did not begin to create a communicator, or the"
+            " beginning of the log is missing."
         )
-        return Finding("training.ranks", "job", UNKNOWN, "no communicator", expected, why, WHOLE)
+        return Finding("training.ranks", "job", UNKNOWN, "0 communicators", expected, why, WHOLE)
     if wanted is not None and job.size != wanted:
-        why = (
-            "The job has a different size: the number of nodes, or of processes on each node, differs, or pods did not"
-            " join the job."
-        )
+        why = "The job was started with another number of nodes, or of processes on each node, or pods did not join it."
         return Finding(
             "training.ranks",
             "job",
             FAIL,
-            f"{job.size} ranks",
+            count_of(job.size or 0, "rank"),
             expected,
             why,
-            "Compare WORLD_SIZE in all pods with the expected number of ranks.",
+            "Compare WORLD_SIZE in all pods with the expected number of ranks. Correct the job, and run it again.",
         )
     return ok("training.ranks", "job", f"{job.size} ranks", expected)
 
@@ -371,13 +373,11 @@ def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
 def _report_untold(log: NcclLog) -> typing.Iterator[Finding]:
     if log.untold:
         measured, why = (
-            f"{count_of(log.untold, 'further warning')}, only counted",
-            "The log has more different warnings than this collection stores. The further warnings were only"
-            " counted, so their meaning is unknown.",
+            f"{count_of(log.untold, 'further warning')}, not listed",
+            "The log has more different warnings than are listed, so these warnings were only counted.",
         )
         remedy = (
-            "Read the warnings in the log (grep WARN), and remove their cause: a program of the job that"
-            " writes them, or"
-            " a setting about which NCCL warns each time. Then run stage training again with the new log."
+            "Read the warnings in the log (grep WARN), and remove their cause: a program of the job that writes them,"
+            " or a setting about which NCCL warns each time. Then run the job again."
         )
-        yield Finding("training.problem", "job", UNKNOWN, measured, "no warning", why, remedy)
+        yield Finding("training.problem", "job", UNKNOWN, measured, "0 warnings in the log", why, remedy)

@@ -12,6 +12,8 @@ from ..._model.run.findings import UNKNOWN, Finding
 
 #: characters of a list of names in a finding, of which each node and each pod may have one
 SHOWN = 400
+FROM_OTHER = "The job takes the value from another object (valueFrom), which job_lint does not read."
+WRITE_VALUE = "Write the value into env of the container."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,8 +64,7 @@ def check_in_another_object(check: str, subject: str, expected: str) -> Finding:
     """Return a finding of status unknown on a variable whose value comes from another object (valueFrom), such as a
     ConfigMap.
     """
-    why, remedy = "The value is in another object, so it is unknown.", "Write the value into the job."
-    return Finding(check, subject, UNKNOWN, "valueFrom", expected, why, remedy)
+    return Finding(check, subject, UNKNOWN, "value not read", expected, FROM_OTHER, WRITE_VALUE)
 
 
 def report_uncompared(check: str, subject: str, value: str, expected: str, what: str) -> Finding:

@@ -46,8 +46,8 @@ def check_shared_memory(scope: Scope) -> Finding:
                 "job.shared_memory",
                 scope.subject,
                 WARN,
-                size,
-                f"at most {limit}, the memory limit",
+                f"sizeLimit {size}",
+                f"sizeLimit of at most {limit}, the memory limit",
                 why,
                 "Raise the memory limit of the container, or lower sizeLimit of the volume.",
             )

@@ -251,10 +251,8 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
     )
     if pods > 1 and "network" in _list_uses(scope.job.namespace, claim, known):
         why = (
-            f"{count_of(pods, 'pod shares', 'pods share')} the devices of one claim. All of these pods must"
-            " run on the node"
-            " with the devices, or"
-            " they wait for room on that node."
+            f"{count_of(pods, 'pod shares', 'pods share')} the devices of one claim. All of these pods must run on the"
+            " node with the devices, or wait for room on that node."
         )
         yield Finding(
             _CHECK,
@@ -296,8 +294,8 @@ def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> 
     if claim.nodes > nodes and driver and not known.count_shared(driver):
         why = (
             f"The ComputeDomain waits for {count_of(claim.nodes, 'node')} (numNodes). According to the"
-            f" ResourceSlices, {nodes}"
-            " nodes have a channel of NVLink, so the pods would not start."
+            f" ResourceSlices, {count_of(nodes, 'node has', 'nodes have')} a channel of NVLink, so the pods would not"
+            " start."
         )
         remedy = (
             "Run kubectl get resourceslices, and verify that the pod of NVIDIA's DRA driver runs on all nodes of the"
@@ -307,7 +305,7 @@ def _report_few_nodes(subject: str, claim: DeviceClaim, known: DeviceClaims) -> 
             _CHECK,
             subject,
             FAIL,
-            count_of(nodes, "node"),
+            f"{count_of(nodes, 'node')} with a channel",
             f"{count_of(claim.nodes, 'node')} with a channel",
             why,
             remedy,

@@ -350,15 +350,16 @@ def _report_lacking(subject: str, request: DeviceRequest, lacking: typing.Sequen
 def _report_unknown(subject: str, request: DeviceRequest, unevaluated: typing.Sequence[str]) -> Finding:
     shown = folded(tuple(cut(text, _SHOWN) for text in unevaluated), 3, "; ")
     why = (
-        f"This collection cannot evaluate a selector of request {request.name} ({shown}), so it could not be determined"
-        " whether a node has such devices. The collection can evaluate comparisons of attributes with strings,"
-        " numbers, true and false."
+        f"job_lint cannot evaluate a selector of request {request.name} ({shown}). It evaluates only comparisons of"
+        " attributes with strings, numbers, true and false."
     )
     remedy = (
-        "Compare the selector with the output of kubectl get resourceslices -o yaml. A pod with this claim that"
-        " reaches the state Running verifies the selector."
+        "Compare the selector with the output of kubectl get resourceslices -o yaml. If a pod with this claim reaches"
+        " the state Running, the selector is right: waive this finding."
     )
-    return Finding(_CHECK, subject, UNKNOWN, "not evaluated", "devices that match the selectors", why, remedy)
+    return Finding(
+        _CHECK, subject, UNKNOWN, "selector not evaluated", "a node with devices that match the selectors", why, remedy
+    )
 
 
 def _check_match(

@@ -171,12 +171,12 @@ def _check_node(
             "Write names that exist on this node, or remove NCCL_IB_HCA. Run ls /sys/class/infiniband on each node: the"
             " names can differ between nodes."
         )
-        return Finding(check, subject, FAIL, value, ", ".join(names) or "no HCA", why, remedy)
+        expected = f"names of HCAs of the node: {', '.join(names) or 'none'}"
+        return Finding(check, subject, FAIL, value, expected, why, remedy)
     if names and choice.exclude and not given and not any(choice.takes(name) for name in names):
         why = "The value excludes each HCA of the node, so NCCL falls back to TCP without an error."
-        return Finding(
-            check, subject, FAIL, value, ", ".join(names), why, "Leave at least one HCA, or remove NCCL_IB_HCA."
-        )
+        expected = f"at least 1 HCA of the node: {', '.join(names)}"
+        return Finding(check, subject, FAIL, value, expected, why, "Leave at least one HCA, or remove NCCL_IB_HCA.")
     return None
 
 
@@ -185,7 +185,7 @@ def _check_pod(check: str, subject: str, choice: Choice, devices: tuple[str, ...
         [name for name in devices if not choice.takes(name)],
         [] if choice.exclude else choice.unmatched(devices),
     )
-    expected = ", ".join(devices)
+    expected = f"the devices of the pod: {', '.join(devices)}"
     if not left and not extra:
         return ok(check, subject, value, expected)
     parts = [f"the value leaves out {', '.join(left)}"] if left else []
@@ -196,6 +196,6 @@ def _check_pod(check: str, subject: str, choice: Choice, devices: tuple[str, ...
         FAIL,
         value,
         expected,
-        f"NCCL_IB_HCA does not match the devices of the pod: {'; '.join(parts)}.",
+        f"NCCL uses the devices that NCCL_IB_HCA names: {'; '.join(parts)}.",
         "Name the devices of the pod, or remove NCCL_IB_HCA.",
     )

@@ -19,7 +19,7 @@ from ..._model.base.phrases import count_of
 from ..._model.boundary.form import shown
 from ..._model.job.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
 from ..._model.kubernetes.device_claims import DeviceClaims
-from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, Finding, add_rerun, ok
 from ..._parse.job.manifest import is_job
 from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.job.train_job import RUNTIMES
@@ -98,7 +98,7 @@ def lint(
                 "Give job_lint the kind and the name of the job, or the file that contains it (path).",
             )
         )
-    return tuple(findings)
+    return add_rerun(findings, "job_lint", "Then run job_lint again.")
 
 
 def list_objects(resources: typing.Iterable[Resource], runtimes: typing.Sequence[Resource]) -> JobObjects:

@@ -10,7 +10,15 @@ from ..._model.base.phrases import count_of
 from ..._model.base.text import cut, folded
 from ..._model.job.job import Variable
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
-from .choice import SHOWN, Choice, check_in_another_object, format_names, report_uncompared
+from .choice import (
+    FROM_OTHER,
+    SHOWN,
+    WRITE_VALUE,
+    Choice,
+    check_in_another_object,
+    format_names,
+    report_uncompared,
+)
 from .nccl_variables import GONE, KNOWN, OTHERS, RELEASE, is_read
 from .scope import Scope, read_integer
 
@@ -41,7 +49,7 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
                 check,
                 subject,
                 WARN,
-                "no longer read",
+                "no longer read by NCCL",
                 expected,
                 why,
                 "Remove the variable. If an old image needs it, waive this finding with that reason.",
@@ -56,19 +64,19 @@ def check_variables(scope: Scope) -> typing.Iterator[Finding]:
                 check,
                 subject,
                 FAIL,
-                f"set in {item.place}",
+                f"unknown variable, set in {item.place}",
                 f"{expected}{near}",
                 why,
                 "Correct the name, or remove the variable.",
             )
     sources = [source for container in scope.workers for source in container.sources]
     if sources:
-        why = f"Variables also come from {', '.join(sources)}, but job_lint does not read these objects."
+        why = f"The containers also take variables from {', '.join(sources)}, and job_lint does not read these objects."
         yield Finding(
             check,
             scope.subject,
             WARN,
-            "envFrom",
+            "variables of envFrom not read",
             expected,
             why,
             "Write the NCCL variables into env of the container, so that job_lint can check them.",
@@ -133,12 +141,13 @@ def check_transport(scope: Scope) -> typing.Iterator[Finding]:
         wrong.append((index, WARN, why, "Remove the variable."))
     wrong += _list_wrong_of_ucx(scope, rdma)
     for variable, status, why, remedy in wrong:
-        yield Finding(check, f"{scope.subject} {variable.name}", status, str(variable.value), expected, why, remedy)
+        measured = f"{variable.name}={variable.value}"
+        yield Finding(check, f"{scope.subject} {variable.name}", status, measured, expected, why, remedy)
     hiding = ("NCCL_IB_DISABLE", "NCCL_NET", "UCX_TLS", "UCX_NET_DEVICES")
     hidden = [name for name in hiding if (item := scope.value(name)) and item.value is None]
     if hidden:
-        why = f"The value of {' and '.join(hidden)} is in another object, so it is unknown."
-        yield Finding(check, scope.subject, UNKNOWN, "valueFrom", expected, why, "Write the value into the job.")
+        measured, why = f"value of {' and '.join(hidden)} not read", FROM_OTHER
+        yield Finding(check, scope.subject, UNKNOWN, measured, expected, why, WRITE_VALUE)
     elif not wrong:
         yield ok(check, scope.subject, "none", expected)
 
@@ -180,8 +189,9 @@ def check_evidence(scope: Scope) -> Finding:
     job over TCP looks like a job over RDMA.
     """
     found = scope.value("NCCL_DEBUG")
-    measured, expected = found.value if found and found.value else "not set", "INFO or TRACE"
-    if measured.upper() in ("INFO", "TRACE"):
+    level, expected = found.value if found and found.value else "not set", "NCCL_DEBUG INFO or TRACE"
+    measured = f"NCCL_DEBUG {level}"
+    if level.upper() in ("INFO", "TRACE"):
         return ok("job.evidence", scope.subject, measured, expected)
     why = (
         "Without level INFO, NCCL does not log the transport of each channel. A job over TCP then looks like a job"

@@ -408,7 +408,11 @@ NCCL_CAUSES: dict[str, tuple[Status, str, str]] = {
     ),
     "": (
         WARN,
-        "The log contains this warning, but this collection does not know whether it matters.",
-        "Read the message under 'measured'. The channels in the log show its effect on the transport.",
+        "The message is not among those whose effect on the network is known.",
+        (
+            "Look up this message in the documentation of NCCL. If the findings training.transport and"
+            " training.channels pass, it did not change the transport, and no action is needed. Otherwise correct what"
+            " it names, and run the job again."
+        ),
     ),
 }

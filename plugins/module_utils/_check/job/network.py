@@ -71,7 +71,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
                 check,
                 subject,
                 FAIL,
-                "absent",
+                "NetworkAttachmentDefinition does not exist",
                 expected + hint,
                 why,
                 (
@@ -84,7 +84,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
                 check,
                 subject,
                 UNKNOWN,
-                "could not be read",
+                "spec.config not read",
                 expected,
                 item.problem + ".",
                 "Correct spec.config of the NetworkAttachmentDefinition.",
@@ -102,13 +102,13 @@ def _check_claim(scope: Scope) -> Finding:
     if "network" in scope.claimed:
         return ok(check, scope.subject, f"network devices from claims: {names}", expected)
     why = (
-        "Pods get a secondary network from the annotation k8s.v1.cni.cncf.io/networks or from a claim. These pods have"
-        " claims, but whether a claim provides a network device is unknown, because this collection does not know the"
-        " devices of the claims."
+        "The pods have no annotation k8s.v1.cni.cncf.io/networks, and job_lint does not know whether one of their"
+        " claims provides a network device."
     )
     remedy = (
-        "See the finding job.device_claims. Run kubectl get deviceclasses -o yaml to find the driver of each class,"
-        " such as dra.net or sriovnetwork.k8snetworkplumbingwg.io."
+        "Run kubectl get deviceclasses -o yaml: the driver of a class for network devices is, for example, dra.net or"
+        " sriovnetwork.k8snetworkplumbingwg.io. If one of the claims has such a class, waive this finding. Otherwise"
+        " add the annotation to the pod template."
     )
     return Finding(check, scope.subject, UNKNOWN, f"claims {names}", expected, why, remedy)
 
@@ -160,9 +160,8 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
     for name, count in sorted(used.items()):
         if asked.get(name, 0) < count:
             why = (
-                f"The pod needs {count_of(count, 'device')} of this resource, one for each attachment. Only"
-                " the injector"
-                " of the SR-IOV operator adds the resource to the pod, if it runs."
+                "The pod needs one device of this resource for each attachment. Only the injector of the SR-IOV"
+                " operator adds the resource to the pod, if it runs."
             )
             remedy = f"Add {name}: {count} to requests and limits."
             for replaced, amount in _list_replaced_resources(scope, name):
@@ -173,8 +172,8 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
                     check,
                     f"{scope.subject} {name}",
                     WARN if name not in asked else FAIL,
-                    str(asked.get(name, 0)),
-                    str(count),
+                    f"{count_of(asked.get(name, 0), 'device')} requested",
+                    f"{count_of(count, 'device')} requested, one for each attachment",
                     why,
                     remedy,
                 )
@@ -191,8 +190,8 @@ def check_devices(scope: Scope) -> typing.Iterator[Finding]:
                     check,
                     f"{scope.subject} {name}",
                     FAIL,
-                    str(count),
-                    str(used.get(name, 0)),
+                    f"{count_of(count, 'device')} requested",
+                    f"{count_of(used.get(name, 0), 'device')} requested, one for each attachment",
                     why,
                     "Name the attachment in the annotation once for each device.",
                 )
@@ -263,11 +262,12 @@ def check_memlock(scope: Scope) -> Finding:
     ]
     if without and not (scope.template.networks or scope.devices or "network" in scope.claimed):
         why = (
-            "If a claim provides an RDMA device, the pods must be able to pin memory. Whether a claim provides an RDMA"
-            " device is unknown, because this collection does not know the devices of the claims."
+            "If a claim provides an RDMA device, the pods must be able to pin memory. job_lint does not know whether"
+            " one of the claims does."
         )
         remedy = (
-            "See the finding job.device_claims; or add IPC_LOCK to securityContext.capabilities.add of the container."
+            "Add IPC_LOCK to securityContext.capabilities.add of the container. If no claim provides an RDMA device"
+            " (kubectl get deviceclasses -o yaml), waive this finding."
         )
         return Finding(
             "job.memlock",

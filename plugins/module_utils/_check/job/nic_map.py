@@ -19,7 +19,7 @@ from ..._model.infiniband.fabric import ObservedSubnets
 from ..._model.intent.intent import Fabric
 from ..._model.job.nic_map import NicLine, NicMap
 from ..._model.node.hca import ObservedHcas
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, add_rerun, ok
 from ..._parse.kubernetes.addresses import Pool, RangeError
 from ..._parse.kubernetes.multus import MOST_INTERFACES
 
@@ -105,13 +105,14 @@ def lint(name: str, found: NicMap, inputs: NicMapInputs) -> tuple[Finding, ...]:
                 "Render the map with the filter linerate.rdma.render_nic_map, or give nic_map_lint the right map.",
             ),
         )
-    return (
+    findings = (
         *_check_map_lines(name, found),
         *_check_netdevs(name, found.lines, inputs),
         *_report_unique(name, found.lines),
         *_check_peers(name, found.lines),
         *_check_addresses(name, found, inputs),
     )
+    return add_rerun(findings, "nic_map_lint", "Then run nic_map_lint again.")
 
 
 def _check_map_lines(name: str, found: NicMap) -> typing.Iterator[Finding]:
@@ -123,8 +124,8 @@ def _check_map_lines(name: str, found: NicMap) -> typing.Iterator[Finding]:
             FAIL,
             f"'{text}'",
             expected,
-            f"The line could not be read: {wrong}.",
-            "Correct the line in the map.",
+            f"The line is not valid: {wrong}.",
+            "Correct the line in the map, then run nic_map_lint again.",
         )
     if not found.broken:
         yield ok("nic_map.read", name, count_of(len(found.lines), "line"), expected)
@@ -147,7 +148,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
                 "not read",
                 expected,
                 why,
-                "Correct the error under 'why', then run node_info and nic_map_lint again.",
+                "Correct this error on the node, then run node_info and nic_map_lint again.",
             )
         elif line.node not in inputs.netdevs:
             why = "node_info returned no node of this name, so no pod uses this line."
@@ -208,8 +209,8 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             UNKNOWN,
             "not read",
             "a line for each interface",
-            f"{clause(why, 'No reason was reported')}.",
-            "Correct the error under 'why', then run node_info and nic_map_lint again.",
+            f"{clause(why, 'The module node_info returned nothing')}.",
+            "Correct this error, then run node_info and nic_map_lint again.",
         )
     if not missing and not inputs.unread:
         yield ok(
@@ -307,9 +308,9 @@ def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.I
         if not pool.on_network(line.address) or line.address == inputs.gateway:
             wrong += 1
             why = (
-                "The address belongs to the gateway"
+                "The address belongs to the gateway."
                 if line.address == inputs.gateway
-                else "The address is outside the network of the fabric, so peers have no route to it"
+                else "The address is outside the network of the fabric, so peers have no route to it."
             )
             yield Finding(
                 check,
@@ -317,8 +318,8 @@ def _check_addresses(name: str, found: NicMap, inputs: NicMapInputs) -> typing.I
                 FAIL,
                 line.address,
                 expected,
-                f"{clause(why, 'No reason was reported')}.",
-                "Correct the address in the map.",
+                why,
+                "Correct the address in the map, then run nic_map_lint again.",
             )
         elif pool.hands_out(line.address):
             wrong += 1

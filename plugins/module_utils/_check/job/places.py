@@ -65,12 +65,12 @@ def _check_all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) ->
                 "The pods of each template have room alone, but all pods of the job must run at once. Pods without"
                 " room wait, and the other pods wait for them."
             )
-            subject, expected = f"{scopes[0].job.subject} {name}", f"{amount} for all pods together"
+            subject, expected = f"{scopes[0].job.subject} {name}", f"{amount} {name} for all pods together"
             yield Finding(
                 "job.resources",
                 subject,
                 FAIL,
-                f"{there} on the ready nodes",
+                f"{there} {name} on the ready nodes",
                 expected,
                 why,
                 "Request less, or free or add nodes.",
@@ -209,7 +209,7 @@ def check_claims(job: JobWorkload, scopes: typing.Sequence[Scope], world: JobSur
                 "job.claims",
                 subject,
                 FAIL,
-                "absent",
+                "PersistentVolumeClaim does not exist",
                 expected,
                 why,
                 "Create the PersistentVolumeClaim, or correct its name in the job.",

@@ -34,7 +34,7 @@ def check_problem(problem: NcclProblem, log: NcclLog) -> Finding:
         status, why, remedy = _check_failed_completion(failed, problem, log)
     where = f"{', '.join(problem.hosts[:3]) or 'job'} line {problem.line}"
     measured = problem.text + (f" ({problem.count} times)" if problem.count > 1 else "")
-    return Finding("training.problem", where, status, measured, "no warning", why, remedy)
+    return Finding("training.problem", where, status, measured, "no such message in the log", why, remedy)
 
 
 def _check_failed_completion(failed: Completion, problem: NcclProblem, log: NcclLog) -> tuple[Status, str, str]:

@@ -14,8 +14,13 @@ from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 
 #: ranks or channels that a text names, as spans
 _SHOWN = 12
-ON = "Set NCCL_DEBUG=INFO in every process. Leave NCCL_DEBUG_SUBSYS unset, or include INIT and NET in it."
-WHOLE = "Give the whole log of every pod, from its first line on, preferably as one file for each pod."
+_DETOUR = "Without GPUDirect RDMA, data goes through the memory of the host."
+_NO_REASON = "The log does not show the reason."
+ON = (
+    "Set NCCL_DEBUG=INFO in every process of the job, leave NCCL_DEBUG_SUBSYS unset or include INIT and NET in it, and"
+    " run the job again."
+)
+WHOLE = "Give the whole log of every pod, from its first line on, as one file for each pod."
 
 
 def describe_route(route: NcclRoute) -> str:
@@ -27,19 +32,20 @@ def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
     subject, size = f"communicator {communicator.name}", communicator.size
     if size is None:
         why = (
-            "The log has channels of these ranks, but not the lines in which the ranks identify themselves. Their"
-            " communicator is unknown."
+            "The log has channels of these ranks, but not the line 'rank ... nranks ... Init START' that each rank"
+            " writes first."
         )
-        measured = f"{count_of(len(communicator.ranks), 'rank')} of an unknown communicator"
-        return [Finding("training.ranks", subject, UNKNOWN, measured, "ranks of a known communicator", why, WHOLE)]
+        measured = f"channels of {count_of(len(communicator.ranks), 'rank')}, number of all ranks not in the log"
+        expected = "the number of all ranks of the communicator (nranks)"
+        return [Finding("training.ranks", subject, UNKNOWN, measured, expected, why, WHOLE)]
     expected = f"all {size} ranks, each with a complete initialization"
     seen = {rank.rank for rank in communicator.ranks}
     missing = _find_gaps(sorted(seen), size)
     late = [rank.rank for rank in communicator.ranks if not rank.complete]
     if missing:
         why = (
-            f"The log has no lines of rank {_spell_spans(missing)}: the logs of their pods are missing, or their"
-            " processes write no log."
+            f"The log has no lines of {_name_ranks(missing)}: the log of a pod was not given, or a process writes no"
+            " log because NCCL_DEBUG is not set."
         )
         return [
             Finding(
@@ -54,8 +60,8 @@ def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
         ]
     if late:
         why = (
-            f"Rank {spell_numbers(late)} did not report a complete initialization: it failed, it still hangs, or the"
-            " line was lost."
+            f"The log has no line 'Init COMPLETE' of {_name_ranks(_find_spans(late))}: the initialization failed or"
+            " hangs, or the line was lost."
         )
         return [
             Finding(
@@ -65,7 +71,7 @@ def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
                 f"{size - len(late)} of {size} ranks with a complete initialization",
                 expected,
                 why,
-                f"Read the last lines of these ranks in the log. {WHOLE}",
+                f"Read the last lines of these ranks in the log: an error there is the cause. {WHOLE}",
             )
         ]
     return [ok("training.ranks", subject, f"{size} of {size} ranks with a complete initialization", expected)]
@@ -74,46 +80,42 @@ def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
 def check_channels(subject: str, communicator: NcclCommunicator, rank: NcclRank) -> Finding:
     if communicator.size == 1:
         return ok("training.channels", subject, "the only rank of its communicator", "no channel")
-    expected = "a connection on each channel for collectives"
     if rank.channels is None:
-        why = (
-            "The log lacks the line with the number of channels of this rank. Whether all channels are in the log is"
-            " unknown."
-        )
-        return Finding("training.channels", subject, UNKNOWN, _summarize_routes(rank), expected, why, WHOLE)
+        why = "The log lacks the line 'coll channels' of this rank, so connections may be missing as well."
+        measured = f"number of channels not in the log; connections: {_summarize_routes(rank)}"
+        expected = "the number of channels, and a connection on each of them"
+        return Finding("training.channels", subject, UNKNOWN, measured, expected, why, WHOLE)
+    expected = f"{rank.channels} of {count_of(rank.channels, 'channel')} with a connection"
     if rank.unseen or not rank.channels:
-        why = f"The log has no outgoing connection of this rank on channel {spell_numbers(rank.unseen)}: "
+        measured = f"{rank.channels - len(rank.unseen)} of {count_of(rank.channels, 'channel')} with a connection"
         if len(rank.unseen) < rank.channels:
-            why += "the lines were lost, torn or cut off."
-        else:
-            why += (
-                "NCCL 2.22 and later connect at the first collective. No collective ran in this communicator, only"
-                " NVLS ran, or the log ends before the collective."
+            why = (
+                f"The log has no outgoing connection of this rank on channel {spell_numbers(rank.unseen)}: the lines"
+                " were lost, torn or cut off."
             )
-        remedy = f"Run a collective in this communicator, with NCCL_NVLS_ENABLE=0 for the test. {WHOLE}"
-        return Finding(
-            "training.channels",
-            subject,
-            UNKNOWN,
-            f"{rank.channels - len(rank.unseen)} of {rank.channels} channels",
-            expected,
-            why,
-            remedy,
+            return Finding("training.channels", subject, UNKNOWN, measured, expected, why, WHOLE)
+        why = (
+            "The log has no outgoing connection of this rank. NCCL 2.22 and later connect at the first collective: none"
+            " ran in this communicator, only NVLS ran, or the log ends before it."
         )
+        remedy = f"Run a collective in this communicator, with NCCL_NVLS_ENABLE=0 for the test. {WHOLE}"
+        expected = expected if rank.channels else "at least 1 channel with a connection"
+        return Finding("training.channels", subject, UNKNOWN, measured, expected, why, remedy)
     if rank.unanswered:
         why = (
             f"Other ranks report that channel {spell_numbers(rank.unanswered)} connects them with this rank, but the"
             " lines of this rank were lost, torn or cut off."
         )
-        measured = f"{len(rank.unanswered)} of {rank.channels} channels seen from one end only"
-        return Finding("training.channels", subject, UNKNOWN, measured, expected, why, WHOLE)
-    return ok("training.channels", subject, f"{rank.channels} of {rank.channels} channels", expected)
+        measured = f"{len(rank.unanswered)} of {count_of(rank.channels, 'channel')} seen from one end only"
+        both = f"{count_of(rank.channels, 'channel')} seen from both ends"
+        return Finding("training.channels", subject, UNKNOWN, measured, both, why, WHOLE)
+    return ok("training.channels", subject, expected, expected)
 
 
 def check_transport(
     subject: str, communicator: NcclCommunicator, rank: NcclRank, process: NcclProcess, log: NcclLog
 ) -> Finding:
-    expected = "no NET/Socket"
+    expected = "no connection over TCP (NET/Socket)"
     if communicator.size == 1:
         return ok("training.transport", subject, "the only rank of its communicator", expected)
     if not rank.routes:
@@ -123,23 +125,25 @@ def check_transport(
             UNKNOWN,
             "no channel in the log",
             expected,
-            "Only channels show the transport of a rank, and the log has no channel of this rank.",
+            "The log has no line of a channel of this rank, and only these lines show its transport.",
             WHOLE,
         )
     if any(route.via == "Socket" for route in rank.routes):
         why, remedy = _explain_fallback(process, log)
-        return Finding("training.transport", subject, FAIL, _summarize_routes(rank), expected, why, remedy)
+        measured = f"connections: {_summarize_routes(rank)}"
+        return Finding("training.transport", subject, FAIL, measured, expected, why, remedy)
     plugins = dict.fromkeys(route.via for route in rank.routes if route.is_plugins)
     if plugins:
         why = (
-            f"Network {folded(list(plugins), 4)} belongs to a plugin. Whether the plugin sends over RDMA is unknown,"
-            " because this collection does not know the plugin."
+            f"NCCL sends over the network plugin {folded(list(plugins), 4) or 'without a name'}. Its log lines do not"
+            " show whether it uses RDMA or TCP."
         )
         remedy = (
-            "Run the job with NCCL_NET=IB, or without the plugin (NCCL_NET_PLUGIN=none). If the job needs the plugin,"
-            " verify in the plugin's own log that it sends over RDMA, and waive this finding."
+            "Run the job again with NCCL_NET=IB, or without the plugin (NCCL_NET_PLUGIN=none). If the job needs the"
+            " plugin, verify in the plugin's own log that it sends over RDMA, and waive this finding."
         )
-        return Finding("training.transport", subject, UNKNOWN, _summarize_routes(rank), expected, why, remedy)
+        measured = f"connections: {_summarize_routes(rank)}"
+        return Finding("training.transport", subject, UNKNOWN, measured, expected, why, remedy)
     return ok("training.transport", subject, _summarize_routes(rank), expected)
 
 
@@ -149,13 +153,16 @@ def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
     if said.get("NCCL_IB_DISABLE", "0") != "0":
         return (
             "NCCL does not use RDMA, because NCCL_IB_DISABLE is set.",
-            "Remove NCCL_IB_DISABLE from the job and from its image.",
+            "Remove NCCL_IB_DISABLE from the job and from its image, and run the job again.",
         )
     if said.get("NCCL_NET") == "Socket":
-        return "NCCL uses TCP, because NCCL_NET=Socket is set.", "Remove NCCL_NET from the job and from its image."
+        return (
+            "NCCL uses TCP, because NCCL_NET=Socket is set.",
+            "Remove NCCL_NET from the job and from its image, and run the job again.",
+        )
     provider = next((PROVIDERS[problem.kind] for problem in log.problems if problem.kind in PROVIDERS), None)
     if process.without_ib and provider is not None:
-        return f"{provider.why} NCCL fell back to TCP without an error.", provider.remedy
+        return f"{provider.why} NCCL fell back to TCP without an error.", f"{provider.remedy} Then run the job again."
     if process.without_ib == "no RDMA device found":
         named = f" (NCCL_IB_HCA={said['NCCL_IB_HCA']})" if "NCCL_IB_HCA" in said else ""
         why = f"NCCL found no RDMA device in the pod that it may use{named}, and fell back to TCP without an error."
@@ -163,19 +170,19 @@ def _explain_fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
             why,
             (
                 "Run ibv_devinfo in the pod. It must show a device with an active port, and NCCL_IB_HCA must name this"
-                " device."
+                " device. Correct this, and run the job again."
             ),
         )
     if process.without_ib:
         return (
             f"NCCL could not use RDMA and fell back to TCP without an error: {process.without_ib}.",
-            "Install libibverbs and the provider (rdma-core) in the image.",
+            "Install libibverbs and the provider (rdma-core) in the image, and run the job again.",
         )
     return (
-        "NCCL fell back to TCP without an error. The log does not show the reason.",
+        "NCCL fell back to TCP without an error, and the log does not show the reason.",
         (
-            "Verify that the pod has RDMA devices (ibv_devinfo) and that its memlock limit is large enough (ulimit"
-            f" -l). {ON}"
+            "In the pod, ibv_devinfo must show an RDMA device, and ulimit -l must show a memlock limit of gigabytes or"
+            f" unlimited. Correct what is missing. {ON}"
         ),
     )
 
@@ -208,25 +215,23 @@ def check_gpu_direct(
         if device.index in used and device.reasons
     ]
     if library == "RCCL":
-        why = "Data goes through the memory of the host" + (
-            f". Reason: {', '.join(reasons)}." if reasons else ". The log does not show the reason."
-        )
+        why = f"{_DETOUR} RCCL gives this reason: {', '.join(reasons)}." if reasons else f"{_DETOUR} {_NO_REASON}"
         remedy = (
             "Set NCCL_DMABUF_ENABLE=1 if the kernel has DMA-BUF (zgrep -E 'DMABUF_MOVE_NOTIFY|PCI_P2PDMA'"
             " /proc/config.gz), or load amdgpu from ROCm's own package, which supports peer memory. Boot the node with"
-            " iommu=pt, and disable ACS on the bridges between GPU and HCA."
+            " iommu=pt, and disable ACS on the bridges between GPU and HCA. Then run the job again."
         )
     elif reasons:
-        why = f"Data goes through the memory of the host. Reason: {', '.join(reasons)}."
+        why = f"{_DETOUR} NCCL gives this reason: {', '.join(reasons)}."
         remedy = (
             "If a module is missing, load nvidia-peermem, or use the open driver with DMA-BUF. If the HCA is too far"
-            " from the GPU, use the HCA next to the GPU, or set NCCL_NET_GDR_LEVEL."
+            " from the GPU, use the HCA next to the GPU, or set NCCL_NET_GDR_LEVEL. Then run the job again."
         )
     else:
-        why = "Data goes through the memory of the host. The log does not show the reason."
+        why = f"{_DETOUR} {_NO_REASON}"
         remedy = (
-            "Run the job with NCCL_DEBUG_SUBSYS=INIT,NET: NCCL then logs the reason for each HCA and GPU. Run lsmod |"
-            " grep nvidia_peermem on the node to check whether the module is loaded."
+            "Run lsmod | grep nvidia_peermem on the node: if it is empty, run modprobe nvidia_peermem. Otherwise run"
+            " the job again with NCCL_DEBUG_SUBSYS=INIT,NET: NCCL then logs the reason for each HCA and GPU."
         )
     return Finding("training.gpu_direct", subject, FAIL, measured, expected, why, remedy)
 
@@ -256,13 +261,24 @@ def _find_gaps(seen: typing.Sequence[int], size: int) -> list[tuple[int, int]]:
 
 def spell_numbers(values: typing.Sequence[int]) -> str:
     """Return ranks or channels as text, such as ``1, 3-8``, with at most twelve ranges."""
+    return _spell_spans(_find_spans(values))
+
+
+def _find_spans(values: typing.Sequence[int]) -> list[tuple[int, int]]:
+    """Return the ranges of consecutive numbers, each as its first and last number."""
     spans: list[tuple[int, int]] = []
     for value in values:
         if spans and spans[-1][1] == value - 1:
             spans[-1] = (spans[-1][0], value)
         else:
             spans.append((value, value))
-    return _spell_spans(spans)
+    return spans
+
+
+def _name_ranks(spans: typing.Sequence[tuple[int, int]]) -> str:
+    """Return ranks as text, such as ``rank 1`` or ``ranks 1, 3-8``."""
+    single = len(spans) == 1 and spans[0][0] == spans[0][1]
+    return f"{'rank' if single else 'ranks'} {_spell_spans(spans)}"
 
 
 def _spell_spans(spans: typing.Sequence[tuple[int, int]]) -> str:

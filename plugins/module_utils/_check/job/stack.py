@@ -22,7 +22,7 @@ from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.job.stack import ClusterQueue, Stack
 from ..._model.kubernetes.disruption import LabelSelector
 from ..._model.operators.operators import OF_JOB, OPERATORS
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, add_rerun, ok
 from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.kubernetes.quantity import quantity
 from ..._parse.kubernetes.resource import Resource, ResourceError
@@ -76,7 +76,7 @@ def check(
             findings += _check_queue(job, stack)
     if any(template.claims for job in jobs for template in job.templates):
         findings.append(_check_storage(stack))
-    return tuple(findings)
+    return add_rerun(findings, "job_lint", "Then run job_lint again.")
 
 
 def _check_read_errors(stack: Stack) -> Finding:
@@ -129,8 +129,8 @@ def _check_operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
             "stack.policy",
             kinds[0],
             FAIL,
-            "absent",
-            "state ready",
+            f"no {kinds[0]}",
+            f"a {kinds[0]} in state ready",
             f"The operator does nothing without a {kinds[0]}. {why}",
             f"Create a {kinds[0]}.",
         )
@@ -183,7 +183,7 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
             check_id,
             subject,
             FAIL,
-            "absent",
+            "LocalQueue does not exist",
             seen,
             why,
             "Create the LocalQueue, or correct the label kueue.x-k8s.io/queue-name of the job.",
@@ -191,15 +191,12 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
         return
     queue = next((item for item in stack.cluster_queues if item.name == local.cluster_queue), None)
     if queue is None:
-        why = (
-            f"The LocalQueue refers to ClusterQueue {local.cluster_queue}, which does not exist. The job would stay"
-            " suspended."
-        )
+        why = f"LocalQueue {local.name} refers to a ClusterQueue that does not exist. The job would stay suspended."
         yield Finding(
             check_id,
             subject,
             FAIL,
-            f"LocalQueue {local.name}",
+            f"ClusterQueue {local.cluster_queue} does not exist",
             expected,
             why,
             "Create the ClusterQueue, or correct spec.clusterQueue of the LocalQueue.",
@@ -228,7 +225,7 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
             check_id,
             subject,
             FAIL,
-            f"ClusterQueue {queue.name}",
+            f"ClusterQueue {queue.name} does not admit namespace {job.namespace}",
             expected,
             why,
             "Set namespaceSelector: {} in the ClusterQueue to admit all namespaces, or label the namespace.",
@@ -236,15 +233,15 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
     elif labels is None and queue.namespaces != LabelSelector():
         wrong = True
         why = (
-            "The labels of the namespace of the job are unknown, because the namespace does not exist or could not be"
-            " read. The ClusterQueue admits only namespaces with certain labels."
+            "The namespace does not exist, or the user of the run may not read it. The ClusterQueue admits only"
+            " namespaces with certain labels."
         )
         yield Finding(
             check_id,
             subject,
             UNKNOWN,
-            f"ClusterQueue {queue.name}",
-            expected,
+            f"labels of namespace {job.namespace} not read",
+            f"labels that ClusterQueue {queue.name} admits",
             why,
             "Create the namespace, or give the user the right to read it.",
         )
@@ -271,7 +268,7 @@ def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing
                 f"Add {name} to coveredResources and to the flavors of the ClusterQueue, or to excludeResourcePrefixes"
                 " in the configuration of Kueue."
             )
-            yield Finding("stack.queue", f"{subject} {name}", FAIL, "not covered", expected, why, remedy)
+            yield Finding("stack.queue", f"{subject} {name}", FAIL, f"no quota for {name}", expected, why, remedy)
         elif largest < amount:
             measured, wanted = f"at most {largest.normalize():f}", f"at least {amount.normalize():f} for all pods"
             if queue.cohort:
@@ -327,8 +324,8 @@ def _check_storage(stack: Stack) -> Finding:
     measured = ", ".join(f"{item.name} ({item.provisioner})" for item in stack.storage) or "none"
     if stack.storage:
         why = (
-            "The cluster has no volume of these classes with ReadWriteMany, and this collection does not know their"
-            " provisioners. Whether the classes support ReadWriteMany is unknown."
+            "No volume of these classes has ReadWriteMany yet, and their provisioners are not among those that are"
+            " known to support it."
         )
         return Finding(
             check_id,
@@ -337,7 +334,8 @@ def _check_storage(stack: Stack) -> Finding:
             measured,
             expected,
             why,
-            "Create a claim with ReadWriteMany, and check whether it becomes bound.",
+            "Create a PersistentVolumeClaim with ReadWriteMany. If it becomes Bound (kubectl get pvc), waive this"
+            " finding. Otherwise install a CSI driver for a shared file system.",
         )
     why = "The cluster has no StorageClass, so an admin must create every volume by hand."
     return Finding(

@@ -14,14 +14,14 @@ import typing
 
 from ..._analysis.fleet.hca_locations import number_by_leaf
 from ..._analysis.fleet.hcas_of_fabric import Member, resolve
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.intent.intent import Fabric, Intent, Training
 from ..._model.intent.profiles import attachment_name, carries_rdma, find_traits
 from ..._model.job.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.node.hca import NodeHcas, ObservedHcas
-from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, add_rerun, ok
 from ..job.channels import (
     doubt_files,
     judge_log,
@@ -67,12 +67,19 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         problems = judge_problems(facts.log)
         allowed = _list_allowed(intent, wanted, facts)
         hosts = _list_hosts_of_job(intent, wanted, facts, allowed)
-        return (*problems, *limit_findings(judge_endpoints(facts.log, allowed, hosts)))
+        return _add_stage((*problems, *limit_findings(judge_endpoints(facts.log, allowed, hosts))))
     findings = judge_log(facts.log, wanted.ranks, wanted.gpu_direct)
     if not facts.log.nccl_lines:
-        return tuple(findings)
+        return _add_stage(findings)
     log, _forged = leave_out_forged(facts.log)
-    return (*findings, *limit_findings(_list_hosts(intent, wanted, facts, log)))
+    return _add_stage((*findings, *limit_findings(_list_hosts(intent, wanted, facts, log))))
+
+
+def _add_stage(findings: typing.Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings with the stage to run again. Stage collectives has the findings on a log of NCCL as well, so
+    they do not name a stage themselves.
+    """
+    return add_rerun(findings, "training", "Then run stage training again with the new log.")
 
 
 def _list_allowed(
@@ -187,7 +194,7 @@ def _list_hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) ->
 def _report_no_log(wanted: typing.Optional[Training]) -> Finding:
     if wanted is None:
         return ok("training.log", "job", "no log", "no verification of a job required")
-    why = "rdma_cluster.training requires the verification of a job, but no log of a job was provided."
+    why = "rdma_cluster.training is set, so stage training must verify a job, but training_logs names no log."
     return Finding(
         "training.log",
         "job",
@@ -264,12 +271,12 @@ def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool
     expected = "one interface that reaches the other hosts"
     if not seen:
         why, remedy = (
-            "The bootstrap line of NCCL that names the interface is missing in the log.",
-            "Provide the log from its first line on, with NCCL_DEBUG=INFO, then run stage training again.",
+            "The log lacks the line 'Bootstrap: Using INTERFACE:ADDRESS' of this host.",
+            "Give the log from its first line on, of a job with NCCL_DEBUG=INFO. Then run stage training again.",
         )
-        return Finding("training.oob", host, UNKNOWN, "not in the log", expected, why, remedy)
+        return Finding("training.oob", host, UNKNOWN, "interface not in the log", expected, why, remedy)
     if several and any(line.startswith("lo ") for line in seen):
-        why = "NCCL makes its own connections over the loopback interface, and other hosts cannot reach this interface."
+        why = "NCCL makes its own connections over the loopback interface, which other hosts cannot reach."
         return Finding(
             "training.oob",
             host,
@@ -284,13 +291,13 @@ def _check_oob(host: str, processes: typing.Sequence[NcclProcess], several: bool
 
 
 def _report_one_host(host: str) -> Finding:
-    why = "All ranks are on one host, so no data passes over the network. The network was not tested."
+    why = "All ranks are on one host, so the job sends no data over the network."
     return Finding(
         "training.hcas",
         host,
         UNKNOWN,
-        "one host",
-        "at least two hosts",
+        "ranks on 1 host",
+        "ranks on at least 2 hosts",
         why,
         "Run the job on at least two nodes, then run stage training again with the new logs.",
     )
@@ -299,37 +306,43 @@ def _report_one_host(host: str) -> Finding:
 def _report_silent_pod(host: str, wanted: Training) -> Finding:
     """Report a pod of the job that has, or may have, HCAs of the fabrics, and of which the log contains no line."""
     why = (
-        "The pod of this host belongs to the same job and is on the network, but the log contains no line of it. Either"
-        " its log was not provided, or it started no rank."
+        "The pod belongs to the same job and is on the network. Its log was not given in training_logs, or it started"
+        " no rank."
     )
     remedy = (
-        "Provide the log of each pod of the job. If the pod hangs, read its log: kubectl logs. Then run stage training"
-        " again."
+        "Set training_logs to the logs of all pods of the job. If the log of this pod (kubectl logs) shows no rank,"
+        " find the error in it. Then run stage training again."
     )
     # where the intent says how many ranks there are, training.ranks misses none
     status: Status = UNKNOWN if wanted.ranks is None else WARN
-    return Finding("training.hcas", host, status, "no line in the log", "ranks in each pod of the job", why, remedy)
+    return Finding(
+        "training.hcas", host, status, "no line of this pod in the logs", "lines of each pod of the job", why, remedy
+    )
 
 
 def _report_no_fabric(host: str) -> Finding:
-    why = "None of the fabrics that the job can use has RDMA, so there is no HCA to compare with."
+    why = "The intent has no fabric with RDMA for the job, so the HCAs in the log were compared with none."
     remedy = "Set rdma_cluster.training.fabric to a fabric with RDMA, then run stage training again."
-    return Finding("training.hcas", host, UNKNOWN, "no fabric with RDMA", "the HCAs that the pod got", why, remedy)
+    return Finding("training.hcas", host, UNKNOWN, "0 fabrics with RDMA", "at least 1 fabric with RDMA", why, remedy)
 
 
 def _report_several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
     """Report several pods with the same host name. NCCL's log contains only the host name, so their lines can't be told
     apart.
     """
-    why = (
-        "Several pods have this host name, and they got different functions. It is unknown which of them wrote the log."
-    )
+    why = "The pods got different virtual functions, and the log shows only the host name, not which of them wrote it."
     remedy = (
         "Set training_selectors to the labels of the job, and delete the pods that do not belong to this run of the"
         " job. Then run stage training again."
     )
     return Finding(
-        "training.hcas", host, UNKNOWN, folded([item.name for item in pods]), "one pod with this host name", why, remedy
+        "training.hcas",
+        host,
+        UNKNOWN,
+        f"{count_of(len(pods), 'pod')} with this host name: {folded([item.name for item in pods])}",
+        "1 pod with this host name",
+        why,
+        remedy,
     )
 
 
@@ -343,58 +356,43 @@ def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
 
 
 def _report_other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int]) -> Finding:
-    others = [job or "a pod without a controller" for job in jobs if job != pod.job]
+    others = [f"the job {job}" if job else "a pod without a job" for job in jobs if job != pod.job]
     why = (
-        "The pods with the host names in the log belong to different jobs. Other than this pod's job:"
-        f" {folded(others)}. It"
-        " is unknown which of them wrote the log."
+        f"Other host names in the log belong to {folded(others)}. NCCL writes only host names, so the log may be of"
+        " another job than this pod."
     )
     remedy = (
-        "Set training_selectors to the labels of the job, and run stage training before the pods of the job are"
+        "Set training_selectors to the labels of the job, then run stage training again before the pods of the job are"
         " removed."
     )
     return Finding(
         "training.hcas",
         host,
         UNKNOWN,
-        f"{pod.name} of {pod.job}" if pod.job else f"{pod.name} without a controller",
-        "pods of one job",
+        f"pod {pod.name} of the job {pod.job}" if pod.job else f"pod {pod.name} without a job",
+        "only pods of one job with the host names of the log",
         why,
         remedy,
     )
 
 
 def _report_no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:
-    expected = "the HCAs that the pod got"
+    measured, expected = "HCAs of the pod not read", "the list of HCAs that the pod got from its networks"
     if pod is not None:
-        return Finding(
-            "training.hcas",
-            host,
-            UNKNOWN,
-            "HCAs of the pod unknown",
-            expected,
-            f"{clause(pod.error, 'No reason was reported')}.",
-            "Run kubectl get pod -o yaml, and check the network annotation of the pod (k8s.v1.cni.cncf.io/networks)."
-            " Then run stage training again.",
+        reason = clause(pod.error, "The annotation k8s.v1.cni.cncf.io/network-status of the pod names no HCA")
+        remedy = (
+            f"Run kubectl get pod {pod.name} -o yaml -n NAMESPACE: the annotation k8s.v1.cni.cncf.io/network-status"
+            " must list the interfaces and PCI addresses of the pod. If it does not, read the log of multus on the"
+            " node. Then run stage training again."
         )
+        return Finding("training.hcas", host, UNKNOWN, measured, expected, f"{reason}.", remedy)
     if not asked:
-        why = "The API server was not queried for the pods, so the HCAs that they got are unknown."
-        return Finding(
-            "training.hcas",
-            host,
-            UNKNOWN,
-            "HCAs of the pod unknown",
-            expected,
-            why,
-            "Set training_namespace, and run stage training again while the pods of the job still exist.",
+        why = "training_namespace is not set, so the run did not ask the API server for the pods of the job."
+        remedy = (
+            "Set training_namespace to the namespace of the job, and run stage training again while its pods still"
+            " exist."
         )
-    why = "No pod in the namespace has this host name: the pod was removed, or it is in a different namespace."
-    return Finding(
-        "training.hcas",
-        host,
-        UNKNOWN,
-        "no pod",
-        expected,
-        why,
-        "Run stage training before the pods of the job are removed, and check the value of training_namespace.",
-    )
+        return Finding("training.hcas", host, UNKNOWN, measured, expected, why, remedy)
+    why = "No pod in training_namespace has this host name: the pod was removed, or it is in a different namespace."
+    remedy = "Correct training_namespace, or run the job again. Run stage training again while the pods still exist."
+    return Finding("training.hcas", host, UNKNOWN, measured, expected, why, remedy)

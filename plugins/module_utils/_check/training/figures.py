@@ -62,10 +62,7 @@ class _Judge:
             return NcclTestTransport(
                 False,
                 (),
-                (
-                    "the log contains runs of more process groups than this collection checks: provide a separate log"
-                    " for each run",
-                ),
+                ("the log contains runs of too many different process groups: provide a separate log for each run",),
             )
         self._left -= ranks
         return _judge_transports(own, silent)

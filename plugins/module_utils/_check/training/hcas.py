@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
@@ -36,10 +37,11 @@ def check_hcas(
     :param allowed: devices that the pod got of all fabrics that the job may use
     :param over_nvlink: whether channels of the host use NVLink between nodes
     """
-    measured, expected = f"uses {_list_names(used)}", f"uses {_list_names(got.devices)}"
+    measured, expected = f"channels use {_list_names(used)}", f"channels use {_list_names(got.devices)}"
     nameless = sorted(name for name, known in used.items() if not known)
     if got.nameless:
-        why = f"Neither multus nor the node reports the RDMA device of {folded(got.nameless)}."
+        why = f"Neither multus nor sysfs of the node shows the RDMA device of the interface {folded(got.nameless)}."
+        measured = f"{measured}; RDMA device of {folded(got.nameless)} not read"
         return Finding(
             "training.hcas",
             subject,
@@ -47,8 +49,8 @@ def check_hcas(
             measured,
             expected,
             why,
-            "Check the finding virtual_functions.rdma_device: each function needs its RDMA device (run rdma link on"
-            " the node). Then run stage training again.",
+            "Run rdma link on the node: each VF of the pod needs an RDMA device. Correct the findings"
+            " virtual_functions.rdma_device of the node, then run stages virtual_functions and training again.",
         )
     if not got.devices:
         return Finding(
@@ -56,52 +58,50 @@ def check_hcas(
             subject,
             FAIL,
             measured,
-            "HCAs of this fabric",
+            "channels use HCAs of this fabric",
             "The pod got no HCA of this fabric, so the job cannot use the fabric.",
-            "Check the network annotation of the pod (k8s.v1.cni.cncf.io/networks): it must name the network of this"
-            " fabric.",
+            "Add the network of this fabric to the annotation k8s.v1.cni.cncf.io/networks of the pods, and run the job"
+            " again. Then run stage training again with the new log.",
         )
     if nameless:
         why = f"The log does not report the HCA of these network devices: {folded(nameless)}."
         remedy = (
-            "Run the job with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET, because NCCL then also names merged"
-            " devices. Then run stage training again with the new logs."
+            "Run the job again with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET: NCCL then names all devices. Then"
+            " run stage training again with the new logs."
         )
         return Finding("training.hcas", subject, UNKNOWN, measured, expected, why, remedy)
     if not used and over_nvlink:
         why = (
-            "The channels of this host to other hosts use NVLink between nodes (MNNVL), so the log proves nothing about"
-            " its HCAs. A job over several NVLink domains needs them."
+            "The channels to other hosts use NVLink between nodes (MNNVL), so this job did not test the HCAs. A job"
+            " over several NVLink domains needs them."
         )
         remedy = (
-            "Run the job once with NCCL_MNNVL_ENABLE=0, and give this log to stage training. If the job never leaves"
-            " its NVLink domain, waive this finding."
+            "Run the job once with NCCL_MNNVL_ENABLE=0, and run stage training again with this log. If the job never"
+            " leaves its NVLink domain, waive this finding."
         )
-        return Finding("training.hcas", subject, UNKNOWN, "uses none, but NVLink", expected, why, remedy)
+        return Finding("training.hcas", subject, UNKNOWN, "channels use only NVLink", expected, why, remedy)
     if not used:
-        why = (
-            "No channel of this host uses RDMA over the network: the log contains no such channel, or all channels use"
-            " a different transport."
-        )
+        why = "The log has no channel of this host over the network, or all of them use TCP."
         return Finding(
             "training.hcas",
             subject,
             UNKNOWN,
-            "uses none",
+            "channels use no HCA",
             expected,
             why,
-            "Check the findings training.transport and training.channels of the ranks on this host, and correct the"
-            " cause. Then run stage training again.",
+            "Correct the findings training.transport and training.channels of the ranks on this host, and run the job"
+            " again. Then run stage training again with the new log.",
         )
     idle, foreign = sorted(got.devices.keys() - used.keys()), sorted(used.keys() - allowed)
     if foreign:
         why = (
-            f"The pod did not get {folded(foreign)} as a function. The device belongs to a different fabric, or is the"
+            f"The pod did not get {folded(foreign)} from its networks. It belongs to a different fabric, or is the"
             " physical function, which all pods of the node share."
         )
         remedy = (
-            "Name the exact devices in NCCL_IB_HCA, with '=' in front, because mlx5_1 also matches mlx5_10. Use RDMA"
-            " mode exclusive. Then run stage training again with new logs."
+            "Set rdma_cluster.node_pool.rdma_mode to exclusive, so that a pod sees only its own devices. Or name the"
+            " devices of the pod in NCCL_IB_HCA, with '=' in front: without it, mlx5_1 also matches mlx5_10. Run the"
+            " job again, then run stage training again with the new log."
         )
         return Finding("training.hcas", subject, FAIL, measured, expected, why, remedy)
     if idle:
@@ -116,38 +116,50 @@ def check_hcas(
             measured,
             expected,
             why,
-            "Compare NCCL_IB_HCA with the output of ibv_devinfo in the pod, and give the job the GPUs beside each HCA."
-            " Then run stage training again with new logs.",
+            "Compare NCCL_IB_HCA with the output of ibv_devinfo in the pod, and give the job the GPUs beside each HCA"
+            " (nvidia-smi topo -m). Run the job again, then run stage training again with the new log.",
         )
     return ok("training.hcas", subject, measured, expected)
 
 
 def check_rails(fabric: Fabric, subject: str, got: PodDevices, used: dict[str, bool]) -> Finding:
     count = fabric.select.hcas_per_node
-    expected = f"each of {count} rails used"
+    expected = f"all {count} rails used: {', '.join(map(str, range(count)))}" if count > 1 else "rail 0 used"
     rails = {rail for device, rail in got.devices.items() if rail is not None and device in used}
     idle = [rail for rail in range(count) if rail not in rails]
-    measured = f"rails {', '.join(map(str, sorted(rails)))}" if rails else "no rail"
+    shown = f": {', '.join(map(str, sorted(rails)))}" if rails else ""
+    measured = f"{len(rails)} of {count_of(count, 'rail')} used{shown}"
     if not idle:
         return ok("training.rails", subject, measured, expected)
-    unknown = sorted(device for device, rail in got.devices.items() if rail is None) or list(got.nameless)
-    if unknown or not used or not all(used.values()):
-        why = f"The rail of {folded(unknown)} is unknown." if unknown else "The HCAs that the channels use are unknown."
-        return Finding(
-            "training.rails",
-            subject,
-            UNKNOWN,
-            measured,
-            expected,
-            why,
-            "Check the findings of stage fabric and the finding training.hcas of this host, and correct the cause."
-            " Then run stage training again.",
+    unknown = sorted(device for device, rail in got.devices.items() if rail is None)
+    if unknown or got.nameless or not used or not all(used.values()):
+        if unknown:
+            why = (
+                f"The rail of {folded(unknown)} was not determined, because the HCAs of its node on this fabric were"
+                " not read."
+            )
+            remedy = (
+                "Run stages discover and fabric again, and correct their findings on this node. Then run stage training"
+                " again."
+            )
+        else:
+            why = "The HCAs of the pod, or those that its channels use, are not known, and so their rails are not."
+            remedy = (
+                f"Correct the finding training.hcas on {subject}, which gives the reason. Then run stage training again"
+                " with the new log."
+            )
+        return Finding("training.rails", subject, UNKNOWN, measured, expected, why, remedy)
+    lacking = [rail for rail in idle if rail not in got.devices.values()]
+    again = "Run the job again, then run stage training again with the new log."
+    if lacking:
+        why = f"The pod has no HCA on rail {', '.join(map(str, lacking))}."
+        remedy = f"Give the pod one network attachment for each rail (annotation k8s.v1.cni.cncf.io/networks). {again}"
+    else:
+        why = f"The pod has an HCA on each rail, but no channel uses rail {', '.join(map(str, idle))}."
+        remedy = (
+            "Name all HCAs of the pod in NCCL_IB_HCA, or leave it unset. Use as many GPUs as rails, or set"
+            f" NCCL_CROSS_NIC=1. {again}"
         )
-    why = f"No data passes over rail {', '.join(map(str, idle))}: the pod has no function on it, or no channel uses it."
-    remedy = (
-        "Give the pod one network attachment for each rail, and name all HCAs in NCCL_IB_HCA. Use as many GPUs as"
-        " rails, or set NCCL_CROSS_NIC. Then run stage training again with new logs."
-    )
     return Finding("training.rails", subject, FAIL, measured, expected, why, remedy)
 
 

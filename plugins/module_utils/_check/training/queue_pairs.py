@@ -47,30 +47,30 @@ def check(
     found = []
     if least is not None and mtus and mtus[0] < least:
         why = (
-            f"Queue pairs send packets of {mtus[0]} bytes, but the MTU of the fabric allows {least} bytes. The pod, the"
-            " VF, the partition or the remote port has a smaller MTU. Headers then use a larger share of the bandwidth."
+            "The interface of the pod, the VF, the partition or the remote port has a smaller MTU than the fabric."
+            " Headers then use a larger share of the bandwidth."
         )
         remedy = (
             "Compare the MTU of the interface in the pods (ip link) and active_mtu (ibv_devinfo) at both ports with mtu"
             " of the fabric. The NetworkAttachmentDefinition must set this MTU. Then run the job again, and run stage"
             " training again with the new logs."
         )
-        found.append(Finding(_CHECK, host, WARN, measured, expected, why, remedy))
+        found.append(Finding(_CHECK, host, WARN, f"MTU {_list(mtus)} bytes", f"MTU {least} bytes", why, remedy))
     if ethernet and roce and ROCE_V1_INDEX in indexes and not (vendors and vendors.isdisjoint(ROCE_V1_VENDORS)):
         why = (
-            "GID index 0 is RoCE v1. Its packets have no IP header and therefore no DSCP. Switches put them into a"
-            " different queue than that of roce.dscp, and do not route them."
+            "Packets of RoCE v1 have no IP header and therefore no DSCP. Switches do not put them into the queue of"
+            " roce.dscp, and do not route them."
         )
         remedy = (
             "Remove NCCL_IB_GID_INDEX from the job and the image, or set the index of RoCE v2 (run show_gids in the"
             " pod). Then run the job again, and run stage training again with the new logs."
         )
-        found.append(Finding(_CHECK, host, WARN, measured, expected, why, remedy))
+        found.append(Finding(_CHECK, host, WARN, "GID index 0 (RoCE v1)", "a GID index of RoCE v2", why, remedy))
     strange = [text for text in classes if _is_strange(text, {item.dscp for item in roce})]
     if ethernet and roce and strange:
         why = (
-            f"NCCL_IB_TC={folded(strange)} corresponds to a different DSCP than roce.dscp of the fabric. Switches put"
-            " these packets into a queue without PFC and ECN, which loses packets."
+            "This traffic class has another DSCP than roce.dscp of the fabric. Switches put its packets into a queue"
+            " without PFC and ECN, which loses packets."
         )
         wanted = folded([f"NCCL_IB_TC={item.traffic_class}" for item in roce])
         found.append(
@@ -78,8 +78,8 @@ def check(
                 _CHECK,
                 host,
                 WARN,
-                measured,
-                expected,
+                f"NCCL_IB_TC={folded(strange)}",
+                wanted,
                 why,
                 f"Set {wanted} in the job, and run the job again. Then run stage training again with the new logs.",
             )

@@ -47,14 +47,14 @@ def judge_endpoints(
     for endpoint in log.endpoints:
         hosts.setdefault(endpoint.host, []).append(endpoint)
     if not hosts:
-        why = "The log contains no UCX line with the transports of an endpoint, so the transports are unknown."
+        why = "UCX logs the transports of an endpoint only with UCX_LOG_LEVEL=info, and the log has no such line."
         yield Finding(
             _CHECK, "job", UNKNOWN, f"{count_of(log.lines, 'line')}, none about an endpoint", _EXPECTED, why, _SHOW
         )
     if log.more_endpoints:
         why = (
-            "The log contains incomplete lines about endpoints, or more kinds of endpoints than can be stored. The"
-            " transports of these endpoints are unknown."
+            "These lines are incomplete, or the log has too many different endpoints to list them all. The transports"
+            " of these endpoints were not read."
         )
         measured = f"{count_of(log.more_endpoints, 'further line')} about endpoints"
         remedy = (
@@ -65,8 +65,8 @@ def judge_endpoints(
     for host in dict.fromkeys(expected) if hosts else ():
         if host not in hosts:
             why = (
-                "The pod of this host belongs to the same job and is on the network, but the log contains no line about"
-                " its endpoints."
+                "The pod of this host belongs to the same job and is on the network. Its log was not given, or UCX logs"
+                " too little."
             )
             yield Finding(_CHECK, host, UNKNOWN, "no line about an endpoint", _EXPECTED, why, _SHOW)
     for host, endpoints in hosts.items():
@@ -89,11 +89,11 @@ def _judge_host(
         why = f"{_count(bare, 'uses', 'use')} only NVLink between nodes (cuda_ipc), so the network was not tested."
         return Finding(_CHECK, host, UNKNOWN, measured, _EXPECTED, why, _WITHOUT_NVLINK)
     if not endpoints or bare:
-        why = (
-            "None of the endpoints of this host leads to another host, so the network was not tested."
-            if not endpoints
-            else "An endpoint to another host shows no network transport, so its line in the log is incomplete."
-        )
+        if not endpoints:
+            why = "None of the endpoints of this host leads to another host, so the job did not use the network."
+            remedy = "Run the job on at least two nodes, then run stage training again with the new logs."
+            return Finding(_CHECK, host, UNKNOWN, "0 endpoints to other hosts", _EXPECTED, why, remedy)
+        why = "An endpoint to another host shows no network transport, so its line in the log is incomplete."
         return Finding(_CHECK, host, UNKNOWN, measured, _EXPECTED, why, _SHOW)
     slow = [item for item in endpoints if not item.rdma]
     if slow:
@@ -141,7 +141,13 @@ def _judge_host(
         )
         return Finding(_CHECK, host, WARN, measured, _EXPECTED, why, remedy)
     if allowed is None:
-        why = "The HCAs that the pod of this host got are unknown, so they were not compared with the HCAs in the log."
-        remedy = "Set training_namespace, and run stage training again while the pods of the job still exist."
-        return Finding(_CHECK, host, UNKNOWN, measured, _EXPECTED, why, remedy)
+        why = (
+            "The HCAs of the log could not be compared with those of the pod: training_namespace is not set, no pod in"
+            " it has this host name, or the pod does not show its RDMA devices."
+        )
+        remedy = (
+            "Set training_namespace to the namespace of the job, and run stage training again while the pods of the job"
+            " still exist."
+        )
+        return Finding(_CHECK, host, UNKNOWN, f"{measured}; HCAs of the pod not read", _EXPECTED, why, remedy)
     return ok(_CHECK, host, measured, _EXPECTED)

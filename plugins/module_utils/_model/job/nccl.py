@@ -207,6 +207,8 @@ class NcclProblem:
 
 #: first words of why a source was left out that is not a file with a log
 NOT_READ = "it is not read: "
+#: words of the reason for which a log was not read: the limits of all logs, and a hole in a sparse file
+TOGETHER, HOLE = "all logs together", "NUL characters in a row"
 
 
 @dataclasses.dataclass(frozen=True)
