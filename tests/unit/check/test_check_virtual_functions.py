@@ -1461,8 +1461,8 @@ def desired(given: Facts, group: typing.Mapping[str, typing.Any], **changes: typ
     [
         ({"device_type": "vfio-pci"}, {}, "deviceType of policy linerate-compute is vfio-pci, not netdevice"),
         ({"rdma": False}, {}, "isRdma of policy linerate-compute is false, not true"),
-        ({"resource": "theirs"}, {}, "the resource of its VFs is theirs, not igb"),
-        ({}, {"groups": ()}, "the resource of its VFs is no resource, not igb"),
+        ({"resource": "theirs"}, {}, "resource name of its VFs is theirs, not igb"),
+        ({}, {"groups": ()}, "resource name of its VFs is none, not igb"),
         ({"last": 0}, {}, "VFs 0-0 belong to the resource igb, not 0-1"),
         ({"first": 1, "last": 2**40}, {}, f"VFs 1-{2**40} belong to the resource igb, not 0-1"),
         ({"mtu": 2044}, {"mtu": 4092}, "mtu of policy linerate-compute is 2044, not 4092"),

@@ -1289,7 +1289,7 @@ def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() ->
     assert (
         status == "unknown"
         and measured.endswith("has no IPC_LOCK")
-        and "Whether a claim provides an RDMA device is unknown" in why
+        and "job_lint does not know whether one of the claims does" in why
         and "add IPC_LOCK" in remedy
     )
     # GPUs alone are no network

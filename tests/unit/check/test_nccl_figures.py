@@ -39,7 +39,7 @@ def transport_of(text: str) -> NcclTestTransport:
 def test_figures_over_tcp_are_not_proven(name: str) -> None:
     transport = transport_of(text_of(name))
     assert not transport.proven and transport.transports == ("NET/Socket",)
-    assert transport.reasons == tuple(f"vm rank {rank}: NET/Socket 4. {FALLBACK}" for rank in (0, 1))
+    assert transport.reasons == tuple(f"vm rank {rank}: connections: NET/Socket 4. {FALLBACK}" for rank in (0, 1))
 
 
 @pytest.mark.parametrize("name", ["all_reduce-socket", "mpi-hosts", "mpi-tagged", "mpi-dies"])
@@ -50,7 +50,7 @@ def test_stage_training_refuses_tcp_by_name(name: str) -> None:
         if finding.check == "training.transport"
     ]
     assert [(finding.subject, finding.status, finding.measured) for finding in found] == [
-        (f"vm rank {rank}", FAIL, "NET/Socket 4") for rank in (0, 1)
+        (f"vm rank {rank}", FAIL, "connections: NET/Socket 4") for rank in (0, 1)
     ]
     assert all(finding.why == FALLBACK and "ibv_devinfo" in finding.remedy for finding in found)
 

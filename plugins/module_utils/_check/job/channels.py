@@ -262,7 +262,7 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
     if len(process.files) > 1:
         why = (
             "Several files have lines of this process, but a process writes to only one file. Any pod can write lines"
-            " in the name of another pod, so the genuine lines are unknown."
+            " in the name of another pod, so it is not known which lines are genuine."
         )
         remedy = (
             "Give each file once and complete, one file for each pod. Check the programs that the pods of the other"

@@ -201,7 +201,7 @@ def _report_not_of_claim(
 def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     subject, found = f"{scope.subject} {claim.name}", known.find(scope.job.namespace, claim)
     if found is None and scope.world is None:
-        why = f"{claim.kind} {claim.of} is in another file, so the devices that the pods get are unknown."
+        why = f"{claim.kind} {claim.of} is in another file, which job_lint does not read."
         yield Finding(
             _CHECK,
             subject,

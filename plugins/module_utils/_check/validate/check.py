@@ -240,7 +240,7 @@ def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, s
             "validate.variables",
             "inventory",
             "no unknown variable",
-            "no variable that resembles a misspelled variable of the collection",
+            "no misspelled variable of linerate.rdma",
         )
     ]
 

@@ -8,6 +8,7 @@ import re
 import typing
 
 from ..._model.base.load_error import nearest
+from ..._model.base.phrases import count_of
 from ..._model.base.rules import run_rules
 from ..._model.intent.intent import ClusterIntent, Intent
 from ..._model.intent.mirror import EVERYTHING
@@ -70,7 +71,9 @@ def _check_nodes_expected(cluster: ClusterIntent) -> typing.Iterator[Finding]:
             "at least 1 node",
             "Set rdma_cluster.nodes_expected to the number of nodes in use, or remove the key.",
         )
-        yield refuse_value("cluster", "rdma_cluster.nodes_expected", str(cluster.nodes_expected), expected, why, remedy)
+        yield refuse_value(
+            "cluster", "rdma_cluster.nodes_expected", count_of(cluster.nodes_expected, "node"), expected, why, remedy
+        )
 
 
 def _check_wait_seconds(cluster: ClusterIntent) -> typing.Iterator[Finding]:
@@ -81,7 +84,7 @@ def _check_wait_seconds(cluster: ClusterIntent) -> typing.Iterator[Finding]:
             f"{cluster.wait_seconds} s",
             "at least 1 s",
             "With this limit, the run would not wait at all, but no object in the cluster is ready immediately.",
-            "Correct the value.",
+            "Set rdma_cluster.wait_seconds to the seconds that the slowest node needs, or remove the key.",
         )
 
 
@@ -92,10 +95,10 @@ def _check_node_pool(cluster: ClusterIntent) -> typing.Iterator[Finding]:
         yield refuse_value(
             "cluster",
             "rdma_cluster.node_pool.max_unavailable",
-            str(cluster.node_pool.max_unavailable),
+            count_of(cluster.node_pool.max_unavailable, "node"),
             expected,
             why,
-            "Correct the value.",
+            "Set rdma_cluster.node_pool.max_unavailable to the number of nodes that may be drained at once.",
         )
 
 
@@ -112,7 +115,7 @@ def _look_at_firmware(cluster: ClusterIntent) -> typing.Iterator[Finding]:
                 str(value),
                 f"at least {least}",
                 why,
-                "Correct the number, or remove the key.",
+                f"Set rdma_cluster.firmware.{key} to at least {least}, or remove the key.",
             )
 
 
@@ -159,7 +162,7 @@ def _check_operator_namespace(cluster: ClusterIntent) -> typing.Iterator[Finding
             f"'{cluster.operator_namespace}'",
             expected,
             why,
-            "Correct the name.",
+            "Set rdma_cluster.operator_namespace to the namespace of the operator, or remove the key.",
         )
 
 
@@ -172,7 +175,7 @@ def _check_mirror(cluster: ClusterIntent) -> typing.Iterator[Finding]:
     ]
     wrong += [place for place in cluster.mirror.values() if place == EVERYTHING]
     if wrong:
-        why = "This collection builds image names from this value, and no registry has a name of this form."
+        why = "The names of all images begin with this value, and no registry has a name of this form."
         remedy = (
             "Specify the host of the registry, its port, and a path in lower case. Omit https:// and a trailing slash."
         )
@@ -211,10 +214,10 @@ def _check_training_ranks(intent: Intent) -> typing.Iterator[Finding]:
         yield refuse_value(
             "cluster",
             "rdma_cluster.training.ranks",
-            str(training.ranks),
+            count_of(training.ranks, "rank"),
             "at least 2 ranks",
             why,
-            "Correct the number.",
+            "Set rdma_cluster.training.ranks to the number of ranks of the job, or remove the key.",
         )
     if training is not None and training.ranks is not None and training.library == "ucx":
         yield refuse_value(

@@ -141,8 +141,8 @@ def _report_unread_words(intent: Intent) -> list[Finding]:
         "nic_feature_discovery": wanted.nic_feature_discovery,
     }
     why = (
-        "This key has no effect: no fabric of the intent has a profile that requires a NicClusterPolicy, so this"
-        " collection does not create one."
+        "This key has no effect: no fabric of the intent has a profile that requires a NicClusterPolicy, so none is"
+        " created."
     )
     remedy = (
         "Remove the key and configure this in your own NicClusterPolicy, or give a fabric a profile that requires"

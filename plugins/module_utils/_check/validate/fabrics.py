@@ -94,7 +94,7 @@ def _check_object_name(fabric: Fabric, path: str, what: str) -> typing.Iterator[
             f"'{name}'",
             expected,
             why,
-            "Correct the name.",
+            f"Set {path}.{'ipam.' if of_pool else ''}{what} to a name of this form.",
         )
 
 
@@ -151,8 +151,8 @@ def _check_selector(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
             expected,
             why,
             (
-                "Add one of the selectors under 'expected'. For InfiniBand, 'subnet_manager: any' is the simplest"
-                " selector."
+                f"Add one of these selectors to {path}."
+                + ("" if ethernet else " For InfiniBand, 'subnet_manager: any' is the simplest.")
             ),
         )
 
@@ -160,7 +160,7 @@ def _check_selector(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
 def _check_pci_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     for index, address in enumerate(fabric.select.pci):
         if not _PCI.fullmatch(address):
-            why = "The operator and this collection compare PCI addresses as text, in the form of the kernel."
+            why = "PCI addresses are compared as text, in the form of the kernel."
             remedy = "Copy the address from the output of 'lspci -D' on the node, in lower case."
             yield refuse_value(
                 "select", f"{path}.pci[{index}]", f"'{address}'", "dddd:bb:dd.f, such as 0000:3c:00.0", why, remedy
@@ -203,7 +203,12 @@ def _check_enough(fabric: Fabric, place: str, items: tuple[str, ...]) -> typing.
         why = "A node cannot have more HCAs on this fabric than the list contains."
         remedy = "Add the missing HCAs to the list, or lower hcas_per_node."
         yield refuse_value(
-            "select", place, f"{len(set(items))} listed", f"{fabric.select.hcas_per_node} (hcas_per_node)", why, remedy
+            "select",
+            place,
+            f"{count_of(len(set(items)), 'HCA')} listed",
+            f"at least {count_of(fabric.select.hcas_per_node, 'HCA')}, as in hcas_per_node",
+            why,
+            remedy,
         )
 
 

@@ -56,10 +56,10 @@ def _check_limit_gib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
         yield refuse_value(
             "host",
             f"{path}.limit_gib",
-            str(memlock.limit_gib),
+            f"{memlock.limit_gib} GiB",
             "1 to 1048576 GiB",
             "Jobs cannot work with this limit.",
-            "Correct the value.",
+            f"Set {path}.limit_gib to the size that the jobs register.",
         )
 
 
@@ -75,7 +75,7 @@ def _check_proof_mib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
             f"{memlock.proof_mib} MiB",
             "1 to 2047 MiB, and within limit_gib",
             why,
-            "Set proof_mib to a value in the range under 'expected'.",
+            f"Set {path}.proof_mib to a value in this range, or remove the key.",
         )
 
 
@@ -88,7 +88,7 @@ def _check_machine_role(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
             f"'{host.machine_role}'",
             "worker, or the name of a MachineConfigPool",
             why,
-            "Correct the value.",
+            f"Set {path}.machine_role to the name of a pool in kubectl get machineconfigpools.",
         )
 
 

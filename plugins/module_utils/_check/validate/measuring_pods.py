@@ -47,7 +47,7 @@ def _check_at_least_one(fabric: Fabric, path: str, what: str) -> typing.Iterator
             str(value),
             "at least 1",
             "ib_write_bw would reject this value or measure nothing.",
-            "Correct the number.",
+            f"Set {path}.{what} to at least 1, or remove the key.",
         )
 
 

@@ -66,8 +66,12 @@ def check(fabric: Fabric, path: str) -> list[Finding]:
 def _report_profile_mistakes(
     rule: typing.Callable[[Fabric], typing.Iterable[Mistake]], fabric: Fabric, path: str
 ) -> typing.Iterator[Finding]:
-    remedy = "Correct the key, or use a different profile. docs/intent.md lists the keys of each profile."
     for key, seen, expected, why in rule(fabric):
+        remove = expected.startswith(("no ", "none ", "unset "))
+        remedy = (
+            f"{'Remove' if remove else 'Correct'} {path}.{key}, or use a different profile. docs/intent.md lists the"
+            " keys of each profile."
+        )
         yield Finding("validate.profile", f"{path}.{key}", FAIL, seen, expected, why, remedy)
 
 
@@ -162,7 +166,7 @@ def _check_uplinks(fabric: Fabric) -> typing.Iterator[Mistake]:
             "uplinks",
             str(fabric.uplinks),
             f"none with {fabric.profile}",
-            "This collection reads only the links of InfiniBand switches.",
+            "Stage fabric reads only the links of InfiniBand switches.",
         )
 
 
@@ -172,7 +176,7 @@ def _check_routing(fabric: Fabric) -> typing.Iterator[Mistake]:
             "routing",
             fabric.routing,
             f"none with {fabric.profile}",
-            "This collection can read only the forwarding tables of InfiniBand switches.",
+            "Stage fabric reads only the forwarding tables of InfiniBand switches.",
         )
 
 
@@ -208,7 +212,7 @@ def _list_rdma_wishes(fabric: Fabric) -> typing.Iterator[Mistake]:
     wanted, rate = fabric.bandwidth, fabric.line_rate
     expected, why = (
         "unset without RDMA",
-        "Pods of this fabric have no RDMA. This collection measures TCP instead, and this key has no effect.",
+        "Pods of this fabric have no RDMA, so stage bandwidth measures TCP, and this key has no effect.",
     )
     if wanted.latency:
         yield "bandwidth.latency", "true", expected, why
@@ -236,8 +240,8 @@ def _warn_of_unread_pods(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
     ]
     for key in unread:
         why = (
-            "Pods of this fabric have no RDMA. This collection measures TCP instead, and this key applies only to the"
-            " RDMA measurement."
+            "Pods of this fabric have no RDMA, so stage bandwidth measures TCP, and this key applies only to the"
+            " measurement of RDMA."
         )
         remedy = f"Remove {path}.pods.{key}, or use a profile with RDMA. docs/intent.md lists the profiles."
         seen = str(getattr(fabric.pods, key))

@@ -37,8 +37,8 @@ def _check_expected(tuning: Tuning) -> typing.Iterator[Finding]:
     hints = Hints()
     for name, written in tuning.expected.items():
         if name not in BY_NAME:
-            expected = f"a row in the README of role tuning{hints.nearest(name, BY_NAME)}"
-            why = "No row has this name, so this expectation would apply to no node."
+            expected = f"the name of a setting in the README of role tuning{hints.nearest(name, BY_NAME)}"
+            why = "No setting has this name, so this expectation would apply to no node."
             yield Finding(
                 _CHECK,
                 f"{_PATH}.expected.{name}",
@@ -62,7 +62,7 @@ def _check_set_values(tuning: Tuning) -> typing.Iterator[Finding]:
             continue
         _bound, value = chosen(rule, row.setting.best)
         if not _PLAIN.fullmatch(value):
-            why = "This collection would set the value, and TuneD would interpret it differently."
+            why = "Stage tuning would write the value into a profile of TuneD, which would interpret it differently."
             expected = "a number or a word, since rdma_cluster.tuning.set is true"
             yield Finding(
                 _CHECK,
@@ -81,7 +81,7 @@ def _check_cuda(tuning: Tuning) -> typing.Iterator[Finding]:
     match = _CUDA.fullmatch(tuning.cuda)
     if not match or int(match.group(1)) not in LEAST_DRIVER:
         known = ", ".join(str(major) for major in sorted(LEAST_DRIVER))
-        why = "The required driver of this version of CUDA is unknown to this collection."
+        why = "The driver that this version of CUDA requires is not known."
         remedy = (
             "Remove rdma_cluster.tuning.cuda, and set the driver version directly: expected: {gpu_driver: '>=580'}."
         )
@@ -114,5 +114,5 @@ def _check_roce(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
                 str(value),
                 f"0 to {most}",
                 "The field in the packet header cannot hold this number.",
-                "Correct the number.",
+                f"Set {path}.{key} to a number in this range.",
             )
