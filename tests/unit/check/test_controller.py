@@ -63,7 +63,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
     nothing = {"library": "", "server": "", "rights": None}
     cases: typing.Sequence[tuple[dict[str, typing.Any], set[str], str]] = [
         (nothing, {"library"}, "/usr/bin/python3 -m pip install"),
-        ({"library": "24.1.9"}, {"library"}, "the library of this Python is too old for these modules"),
+        ({"library": "24.1.9"}, {"library"}, "whose library is too old for them"),
         ({"library": "12.0.1"}, {"library"}, "kubernetes 12.0.1"),
         ({"library": "of another form"}, {"library"}, "kubernetes of another form"),
         (
@@ -74,7 +74,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         (
             {"server": "", "rights": None, "error": "kubeconfig k in /: refused", "remedy": "Check it"},
             {"api_server"},
-            "kubeconfig k in /: refused. Therefore the rights of the user",
+            "kubeconfig k in /: refused. Check it. Then run stage validate again.",
         ),
         ({"rights": None, "rights_error": "POST: forbidden"}, {"rights"}, "POST: forbidden"),
         ({"rights": RightsFacts(0)}, {"rights"}, "not queried"),

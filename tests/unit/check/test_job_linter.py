@@ -1290,7 +1290,7 @@ def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() ->
         status == "unknown"
         and measured.endswith("has no IPC_LOCK")
         and "job_lint does not know whether one of the claims does" in why
-        and "add IPC_LOCK" in remedy
+        and "Add IPC_LOCK" in remedy
     )
     # GPUs alone are no network
     made = claimed(deviceClassName="gpu.nvidia.com")

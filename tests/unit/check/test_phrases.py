@@ -50,14 +50,14 @@ def test_words_for_a_reason_that_is_missing() -> None:
     ("remedy", "expected"),
     [
         ("Correct the port.", "Correct the port. Then run stage fabric again."),
+        ("Correct the port", "Correct the port. Then run stage fabric again."),
         ("Run the job again.", "Run the job again. Then run stage fabric again."),
         ("Then run stage fabrics again.", "Then run stage fabrics again. Then run stage fabric again."),
         ("Then run stage fabric again.", "Then run stage fabric again."),
         ("Run stages fabric, network and job again, and wait.", "Run stages fabric, network and job again, and wait."),
-        ("", "Then run stage fabric again."),
     ],
 )
 def test_a_remedy_names_the_step_to_run_again_once(remedy: str, expected: str) -> None:
-    failed, passed = Finding("fabric.port", "a", FAIL, remedy=remedy), Finding("fabric.port", "b", PASS)
+    failed, passed = Finding("fabric.port", "a", FAIL, why="down", remedy=remedy), Finding("fabric.port", "b", PASS)
     found, unchanged = add_rerun((failed, passed), "fabric", "Then run stage fabric again.")
     assert found.remedy == expected and unchanged is passed

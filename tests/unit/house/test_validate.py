@@ -160,7 +160,7 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
         ({"profile": "sriov_ethernet"}, "validate.select on rdma_fabrics[0].select.subnet_manager", "any"),
         ({"select__subnet_manager": None}, "validate.select on rdma_fabrics[0].select", "only hcas_per_node"),
         ({"select__pci": ["3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci[0]", "'3c:00.0'"),
-        ({"select__pci": ["0000:3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci", "1 listed"),
+        ({"select__pci": ["0000:3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci", "1 HCA listed"),
         ({"select__vendor": "0x15b3"}, "validate.select on rdma_fabrics[0].select.vendor", "'0x15b3'"),
         ({"virtual_functions": 0}, "validate.profile on rdma_fabrics[0].virtual_functions", "0"),
         (
@@ -441,10 +441,10 @@ def test_an_empty_inventory_says_why_it_is_empty(fabrics: typing.Any) -> None:
     (finding,) = closing(fabrics(), validate.Facts(inventory_error=said)).values()
     assert (finding.check, finding.measured, finding.why) == (
         "validate.nodes",
-        "no host",
-        f"The inventory contains no nodes: {said}",
+        "0 hosts",
+        f"The inventory plugin could not read the nodes: {said}",
     )
-    assert finding.remedy == "Correct the cause under 'why', then run stage validate again."
+    assert finding.remedy == "Correct this error, then run stage validate again."
     assert closing(fabrics(), validate.Facts(nodes=("worker-1",), inventory_error=said)) == {}
 
 
@@ -461,7 +461,7 @@ def test_misspelt_variable_is_refused(fabrics: typing.Any, name: str, status: st
     (finding,) = closing(fabrics(), validate.Facts(nodes=("worker-1",), variables=("rdma_fabrics", name))).values()
     assert (finding.subject, finding.status) == (name, status)
     assert hint in finding.expected
-    assert name != "rdma_context" or finding.remedy.endswith("export K8S_AUTH_CONTEXT=NAME")
+    assert name != "rdma_context" or "run export K8S_AUTH_CONTEXT=NAME before the playbook." in finding.remedy
 
 
 @pytest.mark.parametrize(
@@ -472,13 +472,17 @@ def test_misspelt_variable_is_refused(fabrics: typing.Any, name: str, status: st
         ({"check": "bios", "reason": "no BMC here"}, "rdma_waivers[0].check", "such as platform.bios"),
         ({"check": "*", "reason": "I want green"}, "rdma_waivers[0].check", "checks of one stage"),
         ({"check": "*.error", "reason": "I want green"}, "rdma_waivers[0].check", "checks of one stage"),
-        ({"check": "validate.ipam", "reason": "I want green"}, "rdma_waivers[0].check", "another stage"),
+        ({"check": "validate.ipam", "reason": "I want green"}, "rdma_waivers[0].check", "a stage other than validate"),
         (
             {"check": "platform.error", "reason": "I want green"},
             "rdma_waivers[0].check",
-            "a check that a stage performs",
+            "a check of something that a stage verifies",
         ),
-        ({"check": "platform.run", "reason": "I want green"}, "rdma_waivers[0].check", "a check that a stage performs"),
+        (
+            {"check": "platform.run", "reason": "I want green"},
+            "rdma_waivers[0].check",
+            "a check of something that a stage verifies",
+        ),
         ({"check": "platform.bios", "reason": " "}, "rdma_waivers[0].reason", "a reason of at least 2 words"),
     ],
 )
@@ -912,13 +916,13 @@ def test_all_of_a_mapping_s_keys_are_looked_at(fabrics: typing.Any) -> None:
         (
             "unknown key",
             "one of: mtu, ipam (did you mean 'mtu'?)",
-            "This collection does not read this key",
+            "linerate.rdma has no key of this name",
             "If you meant 'mtu', rename the key.",
         ),
         (
             "unknown key",
             "one of: mtu, ipam",
-            "This collection does not read this key",
+            "linerate.rdma has no key of this name",
             "Remove rdma_fabrics[0].x, or correct its name.",
         ),
         ("missing", "an integer", "the value depends on your site", "Add rdma_fabrics[0].x."),
@@ -928,7 +932,7 @@ def test_all_of_a_mapping_s_keys_are_looked_at(fabrics: typing.Any) -> None:
             "The proposal contains no value for this key",
             "Set rdma_fabrics[0].x.",
         ),
-        ("'eight' (string)", "an integer", "a value of a different type or form", "Correct rdma_fabrics[0].x."),
+        ("'eight' (string)", "an integer", "The value has another type or another form", "Correct rdma_fabrics[0].x."),
     ],
 )
 def test_each_sort_of_mistake_has_a_cause_of_its_own(seen: str, expected: str, why: str, remedy: str) -> None:
@@ -937,7 +941,7 @@ def test_each_sort_of_mistake_has_a_cause_of_its_own(seen: str, expected: str, w
     assert (
         why in finding.why
         and finding.remedy.startswith(remedy)
-        and finding.remedy.endswith("docs/intent.md lists all keys.")
+        and finding.remedy.endswith("docs/intent.md lists all keys. Then run stage validate again.")
     )
 
 

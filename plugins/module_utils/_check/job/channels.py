@@ -133,8 +133,8 @@ def _exclude_processes(log: NcclLog, left: typing.AbstractSet[str]) -> NcclLog:
 def _report_left_out(item: NcclLeftOut) -> Finding:
     hosts = f", with lines of {folded(item.hosts)}" if item.hosts else ""
     why = (
-        f"NCCL writes less for one pod: a program in the pod writes false NCCL lines, or the log covers many runs."
-        f" {_begin(clause(item.why))}. The other hosts and files were judged."
+        f"{_begin(clause(item.why))}. NCCL writes less for one pod: a program in the pod writes false NCCL lines, or"
+        " the log covers many runs. The other hosts and files were judged."
     )
     measured = f"lines left out{hosts}"
     remedy = "Check the programs that the pod of this host or file runs. Give the log of one run of the job."
@@ -146,8 +146,8 @@ def _report_left_out(item: NcclLeftOut) -> Finding:
 
 
 def _begin(text: str) -> str:
-    """Return a text from outside as the beginning of a sentence. A path keeps its form."""
-    return text if text.startswith(("/", ".")) else f"{text[:1].upper()}{text[1:]}"
+    """Return a reason as the beginning of a sentence. A path at its beginning keeps its form."""
+    return f"{text[:1].upper()}{text[1:]}" if text.startswith((TOGETHER, "its ", "no ")) else text
 
 
 def _report_forged(source: str, count: int) -> Finding:

@@ -172,8 +172,8 @@ def ok(check: str, subject: str, measured: str = "", expected: str = "") -> Find
 
 
 def add_rerun(findings: typing.Iterable[Finding], step: str, sentence: str) -> tuple[Finding, ...]:
-    """Return the findings, each with the step to run again at the end of its remedy. Passed findings, and remedies that
-    name this step already, are not changed.
+    """Return the findings, each with the step to run again at the end of its remedy, after a period. Passed findings,
+    and remedies that name this step already, are not changed.
 
     :param step: name of the stage or module
     :param sentence: instruction to run the step again
@@ -182,6 +182,6 @@ def add_rerun(findings: typing.Iterable[Finding], step: str, sentence: str) -> t
     return tuple(
         finding
         if finding.status == PASS or named.search(finding.remedy)
-        else dataclasses.replace(finding, remedy=f"{finding.remedy} {sentence}".strip())
+        else dataclasses.replace(finding, remedy=f"{finding.remedy.rstrip('. ')}. {sentence}")
         for finding in findings
     )
