@@ -84,7 +84,7 @@ BOTH = {"worker-1": ONE, "worker-2": ONE}
         (domain("NotReady"), (), "pass", "2 pods"),
         (domain("NotReady", cliques=BOTH), ("worker-1", "worker-2"), "fail", "NotReady, 2 nodes for 2 pods on 2 nodes"),
         # Ready, with a node less than pods: numNodes 0 is Ready with any number
-        (domain(cliques={"worker-1": ONE}), ("worker-1", "worker-2"), "fail", "Ready, 1 nodes for 2 pods on 2 nodes"),
+        (domain(cliques={"worker-1": ONE}), ("worker-1", "worker-2"), "fail", "Ready, 1 node for 2 pods on 2 nodes"),
         (
             domain(cliques={"worker-1": ONE, "worker-3": ONE}),
             ("worker-1", "worker-2"),
@@ -96,8 +96,8 @@ BOTH = {"worker-1": ONE, "worker-2": ONE}
         (domain(cliques={"worker-1": ONE, "worker-2": ""}), ("worker-1", "worker-2"), "fail", "no clique on worker-2"),
         (None, ("worker-1", "worker-2"), "unknown", "no ComputeDomain"),
         (domain(wanted=2, cliques=BOTH), ("worker-1", "worker-2"), "pass", "2 pods"),
-        (domain(wanted=4), (), "fail", "numNodes 4, 2 pods"),
-        (domain(wanted=1), (), "warn", "numNodes 1, 2 pods"),
+        (domain(wanted=4), (), "fail", "numNodes 4, 2 pods with a channel"),
+        (domain(wanted=1), (), "warn", "numNodes 1, 2 pods with a channel"),
     ],
 )
 def test_domain_is_ready_with_as_many_nodes_as_pods(
@@ -129,7 +129,9 @@ def test_label_that_differs_from_the_clique_is_a_warning() -> None:
 def test_number_of_nodes_is_judged_from_the_file_alone() -> None:
     wrong = copy.deepcopy(CHANNEL)
     wrong["spec"]["numNodes"] = 3
-    assert [(item.status, item.measured) for item in judge(job(wrong))] == [("fail", "numNodes 3, 2 pods")]
+    assert [(item.status, item.measured) for item in judge(job(wrong))] == [
+        ("fail", "numNodes 3, 2 pods with a channel")
+    ]
     assert [item.status for item in judge(job(CHANNEL))] == ["pass"]
 
 

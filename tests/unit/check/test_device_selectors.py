@@ -175,7 +175,7 @@ def test_request_against_the_devices_of_the_nodes(
 
 def test_finding_names_the_selector_and_the_attribute_that_lacks() -> None:
     (found,) = check_selectors("job rdma", claim(request(RDMA)), known(*slices([nic(rdma="absent")])))
-    assert found.measured == "at most 0 of 1 devices on a node"
+    assert found.measured == "at most 0 of 1 requested devices on a node"
     assert (
         RDMA in found.why
         and "Some devices do not have dra.net/rdma" in found.why

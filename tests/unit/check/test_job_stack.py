@@ -272,7 +272,7 @@ def quota(name: str, value: str) -> dict[str, typing.Any]:
 @pytest.mark.parametrize(("value", "good"), [("16", True), ("15", False), ("16000m", True)])
 def test_quotas_for_all_pods_at_once(value: str, good: bool) -> None:
     found = refused(findings(stack(cluster=quota("nvidia.com/gpu", value))))
-    assert [item.measured for item in found] == ([] if good else ["at most 15"])
+    assert [item.measured for item in found] == ([] if good else ["a quota of at most 15"])
 
 
 def test_what_others_of_the_cohort_may_lend() -> None:
@@ -433,7 +433,7 @@ def test_one_flavor_with_room_is_enough(quotas: tuple[str, str], good: bool) -> 
         {**changed(flavor, ["resources", 2, "nominalQuota"], value), "name": f"f{number}"}
         for number, value in enumerate(quotas)
     ]
-    assert [item.measured for item in refused(findings(stack(cluster=cluster)))] == ([] if good else ["at most 15"])
+    assert [item.measured for item in refused(findings(stack(cluster=cluster)))] == ([] if good else ["a quota of at most 15"])
 
 
 @pytest.mark.parametrize(

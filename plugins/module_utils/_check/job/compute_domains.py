@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.job.job import JobSurroundings, JobWorkload
 from ..._model.kubernetes.compute_domains import CLIQUE_LABEL, READY, ClaimingPod, ComputeDomain, joins_machines
@@ -17,7 +18,10 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from .scope import Scope, is_gpu
 
 _CHECK, _EXPECTED = "job.compute_domain", "a ComputeDomain that is Ready on the node of each pod, in one clique"
-_LOOK = "Run kubectl get computedomains -n NAMESPACE -o yaml, and read the logs of the compute-domain daemons."
+_LOOK = (
+    "Run kubectl get computedomains -n NAMESPACE -o yaml, read the logs of the compute-domain daemons, and correct the"
+    " error in them."
+)
 #: nodes in one text
 _SHOWN = 5
 
@@ -44,7 +48,7 @@ def check_compute_domains(scopes: typing.Sequence[Scope], known: DeviceClaims) -
         wrong = list(_check_number(job, template, wanted))
         if world is not None:
             wrong += _check_domain(job, template, domain, world)
-        measured = f"ComputeDomain of {template}, {_count_pods(job, template)} pods"
+        measured = f"ComputeDomain of {template}, {count_of(_count_pods(job, template), 'pod')}"
         yield from wrong or [ok(_CHECK, f"{job.subject} {template}", measured, _EXPECTED)]
     if not found:
         yield _check_unused(scopes, world)
@@ -75,20 +79,21 @@ def _check_number(job: JobWorkload, template: str, wanted: int) -> typing.Iterat
         return
     if wanted > pods:
         why = (
-            f"The ComputeDomain waits for {wanted} nodes, and the job has {pods} pods with a channel, each on a node of"
-            " its own. The domain never becomes Ready. With IMEXDaemonsWithDNSNames off, its pods do not start."
+            f"The ComputeDomain waits for {count_of(wanted, 'node')}, and each pod with a channel is on its own node."
+            " The domain never becomes Ready. With IMEXDaemonsWithDNSNames off, its pods do not start."
         )
     else:
         why = (
-            f"The ComputeDomain is Ready with {wanted} nodes, so Ready does not say that all {pods} nodes of the job"
-            " share memory over NVLink. With IMEXDaemonsWithDNSNames off, NVIDIA's driver supports no further nodes."
+            f"The ComputeDomain is Ready with {count_of(wanted, 'node')}, so Ready does not mean that all nodes of the"
+            " job share memory over NVLink. With IMEXDaemonsWithDNSNames off, NVIDIA's driver supports no further"
+            " nodes."
         )
     yield Finding(
         _CHECK,
         f"{job.subject} {template}",
         FAIL if wanted > pods else WARN,
-        f"numNodes {wanted}, {pods} pods",
-        _EXPECTED,
+        f"numNodes {wanted}, {count_of(pods, 'pod')} with a channel",
+        f"numNodes {pods} or 0",
         why,
         f"Set numNodes of the ComputeDomain to {pods}. Newer drivers recommend 0.",
     )
@@ -107,8 +112,7 @@ def _check_domain(
     if domain is None:
         absent = world.compute_domains is not None
         why = (
-            "No ComputeDomain creates this ResourceClaimTemplate, so whether the nodes share memory over NVLink is"
-            " unknown."
+            "No ComputeDomain creates this ResourceClaimTemplate, so no driver connects the nodes over NVLink."
             if absent
             else "The ComputeDomains could not be read: the API server does not serve resource.nvidia.com/v1beta1, or"
             " does not allow the user to list computedomains."
@@ -127,14 +131,24 @@ def _check_domain(
     members = {item.name: item for item in domain.nodes}
     missing = sorted(places - members.keys())
     late = sorted(name for name in places & members.keys() if not members[name].ready)
-    measured = f"{domain.status or 'no status'}, {len(members)} nodes for {len(pods)} pods on {len(places)} nodes"
+    measured = (
+        f"{domain.status or 'no status'}, {count_of(len(members), 'node')} for {count_of(len(pods), 'pod')} on"
+        f" {count_of(len(places), 'node')}"
+    )
     if not members and domain.status == READY:
         why = (
-            "The ComputeDomain lists no node. This is so if the host manages IMEX; then Ready does not say that the"
+            "The ComputeDomain lists no node. This is so if the host manages IMEX: Ready then does not mean that the"
             " daemons of the nodes are connected."
         )
         yield Finding(
-            _CHECK, subject, UNKNOWN, measured, _EXPECTED, why, "Run nvidia-imex-ctl -N on one of the nodes of the job."
+            _CHECK,
+            subject,
+            UNKNOWN,
+            measured,
+            _EXPECTED,
+            why,
+            "Run nvidia-imex-ctl -N on a node of the job. If it shows all nodes of the job as connected, waive this"
+            " finding.",
         )
         return
     if missing or late or domain.status != READY:
@@ -207,8 +221,8 @@ def _check_unused(scopes: typing.Sequence[Scope], world: typing.Optional[JobSurr
     if not joined or pods < 2:
         return ok(_CHECK, subject, none, expected)
     why = (
-        f"NVLink joins the nodes of this cluster: {len(nodes)} nodes with GPUs in {len(set(cliques))} cliques. Without"
-        " a channel of IMEX, the pods cannot use it and send over the network."
+        f"NVLink joins the {len(nodes)} nodes with GPUs of this cluster ({count_of(len(set(cliques)), 'clique')})."
+        " Without a channel of IMEX, the pods cannot use it and send over the network."
     )
     remedy = (
         "Create a ComputeDomain, and add its ResourceClaimTemplate to resourceClaims of the pods and to"

@@ -251,15 +251,15 @@ def _check_claim(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.I
     )
     if pods > 1 and "network" in _list_uses(scope.job.namespace, claim, known):
         why = (
-            f"{count_of(pods, 'pod shares', 'pods share')} the devices of one claim. All of these pods must run on the"
-            " node with the devices, or wait for room on that node."
+            "These pods share the devices of one claim. All of them must run on the node with the devices, or wait for"
+            " room on that node."
         )
         yield Finding(
             _CHECK,
             subject,
             WARN,
-            f"ResourceClaim {claim.of}",
-            _EXPECTED,
+            f"{count_of(pods, 'pod')} with the ResourceClaim {claim.of}",
+            "a claim of its own for each pod",
             why,
             "Use a ResourceClaimTemplate, from which each pod gets its own claim.",
         )
@@ -336,7 +336,8 @@ def _report_too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> ty
                 "Run kubectl get resourceslices, and verify that the driver's pod runs on the nodes of the job. Or"
                 " request fewer devices."
             )
-            yield Finding(_CHECK, subject, FAIL, measured, _EXPECTED, why, remedy)
+            expected = f"a node with the devices of request {request.name}"
+            yield Finding(_CHECK, subject, FAIL, measured, expected, why, remedy)
         else:
             yield from _check_one_node(subject, request, offered, known)
     for driver in drivers:

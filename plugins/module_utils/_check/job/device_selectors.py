@@ -318,7 +318,9 @@ def _report_none(
     subject: str, request: DeviceRequest, ways: typing.Sequence[tuple[DeviceAlternative, DeviceChoice]]
 ) -> Finding:
     lacking = tuple(dict.fromkeys(name for _way, item in ways for name in item.lacking))
-    measured = " or ".join(f"at most {item.most(True)} of {way.count} devices on a node" for way, item in ways)
+    measured = " or ".join(
+        f"at most {item.most(True)} of {way.count} requested devices on a node" for way, item in ways
+    )
     why = (
         f"The selectors of request {request.name} ({_format_selectors(request)}) leave too few devices"
         " on each node, so the"

@@ -257,8 +257,9 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
         )
     elif missing or not choice.patterns:
         why = (
-            f"No attachment creates {format_names(missing) or 'anything of that name'}. NCCL would stop, or use"
-            " another interface."
+            f"No attachment creates {format_names(missing)}. NCCL would stop, or use another interface."
+            if missing
+            else "The value names no interface."
         )
         yield Finding(
             check,

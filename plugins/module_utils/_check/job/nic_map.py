@@ -145,7 +145,7 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
                 check,
                 subject,
                 UNKNOWN,
-                "not read",
+                "interfaces not read",
                 expected,
                 why,
                 "Correct this error on the node, then run node_info and nic_map_lint again.",
@@ -207,9 +207,9 @@ def _check_netdevs(name: str, lines: typing.Sequence[NicLine], inputs: NicMapInp
             "nic_map.complete",
             f"{name} {node}",
             UNKNOWN,
-            "not read",
+            "interfaces not read",
             "a line for each interface",
-            f"{clause(why, 'The module node_info returned nothing')}.",
+            f"The interfaces of {node} were not determined: {clause(why, 'the module node_info returned nothing')}.",
             "Correct this error, then run node_info and nic_map_lint again.",
         )
     if not missing and not inputs.unread:

@@ -270,7 +270,8 @@ def _check_quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing
             )
             yield Finding("stack.queue", f"{subject} {name}", FAIL, f"no quota for {name}", expected, why, remedy)
         elif largest < amount:
-            measured, wanted = f"at most {largest.normalize():f}", f"at least {amount.normalize():f} for all pods"
+            measured = f"a quota of at most {largest.normalize():f}"
+            wanted = f"a quota of at least {amount.normalize():f}, for all pods"
             if queue.cohort:
                 why = f"Kueue admits the job only while other queues of cohort {queue.cohort} lend the missing quota."
                 yield Finding(
@@ -321,7 +322,7 @@ def _check_storage(stack: Stack) -> Finding:
         return ok(check_id, subject, f"{', '.join(proven)}: the cluster has such volumes", expected)
     if likely:
         return ok(check_id, subject, f"{', '.join(likely)}: according to the provisioner", expected)
-    measured = ", ".join(f"{item.name} ({item.provisioner})" for item in stack.storage) or "none"
+    measured = ", ".join(f"{item.name} ({item.provisioner})" for item in stack.storage) or "no StorageClass"
     if stack.storage:
         why = (
             "No volume of these classes has ReadWriteMany yet, and their provisioners are not among those that are"

@@ -6,6 +6,7 @@ from a ConfigMap.
 
 from __future__ import annotations
 
+from ..._model.base.phrases import count_of
 from ..._model.boundary.addresses import ADDRESS
 from ..._model.boundary.devices import INTERFACE
 from ..._model.boundary.form import shown
@@ -40,7 +41,7 @@ def _parse_line(text: str) -> NicLine:
     # an IPv6 address has colons of its own
     parts = text.split(":", 3)
     if len(parts) != 4:
-        raise ValueError(f"it has {len(parts)} parts; expected 4 parts, separated by colons")
+        raise ValueError(f"it has {count_of(len(parts), 'part')}; expected 4 parts, separated by colons")
     node, netdev, interface, address = parts
     for what, value, form in (
         ("node", node, SUBDOMAIN),
