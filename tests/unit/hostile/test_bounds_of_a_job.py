@@ -140,7 +140,8 @@ def test_the_nearest_node_is_looked_for_for_the_first_few_lines() -> None:
     ] * (10_000 - MOST_HINTS)
     assert (
         found[-1].measured == "node does not exist"
-        and found[-1].remedy == "Correct the name of the node in the map, or remove the line."
+        and found[-1].remedy
+        == "Correct the name of the node in the map, or remove the line. Then run nic_map_lint again."
     )
 
 

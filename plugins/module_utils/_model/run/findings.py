@@ -178,10 +178,15 @@ def add_rerun(findings: typing.Iterable[Finding], step: str, sentence: str) -> t
     :param step: name of the stage or module
     :param sentence: instruction to run the step again
     """
-    named = re.compile(rf"\b{re.escape(step)}\b[\w ,]* again\b")
     return tuple(
         finding
-        if finding.status == PASS or named.search(finding.remedy)
+        if finding.status == PASS or any(_is_rerun(part, step) for part in finding.remedy.split(". "))
         else dataclasses.replace(finding, remedy=f"{finding.remedy.rstrip('. ')}. {sentence}")
         for finding in findings
     )
+
+
+def _is_rerun(sentence: str, step: str) -> bool:
+    """Return whether a sentence tells to run a step again."""
+    words = sentence.rstrip(".").replace(",", " ").replace(":", " ").split()
+    return step in words and "again" in words
