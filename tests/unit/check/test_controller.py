@@ -74,7 +74,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         (
             {"server": "", "rights": None, "error": "kubeconfig k in /: refused", "remedy": "Check it"},
             {"api_server"},
-            "kubeconfig k in /: refused. Check it. Then run stage validate again.",
+            "kubeconfig k in /: refused. Check it",
         ),
         ({"rights": None, "rights_error": "POST: forbidden"}, {"rights"}, "POST: forbidden"),
         ({"rights": RightsFacts(0)}, {"rights"}, "not queried"),
