@@ -56,11 +56,11 @@ def test_whoever_asks_takes_the_cable_that_is_told_first() -> None:
 
 def test_a_second_cable_is_told_with_its_cause_and_remedy() -> None:
     (finding,) = told(cabled((PORT, 1, 4), (PORT, 2, 5)))
-    assert (finding.status, finding.subject, finding.measured) == ("fail", "worker-1 mlx5_0", "2 links at this port")
+    assert (finding.status, finding.subject, finding.measured) == ("fail", "worker-1 mlx5_0", "2 cables at this port")
     assert finding.why == (
-        "One port cannot have two cables: leaf-1 port 4 and leaf-2 port 5 each report port 1 of"
-        " 0x000000000a000001 at their other end. Two devices have this GUID, or the node that"
-        " reported the topology reports a cable that does not exist. This collection uses the"
+        "The ports leaf-1 port 4 and leaf-2 port 5 each report port 1 of"
+        " 0x000000000a000001 at the other end of their cable. Two devices have this GUID, or the node that"
+        " reported the topology reports a cable that does not exist. The stages use the"
         " first cable."
     )
     assert "mstflint -d ADDRESS -guid" in finding.remedy and "put that node first in the inventory" in finding.remedy
@@ -68,14 +68,17 @@ def test_a_second_cable_is_told_with_its_cause_and_remedy() -> None:
 
 def test_a_port_of_an_hca_has_one_cable_whatever_its_number() -> None:
     (finding,) = told(cabled((PORT, 1, 4), (OTHER_NUMBER, 2, 5)))
-    assert (finding.status, finding.subject, finding.measured) == ("fail", "worker-1 mlx5_0", "2 links at this port")
-    assert "leaf-1 port 4 and leaf-2 port 5 each report the port 0x000000000a000001 at their other end" in finding.why
+    assert (finding.status, finding.subject, finding.measured) == ("fail", "worker-1 mlx5_0", "2 cables at this port")
+    assert (
+        "leaf-1 port 4 and leaf-2 port 5 each report the port 0x000000000a000001 at the other end of their cable"
+        in finding.why
+    )
 
 
 def test_a_port_of_a_switch_has_one_cable() -> None:
     twin = dataclasses.replace(PORT, guid="0x000000000a000002", port_guid="0x000000000a000002")
     (finding,) = told(cabled((PORT, 1, 4), (twin, 1, 4)))
-    assert (finding.status, finding.subject, finding.measured) == ("fail", "leaf-1 port 4", "2 links at this port")
+    assert (finding.status, finding.subject, finding.measured) == ("fail", "leaf-1 port 4", "2 cables at this port")
     # a switch has no port with a GUID of its own, whatever is told
     one, other = (LinkEnd("Switch", LEAVES[0].guid, number, 1, LEAVES[0].guid) for number in (1, 2))
     assert not {*list_ports(one)} & {*list_ports(other)} and (PORT.port_guid, ANY) in list_ports(PORT)
@@ -100,7 +103,7 @@ def test_cables_without_end_are_told_in_a_few_words() -> None:
     assert "the node that reported the topology invents cables" in findings[-1].why
     (finding,) = told(cabled(*((PORT, 1 + number % 3, 1 + number // 3) for number in range(150))))
     assert (
-        finding.measured == "150 links at this port"
+        finding.measured == "150 cables at this port"
         and "and 142 more each report" in finding.why
         and len(finding.why) < 600
     )

@@ -96,7 +96,7 @@ def test_fabric_passes_and_names_each_place() -> None:
     assert statuses(findings) == {"pass"} and judge(findings).open
     assert world.MASTERS[1].guid in one(findings, "fabric.membership", "compute").measured
     assert "by the selectors" in one(findings, "fabric.membership", "storage").measured
-    assert one(findings, "fabric.activity").measured == "+20 in 10 s"
+    assert one(findings, "fabric.activity").measured == "activity count +20 in 10 s"
     assert (
         "rail 3 mlx5_5: MF0;leaf00:MQM9700/U1 port 8, 4xNDR" in one(findings, "fabric.hca", "worker-2 compute").measured
     )
@@ -177,7 +177,7 @@ def test_no_tool_is_unknown_and_names_it() -> None:
         ("module", "ib_umad is not loaded", "modprobe ib_umad"),
         ("port", "has not registered the port", "modprobe -r mlx5_ib"),
         ("device", "no device node /dev/infiniband/umad*", "udevadm trigger"),
-        ("right", "has no permission to open", "ansible-playbook --become"),
+        ("right", "has no permission to open", "ansible_become: true"),
         (None, "Failed to open", "Run sminfo as root on worker-2"),
     ],
 )
@@ -189,7 +189,11 @@ def test_a_port_that_can_not_be_asked_is_not_known_and_names_the_layer(
     )
     findings = fabrics(subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": mute})
     hcas = one(findings, "fabric.hcas", "worker-2 compute")
-    assert (hcas.status, hcas.measured, hcas.expected) == ("unknown", "0 HCAs; 6 could not be queried", "4 HCAs")
+    assert (hcas.status, hcas.measured, hcas.expected) == (
+        "unknown",
+        "0 HCAs; 6 more HCAs could not be queried",
+        "4 HCAs",
+    )
     assert layer in hcas.why and command in hcas.remedy
     findings = fabrics(subnets={"worker-1": mute, "worker-2": mute})
     membership = one(findings, "fabric.membership", "compute")
@@ -209,7 +213,7 @@ def test_a_node_without_the_tool_is_not_known_and_names_the_package() -> None:
     )
     findings = fabrics(subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": ObservedSubnets(error=error)})
     hcas = one(findings, "fabric.hcas", "worker-2 compute")
-    assert hcas.status == "unknown" and "fabric.node of worker-2" in hcas.remedy and "infiniband-diags" in hcas.remedy
+    assert hcas.status == "unknown" and "worker-2" in hcas.why and "finding fabric.node" in hcas.remedy
     assert "dnf install infiniband-diags" in one(findings, "fabric.node", "worker-2").why
 
 
@@ -220,8 +224,8 @@ def test_of_a_node_without_an_answer_a_port_without_a_link_could_not_have_been_a
         subnets={"worker-1": ObservedSubnets(world.subnets())},
     )
     hcas = one(findings, "fabric.hcas", "worker-2 compute")
-    assert (hcas.status, hcas.measured) == ("unknown", "0 HCAs; 5 could not be queried")
-    assert hcas.why.startswith("Data collection (module subnet_manager_info) failed on worker-2")
+    assert (hcas.status, hcas.measured) == ("unknown", "0 HCAs; 5 more HCAs could not be queried")
+    assert hcas.why.startswith("The module subnet_manager_info could not read the ports of worker-2")
 
 
 def test_a_port_that_is_down_is_missing_whoever_could_be_asked() -> None:
@@ -358,7 +362,7 @@ def test_the_activity_count_must_rise(later: typing.Optional[int], status: str) 
 
 def test_a_count_that_only_a_polling_standby_raises_proves_no_sweep() -> None:
     finding = one(seen(managers=world.managers(others_refreshed=False)), "fabric.activity")
-    assert finding.status == "unknown" and "polls of a standby raise it" in finding.why
+    assert finding.status == "unknown" and "Polls of a standby raise the activity count" in finding.why
 
 
 # who is there
@@ -395,7 +399,7 @@ def test_an_hca_under_a_nodes_name_that_the_node_does_not_have() -> None:
     assert (finding.status, finding.subject) == (
         "fail",
         "worker-2 0x00000000000000aa",
-    ) and "the driver lost the HCA" in finding.why
+    ) and "The driver on worker-2 lost the HCA" in finding.why
     only_others = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, more=more[1:])))}
     assert one(fabrics(topologies=only_others), "fabric.foreign").measured == "1 HCA of other machines"
 
@@ -408,17 +412,17 @@ def test_another_machine_of_a_nodes_name_fails_nothing_where_the_node_has_all_it
     assert (finding.status, finding.subject, finding.measured) == (
         "warn",
         "worker-2 0x00000000000000aa",
-        "'worker-2 mlx5_0' in the topology",
+        "an HCA with the name 'worker-2 mlx5_0' in the topology, and not on worker-2",
     )
     assert (
-        "All 4 HCAs that the intent requires on worker-2" in finding.why
+        "the 4 HCAs that the intent requires on worker-2" in finding.why
         and "another machine uses this name" in finding.why
     )
     assert finding.remedy is not None and "ibnetdiscover, GUID 0x00000000000000aa" in finding.remedy
     # one of its own is not in the topology: it may be the one that is seen
     cut = world.topology(1, without=[plain_guid(2, 0, 1)], more=more)
     finding = one(fabrics(topologies={"worker-1": ObservedTopologies(world.seen_topologies(cut))}), "fabric.foreign")
-    assert (finding.status, "the driver lost the HCA" in finding.why) == ("fail", True)
+    assert (finding.status, "The driver on worker-2 lost the HCA" in finding.why) == ("fail", True)
     # its port has no GUID
     blind = {
         "worker-1": ObservedHcas(world.node(1)),
@@ -440,7 +444,10 @@ def test_of_thousands_of_hcas_under_a_nodes_name_the_first_have_a_finding(lost: 
     topologies = {"worker-1": ObservedTopologies(world.seen_topologies(whole))}
     found = [item for item in fabrics(topologies=topologies) if item.check == "fabric.foreign"]
     assert [item.status for item in found] == ["fail"] * failed + ["warn"] * warned
-    assert (found[-1].subject, found[-1].measured) == ("compute", "2936 more HCAs")
+    assert (found[-1].subject, found[-1].measured) == (
+        "compute",
+        "2936 more HCAs with names of nodes that do not have them",
+    )
     assert "Run ibnetdiscover as root on another node." in (found[-1].remedy or "")
 
 
@@ -633,7 +640,7 @@ def test_rails_on_leaves_of_their_own_pass() -> None:
 def test_swapped_cables_are_named_with_both_ends() -> None:
     finding = one(cabled(4, swapped=[3]), "fabric.rails")
     assert (finding.status, finding.subject) == ("fail", "worker-3 compute")
-    assert finding.measured == "worker-3: mlx5_0 on leaf-2 port 3, mlx5_1 on leaf-1 port 3"
+    assert finding.measured == "worker-3: rail 0 (mlx5_0) on leaf-2 port 3, rail 1 (mlx5_1) on leaf-1 port 3"
     assert finding.expected == "rail 0 on leaf-1, rail 1 on leaf-2" and "rail 0 and rail 1 are swapped" in finding.why
 
 
@@ -641,9 +648,8 @@ def test_of_two_nodes_none_is_accused_alone() -> None:
     finding = one(cabled(2, swapped=[1]), "fabric.rails")
     assert (finding.status, finding.subject) == ("fail", "compute") and "cabling plan" in finding.why
     assert (
-        finding.measured
-        == "worker-1: mlx5_0 on leaf-2 port 1, mlx5_1 on leaf-1 port 1; worker-2: mlx5_0 on leaf-1 port 2, mlx5_1 on"
-        " leaf-2 port 2"
+        finding.measured == "worker-1: rail 0 (mlx5_0) on leaf-2 port 1, rail 1 (mlx5_1) on leaf-1 port 1;"
+        " worker-2: rail 0 (mlx5_0) on leaf-1 port 2, rail 1 (mlx5_1) on leaf-2 port 2"
     )
 
 
@@ -765,7 +771,7 @@ def test_a_leaf_with_fewer_uplinks_than_those_beside_it() -> None:
         "1 link to other switches",
         "2 links to other switches",
     )
-    assert "This leaf has fewer links to spine-1 (0 of 1) than these leaves." in finding.why
+    assert "Links to these switches are missing: spine-1 (0 of 1)." in finding.why
 
 
 @pytest.mark.parametrize(
@@ -795,7 +801,7 @@ def test_a_spine_that_all_leaves_lack_is_told_by_the_number_of_uplinks_in_the_in
             "at least 4 links to other switches",
         ) and "spine-4 (1)" in found[0].why
     elif uplinks is None:
-        assert "found only with uplinks in the intent" in found[0].expected
+        assert "the setting uplinks also finds links that all leaves lack" in found[0].expected
 
 
 def of_the_last_leaf(hosts: int, uplinks: int, wanted: typing.Optional[int] = None) -> Finding:
@@ -946,7 +952,7 @@ def test_a_link_of_an_hca_is_judged_by_what_both_of_its_ends_can_do() -> None:
             "fail",
             "worker-2 mlx5_1",
             "200 Gb/s",
-            "106.25 Gbps",
+            "106.25 Gbps, the highest rate of both ports",
         )
     # one lane of four, on every port: no sibling tells, what the ends can do tells
     for capabilities, status in ((WHOLE, "warn"), (SeenCapabilities(error="ended with 1"), "fail"), (None, "fail")):
@@ -970,7 +976,7 @@ def test_an_hca_of_another_model_is_not_slow_beside_faster_ones() -> None:
 
 def test_a_rate_that_was_not_read_is_unknown_by_name() -> None:
     finding = one(rates(WHOLE, rate_gbps=None), "fabric.rate", "worker-2 mlx5_1")
-    assert (finding.status, finding.measured) == ("unknown", "could not be read")
+    assert (finding.status, finding.measured) == ("unknown", "rate not read")
     mute = {f"mlx5_{index}": world.hca(2, index, rate_gbps=None) for index in range(6)}
     unread = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, **mute))}
     subjects = {
@@ -1102,7 +1108,7 @@ def test_errors_of_the_past_warn_once_for_the_fabric() -> None:
     finding = one(findings, "fabric.errors")
     assert (finding.status, finding.measured) == (
         "warn",
-        "12 of 65 ports above the threshold",
+        "12 of 65 ports above 10 in a link error counter",
     ) and "and 4 more" in finding.why
     assert one(findings, "fabric.errors_growing").status == "pass"
 
@@ -1118,7 +1124,7 @@ def test_a_short_look_at_the_counters_shows_no_growth() -> None:
     for seconds in (0.0, 0.001, 9.9):
         errors = dataclasses.replace(world.errors(), seconds=seconds)
         finding = one(seen(errors=errors), "fabric.errors_growing")
-        assert (finding.status, finding.measured) == ("unknown", f"65 ports in {seconds:g} s")
+        assert (finding.status, finding.measured) == ("unknown", f"{seconds:g} s between the readings")
         assert "fabric_error_seconds" in finding.remedy
     assert one(seen(errors=world.errors()), "fabric.errors_growing").status == "pass"
 
@@ -1199,7 +1205,7 @@ def test_a_port_that_does_not_answer_matters_where_it_is_on_our_way() -> None:
         report = ErrorReport((), 65, 1, (port,))
         for errors in (SeenErrors(report, ErrorReport((), 65), 10.0), SeenErrors(ErrorReport((), 65), report, 10.0)):
             finding = one(with_storage(errors), "fabric.errors", "compute queries")
-            assert finding.status == status and says in finding.why
+            assert finding.status == status and says in finding.measured
 
 
 def test_only_what_was_read_twice_is_compared() -> None:
@@ -1255,7 +1261,10 @@ def test_of_thousands_of_invented_links_the_first_have_a_finding(monkeypatch: py
     errors = SeenErrors(ErrorReport((), 300), ErrorReport(ports, 300), 10.0)
     slow = tuple(SlowPort("0x0000000000000200", 100 + number, "106.25 Gbps") for number in range(60))
     findings = cabled(2, change=invented, errors=errors, capabilities=SeenCapabilities(slow, 300))
-    for check, rest in (("fabric.errors_growing", "52 more ports"), ("fabric.rate", "52 more links")):
+    for check, rest in (
+        ("fabric.errors_growing", "52 more ports with this fault"),
+        ("fabric.rate", "52 more links with this fault"),
+    ):
         found = [item for item in findings if item.check == check and item.status != "pass"]
         assert (len(found), found[-1].measured) == (9, rest)
         assert "Run ibnetdiscover as root on another node." in (found[-1].remedy or "")

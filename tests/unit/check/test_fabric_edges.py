@@ -194,7 +194,7 @@ def test_of_a_node_without_an_answer_an_hca_with_one_link_of_two_was_not_asked()
     finding = one(
         fabrics(nodes=nodes, subnets={"worker-1": ObservedSubnets(world.subnets())}), "fabric.hcas", "worker-2 compute"
     )
-    assert (finding.status, finding.measured) == ("unknown", "0 HCAs; 6 could not be queried")
+    assert (finding.status, finding.measured) == ("unknown", "0 HCAs; 6 more HCAs could not be queried")
 
 
 def test_a_topology_whose_links_end_at_no_node_of_it_is_not_whole() -> None:
@@ -209,7 +209,7 @@ def test_a_topology_whose_links_end_at_no_node_of_it_is_not_whole() -> None:
         assert (finding.status, finding.subject, finding.measured) == (
             "unknown",
             "compute links",
-            "1 link to an unlisted device",
+            "1 link end at unlisted devices",
         )
 
 
@@ -436,7 +436,10 @@ def test_a_node_that_lacks_a_cable_counts_with_those_whose_cabling_it_has() -> N
     assert (finding.status, finding.subject) == (
         "fail",
         "compute",
-    ) and "worker-1, worker-2 against worker-3, worker-4" in finding.why
+    ) and (
+        "The nodes worker-1, worker-2 have the first cabling, and the same number of nodes has the second:"
+        " worker-3, worker-4."
+    ) in finding.why
 
 
 def test_a_leaf_on_another_rail_is_no_agreement() -> None:
@@ -444,7 +447,11 @@ def test_a_leaf_on_another_rail_is_no_agreement() -> None:
     finding = one(
         cabled_as(3, {1: (0, 1, None, None), 2: (2, 0, None, None), 3: (None, None, 1, None)}), "fabric.rails"
     )
-    assert (finding.status, finding.subject) == ("fail", "compute") and "worker-1 against worker-2" in finding.why
+    assert (
+        (finding.status, finding.subject) == ("fail", "compute")
+        and "The nodes worker-1 have the first cabling, and the same number of nodes has the second: worker-2."
+        in finding.why
+    )
 
 
 def up(leaf: FabricNode, spine: FabricNode, port: int, speed: str = "NDR") -> Link:
@@ -534,7 +541,11 @@ def test_one_end_tells_that_a_link_between_switches_could_be_more(end: tuple[str
         finding = one(
             cabled(2, change=uplinks_of(speed), capabilities=slow), "fabric.rate", "leaf-1 port 60 - spine-1 port 1"
         )
-        assert (finding.status, finding.measured, finding.expected) == ("fail", measured, "106.25 Gbps")
+        assert (finding.status, finding.measured, finding.expected) == (
+            "fail",
+            measured,
+            "106.25 Gbps, the highest rate of both ports",
+        )
 
 
 def test_links_of_which_no_speed_is_shown_are_all_unknown() -> None:

@@ -64,13 +64,13 @@ def test_the_topology_tells_whose_a_lid_is() -> None:
     assert (finding.subject, finding.status, finding.measured) == (
         "compute LID 33",
         "fail",
-        "could not be verified for 1 port",
+        "LID 33 in sysfs of worker-2 mlx5_0 port 1",
     )
     guid = world.hca(2, 1).ports[0].guid
     assert (
         finding.why == "The nodes report LID 33 for worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1. "
         f"The topology shows this LID at worker-2 mlx5_1 (GUID {guid}), LID 32 at worker-2 mlx5_0 port 1. "
-        "A LID leads to only one port, so a response from this LID does not verify another port."
+        "Packets to a LID reach only one port, so the LID in sysfs of the other port is wrong."
     )
     assert (
         "run smpquery nodeinfo 33 on another node, and compare its output with /sys/class/infiniband/mlx5_0/ports/1 on"
@@ -80,15 +80,16 @@ def test_the_topology_tells_whose_a_lid_is() -> None:
 
 def test_without_a_topology_neither_of_two_ports_has_it() -> None:
     (finding,) = lids(UNSHOWN, lid=OTHER)
-    assert finding.measured == "could not be verified for 2 ports"
+    assert finding.measured == "LID 33 in sysfs of worker-2 mlx5_0 port 1, worker-2 mlx5_1 port 1"
     assert finding.why.startswith(
-        "The nodes report LID 33 for worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1. A LID leads to only one port"
+        "The nodes report LID 33 for worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1."
+        " Packets to a LID reach only one port"
     )
 
 
 def test_a_port_that_says_to_be_the_other_one_in_all_takes_it_from_neither() -> None:
     (finding,) = lids(SHOWN, lid=OTHER, guid=world.hca(2, 1).ports[0].guid)
-    assert finding.measured == "could not be verified for 2 ports"
+    assert finding.measured == "LID 33 in sysfs of worker-2 mlx5_0 port 1, worker-2 mlx5_1 port 1"
 
 
 def test_a_lid_that_no_node_tells_and_the_topology_shows_elsewhere() -> None:
@@ -99,7 +100,7 @@ def test_a_lid_that_no_node_tells_and_the_topology_shows_elsewhere() -> None:
     )
     (unseen,) = lids(SHOWN, lid=1, guid="0x00000000000000ff")
     assert (
-        "port 1. The topology shows this LID at MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100). A LID"
+        "port 1. The topology shows this LID at MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100). Packets"
     ) in unseen.why
 
 
@@ -130,7 +131,7 @@ def test_a_node_that_takes_every_lid_gets_32_findings() -> None:
     findings = check_fabric(INTENT, FabricFacts(nodes, {**SUBNETS, "worker-2": ObservedSubnets(seen)}, dict(SHOWN)))
     found = [finding for finding in findings if finding.check == "fabric.lids"]
     assert len(found) == 33
-    assert (found[-1].subject, found[-1].measured) == ("compute LIDs", "40 LIDs at several ports")
+    assert (found[-1].subject, found[-1].measured) == ("compute LIDs", "40 LIDs in sysfs of wrong ports")
 
 
 @pytest.mark.parametrize(("topologies", "proven"), [(SHOWN, "pass"), (UNSHOWN, "fail")])
@@ -156,13 +157,11 @@ def test_who_answers_at_the_lid_of_another_port_proves_nothing(
     )
     by_subject = {finding.subject: finding for finding in findings}
     port = by_subject["compute rail 0 worker-2 mlx5_0 port 1"]
-    assert (port.status, port.measured) == ("fail", "LID 33 not verified")
-    assert port.why.endswith("It is therefore not verified that pings to LID 33 reached this port.")
+    assert (port.status, port.measured) == ("fail", "LID 33 in sysfs of this port")
+    assert port.why.endswith("So pings to LID 33 may have reached a different port.")
     assert "The nodes report LID 33 for worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1" in port.why
-    assert "Check the finding fabric.lids of LID 33" in port.remedy
+    assert "Follow the remedy of the finding fabric.lids of LID 33" in port.remedy
     assert by_subject["compute rail 1 worker-2 mlx5_1 port 1"].status == proven
     pair = by_subject["compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0"]
-    assert (pair.status, pair.measured) == ("unknown", "not measured")
-    assert (
-        "it is not verified that worker-2 mlx5_0 port 1 has LID 33, so a different port may have answered"
-    ) in pair.why
+    assert (pair.status, pair.measured) == ("unknown", "not measured (LID 16 -> LID 33)")
+    assert ("the LID of the server is not verified, so a different port may have answered") in pair.why

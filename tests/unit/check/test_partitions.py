@@ -58,8 +58,8 @@ def test_a_port_that_is_in_another_partition_is_named_with_its_guid() -> None:
         "1 of 8 ports do not share a partition with all others",
     )
     assert finding.why == (
-        "Subnet manager: worker-1 mlx5_0 has 0x8001. The most frequent keys are 0xffff. Packets"
-        " between ports without a common partition are dropped."
+        "The subnet manager gave these ports different P_Keys: worker-1 mlx5_0 has 0x8001. The most frequent"
+        " keys are 0xffff. Packets between ports without a common partition are dropped."
     )
     guid = world.hca(1, 0).ports[0].guid
     assert finding.remedy.startswith(
@@ -83,7 +83,9 @@ def test_of_many_partitions_the_first_ports_are_named(monkeypatch: pytest.Monkey
 def test_limited_members_alone() -> None:
     (finding,) = findings((LIMITED,))
     assert (finding.status, finding.measured) == ("fail", "8 of 8 ports are only limited members")
-    assert finding.why.startswith("8 of 8 ports are only limited members of their partitions (0x7fff)")
+    assert finding.why.startswith(
+        "The subnet manager gave these ports the P_Keys 0x7fff (limited), and limited members drop"
+    )
     assert finding.remedy.startswith("Make these ports full members: 0x")
 
 

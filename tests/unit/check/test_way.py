@@ -188,7 +188,7 @@ def test_many_pods_are_compared_each_in_itself() -> None:
     assert [(finding.status, finding.subject, finding.measured, finding.expected) for finding in found] == [
         ("fail", f"switch-{leaf}", "7 links to other switches", "8 links to other switches") for leaf in (1703, 4204)
     ]
-    assert "fewer links to switch-101702 (0 of 1) than" in found[0].why
+    assert "Links to these switches are missing: switch-101702 (0 of 1)." in found[0].why
 
 
 def test_leaves_that_a_port_of_ours_makes_by_many_cables_are_none() -> None:

@@ -106,7 +106,7 @@ CASES = (
         "fabric.island",
         "compute",
         "fail",
-        "no path to a subnet manager: node-1 mlx5_0",
+        "queries to the subnet manager get no response: node-1 mlx5_0",
     ),
     Contradiction(
         PAIR,
@@ -160,7 +160,7 @@ CASES = (
         "reachability.port",
         "compute rail 0 node-01 mlx5_0 port 1",
         "unknown",
-        "no port on its rail has: 7",
+        "No port of the rail has the LIDs 7 any more",
     ),
     Contradiction(
         ROCE,

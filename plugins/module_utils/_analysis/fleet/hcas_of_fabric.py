@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.phrases import count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.fabric import SeenSubnet
 from ..._model.intent.intent import Fabric, Select
@@ -149,13 +150,13 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     if not choice:
         return _make_unresolved_membership(
             fabric,
-            f"on no node do {count} HCAs see the same subnet manager ({seen_by})",
+            f"no node has {count_of(count, 'HCA')} that see the same subnet manager ({seen_by})",
             f"Bring up the ports and the subnet manager of the fabric '{fabric.name}', or correct its"
             " select.hcas_per_node",
         )
     return _make_unresolved_membership(
         fabric,
-        f"each of {len(choice)} fabrics has {count} HCAs on a node: {seen_by}",
+        f"each of {len(choice)} subnet managers is seen by {count_of(count, 'HCA')} of a node: {seen_by}",
         f"Set select.subnet_manager of the fabric '{fabric.name}' to the GUID of its subnet manager: "
         + folded(sorted(choice), _MOST, " or "),
         tuple(sorted(choice)),
@@ -255,8 +256,8 @@ def _describe_manager_groups(groups: typing.Mapping[str, Group], between: str = 
 
 def _describe_manager_group(groups: typing.Mapping[str, Group], guid: str) -> str:
     counts = sorted({len(members) for members in groups[guid].values()})
-    span = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    return f"{guid} (seen by {span} HCAs on {len(groups[guid])} nodes)"
+    span = count_of(counts[0], "HCA") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} HCAs"
+    return f"{guid} (seen by {span} on {count_of(len(groups[guid]), 'node')})"
 
 
 def _normalize_guid(guid: str) -> str:

@@ -16,11 +16,12 @@ def remedy(name: str, by_pods: typing.Container[str], needs: str = "") -> str:
     :param by_pods: names of the nodes that are reached by observer pods
     :param needs: programs that the node, or the image of the observer pods, must provide
     """
-    leave = "or remove the node from the group rdma_nodes."
-    what = f", with {needs}" if needs else ""
+    again = "Then run the stage again. Without this node: remove it from the group rdma_nodes."
+    what = f" and {needs}" if needs else ""
     if name in by_pods:
         look = (
             f"kubectl get pods -A -o wide -l app.kubernetes.io/name={DAEMON_SET} --field-selector spec.nodeName={name}"
         )
-        return f"Restore the observer of the node{what}: {look}; {leave}"
-    return f"Make {name} reachable by ssh as root{what}, {leave}"
+        provides = f" The image of the pod must provide {needs}." if needs else ""
+        return f"Correct the error of the pod that inspects the node: {look}.{provides} {again}"
+    return f"Correct the error on the node: it must provide ssh as root{what}. {again}"

@@ -29,14 +29,16 @@ def limit_findings(fabric: Fabric, findings: typing.Sequence[Finding], of_what: 
         if more > 0:
             first = found[MOST_OF_PORTS]
             why = (
-                f"In addition to the {of_what} with a finding of their own, {more} {of_what} have the same status. The"
-                f" first of them: {first.subject}: {first.measured}."
+                f"Only the first {MOST_OF_PORTS} {of_what} have a finding of their own. The first of the others is"
+                f" {first.subject} ({first.measured}). The {of_what} are wrong, or the node that reported the topology"
+                " invents them."
             )
             remedy = (
-                "Run ibnetdiscover as root on another node. If its output does not have these links, the node that"
-                " reported the topology invents them: put a trusted node first in the inventory. Then run"
-                " ansible-playbook linerate.rdma.site --tags validate,discover,fabric."
+                "Run ibnetdiscover as root on another node. If its output has these links, follow the remedies of the"
+                " first findings. Otherwise put a trusted node first in the inventory. Then run ansible-playbook"
+                " linerate.rdma.site --tags validate,discover,fabric."
             )
             subject = f"{fabric.name} more {of_what}"
-            kept.append(Finding(first.check, subject, status, f"{more} more {of_what}", first.expected, why, remedy))
+            measured, expected = f"{more} more {of_what} with this fault", f"no {of_what} with this fault"
+            kept.append(Finding(first.check, subject, status, measured, expected, why, remedy))
     return kept if len(kept) < len(findings) else list(findings)

@@ -49,9 +49,8 @@ def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names
         > _NO_RAILS * len(cablings)
     ):
         why = (
-            f"{odd} different cablings among {len(cablings)} nodes contradict the"
-            " others. The fabric is not built in"
-            " rails, or many cables are swapped."
+            f"More than a quarter of the {len(cablings)} nodes are cabled differently from the nodes on the same"
+            " leaves. The fabric is not built in rails, or many cables are swapped."
         )
         remedy = (
             "If the fabric is built in rails, set rails: leaf of the fabric in the intent, so that stage fabric names"
@@ -89,7 +88,7 @@ def _check_model(
                 f" {some(beside)}."
             )
             yield _report_wrong_cable(
-                f"{name} {fabric.name}", _describe_cable_ends(name, membership, ends, names, rails), usual, why
+                f"{name} {fabric.name}", _describe_cable_ends(name, membership, ends, names, rails), usual, why, _MOVE
             )
     for cabling, rival in model.tied:
         # each pair once, where both are each other's
@@ -100,11 +99,11 @@ def _check_model(
                 for group in (nodes[cabling], nodes[rival])
             ]
             why = (
-                f"{_describe_miscabling(cabling, rival, rails)} Each of the two cablings has the same number of nodes,"
-                f" so only the cabling plan shows which is right: that of {some(model.having(cabling, rails))} against"
-                f" {some(model.having(rival, rails))}."
+                f"{_describe_miscabling(cabling, rival, rails)} The nodes {some(model.having(cabling, rails))} have"
+                f" the first cabling, and the same number of nodes has the second: {some(model.having(rival, rails))}."
+                " Only the cabling plan shows which is right."
             )
-            yield _report_wrong_cable(fabric.name, "; ".join(both), expected, why)
+            yield _report_wrong_cable(fabric.name, "; ".join(both), expected, why, _COMPARE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,11 +147,17 @@ class _Cablings:
         ]
 
 
-def _report_wrong_cable(subject: str, measured: str, expected: str, why: str) -> Finding:
-    remedy = (
-        "Correct the cables at one of the ports under 'measured', then run stage fabric again. Until then, the traffic"
-        " of one rail takes the path over the spines."
-    )
+_MOVE = (
+    "Move the cables of the HCAs under 'measured' to the leaves under 'expected', then run stage fabric again. Until"
+    " then, the traffic of these rails takes the path over the spines."
+)
+_COMPARE = (
+    "Compare the ports under 'measured' with the cabling plan, and move the cables of the nodes that contradict it."
+    " Then run stage fabric again. Until then, the traffic of these rails takes the path over the spines."
+)
+
+
+def _report_wrong_cable(subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
     return Finding("fabric.rails", subject, FAIL, measured, expected, why, remedy)
 
 
@@ -262,7 +267,7 @@ def _describe_miscabling(cabling: _Cabling, rival: _Cabling, rails: typing.Seque
     return (
         f"The cables of rail {rails[0]} and rail {rails[1]} are swapped."
         if swapped
-        else f"The cabling of rail {some(list(map(str, rails)))} differs."
+        else f"The leaf of rail {some(list(map(str, rails)))} differs."
     )
 
 
@@ -274,5 +279,5 @@ def _describe_cable_ends(
     for member in membership.members[node]:
         far = _find_leaf_port(member, ends)
         if member.rail in rails and far:
-            words.append(f"{member.hca.name} on {names.port(far.guid, far.port)}")
+            words.append(f"rail {member.rail} ({member.hca.name}) on {names.port(far.guid, far.port)}")
     return f"{node}: {some(words)}"

@@ -17,10 +17,10 @@ from ..._analysis.fleet.hca_locations import find_topology_or_first_view, number
 from ..._analysis.fleet.hcas_of_fabric import Member, Membership, find_candidates, resolve, selects
 from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
-from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies
+from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import find_traits, is_infiniband
-from ..._model.node.hca import ObservedHcas
+from ..._model.node.hca import Hca, ObservedHcas
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from .completeness import check_whole
 from .error_counters import check_errors
@@ -113,15 +113,19 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
         ]
     findings = []
     for name, hcas in facts.nodes.items():
-        expected = "data from modules node_info and subnet_manager_info" if infiniband else "data from module node_info"
+        expected = "HCAs and the subnet managers of their ports" if infiniband else "HCAs"
         seen = facts.subnets.get(name, ObservedSubnets(error="the node was not queried"))
-        errors = (
-            [f"module node_info: {clause(hcas.error, 'no data was returned')}"]
-            if hcas.value is None or hcas.error is not None
-            else []
-        )
+        unread = []
+        errors = []
+        if hcas.value is None or hcas.error is not None:
+            unread.append("HCAs")
+            errors.append(f"The module node_info could not read the HCAs: {clause(hcas.error, 'it returned no data')}.")
         if infiniband and (seen.value is None or seen.error is not None):
-            errors.append(f"module subnet_manager_info: {clause(seen.error, 'no data was returned')}")
+            unread.append("subnet managers of the ports")
+            errors.append(
+                "The module subnet_manager_info could not read the subnet managers of the ports:"
+                f" {clause(seen.error, 'it returned no data')}."
+            )
         if errors:
             remedy = unreachable_nodes.remedy(name, facts.by_pods, TOOLS)
             findings.append(
@@ -129,14 +133,14 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
                     "fabric.node",
                     name,
                     UNKNOWN,
-                    "no data",
+                    f"not read: {' and '.join(unread)}",
                     expected,
-                    f"Data collection failed on {name}: {clause('; '.join(errors))}.",
+                    " ".join(errors),
                     remedy,
                 )
             )
         else:
-            findings.append(ok("fabric.node", name, f"{len(seen.value or ())} InfiniBand ports", expected))
+            findings.append(ok("fabric.node", name, count_of(len(seen.value or ()), "InfiniBand port"), expected))
     return findings
 
 
@@ -180,9 +184,8 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
             return [
                 Finding("fabric.membership", fabric.name, UNKNOWN, "no port could be queried", expected, why, remedy)
             ]
-        why = f"The HCAs of the fabric could not be identified: {clause(membership.why)}." + (
-            words_of_ports(world) if is_infiniband(fabric) else ""
-        )
+        reason = clause(membership.why)
+        why = f"{reason[0].upper()}{reason[1:]}." + (words_of_ports(world) if is_infiniband(fabric) else "")
         return [
             Finding(
                 "fabric.membership",
@@ -224,52 +227,69 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
                     "fabric.hcas",
                     subject,
                     UNKNOWN,
-                    f"{measured}; {len(mute)} could not be queried",
+                    f"{measured}; {count_of(len(mute), 'more HCA')} could not be queried",
                     count_of(wanted, "HCA"),
                     why,
                     remedy,
                 )
             )
             continue
-        why = _why_not(fabric, membership, name, world)
+        why, step = _explain_count(fabric, membership, name, world)
         remedy = (
-            "Bring up the missing ports and check their cables, or correct hcas_per_node of the fabric"
-            f" '{fabric.name}' in the intent. Then run stage fabric again."
+            f"{step} Or correct hcas_per_node of the fabric '{fabric.name}' in the intent. Then run stage fabric again."
         )
-        if len(members) > wanted:
-            remedy = (
-                "Check whether a cable of the node is connected to the wrong fabric, or correct hcas_per_node of the"
-                f" fabric '{fabric.name}' in the intent. Then run stage fabric again."
-            )
         findings.append(Finding("fabric.hcas", subject, FAIL, measured, count_of(wanted, "HCA"), why, remedy))
     return findings
 
 
-def _why_not(fabric: Fabric, membership: Membership, name: str, world: FabricFacts) -> str:
-    """Return why the other HCAs of a node are not on the fabric: the subnet manager or the error that each of their
-    ports reports.
+def _explain_count(fabric: Fabric, membership: Membership, name: str, world: FabricFacts) -> tuple[str, str]:
+    """Return why a node has a different number of HCAs on the fabric than the intent requires, and the instruction
+    that corrects it.
 
     :param name: name of the node
     :param world: facts of the nodes that answered
     """
     members = {member.hca.name for member in membership.members[name]}
+    more = len(membership.members[name]) > fabric.select.hcas_per_node
     others = [hca for hca in find_candidates(fabric, world.nodes[name]) if hca.name not in members]
+    select = f"Correct select of the fabric '{fabric.name}' in the intent."
     if not is_infiniband(fabric):
-        return "The selectors of the fabric match only these physical functions of the node."
+        why = f"The selectors of the fabric match {'all' if more else 'only'} these physical functions of the node."
+        return why, select
+    if more:
+        why = "The ports of all these HCAs see the subnet manager of this fabric."
+        return why, f"Move the cables that belong to a different fabric. {select}"
     if not others:
-        return "The node has no further InfiniBand HCA that matches the selectors of the intent."
-    seen = {(item.rdma_device, item.port): item for item in world.subnets.get(name, ())}
+        why = "The node has no further InfiniBand HCA that matches the selectors of the intent."
+        return why, f"Look for the missing HCA with lspci and dmesg on the node. {select}"
+    words, steps = _explain_ports(others, {(item.rdma_device, item.port): item for item in world.subnets.get(name, ())})
+    return f"These ports were not assigned to this fabric: {folded(words, MOST, '; ')}.", " ".join(steps)
+
+
+def _explain_ports(
+    hcas: typing.Sequence[Hca], seen: typing.Mapping[tuple[str, int], SeenSubnet]
+) -> tuple[list[str], list[str]]:
+    """Return the subnet manager or the error that each port reports, and the instructions for these ports.
+
+    :param hcas: HCAs that are not on the fabric
+    :param seen: answer of each port, by RDMA device and number
+    """
     words = []
-    for hca in others:
+    steps: dict[str, None] = {}
+    for hca in hcas:
         for port in hca.ports:
             answer = seen.get((hca.rdma_device or "", port.number))
             if answer is None:
                 words.append(f"{hca.name} port {port.number} was not queried")
+                steps["Check with rdma link and lspci whether the ports that were not queried exist."] = None
             elif answer.master is not None:
-                words.append(f"{hca.name} port {port.number} sees the subnet manager {answer.master.guid}")
+                manager = answer.master.guid or "without a GUID"
+                words.append(f"{hca.name} port {port.number} sees the subnet manager {manager}")
+                steps["Move the cables of the ports that see a different subnet manager to this fabric."] = None
             else:
-                words.append(f"{hca.name} port {port.number}: {answer.error}")
-    return f"These ports were not assigned to this fabric: {folded(words, MOST, '; ')}."
+                words.append(f"{hca.name} port {port.number}: {clause(answer.error)}")
+                steps["Bring up the missing ports: correct the errors that they report, and check their cables."] = None
+    return words, list(steps)
 
 
 def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, world: FabricFacts) -> list[Finding]:
@@ -282,8 +302,8 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
     findings += check_lids(fabric, membership, facts.topologies, world)
     if seen is None or seen.topology is None:
         remedy = (
-            f"Run ibnetdiscover as root on a node of the fabric to see the error. The node needs {TOOLS}. Then run"
-            " stage fabric again."
+            "Correct the error under 'why': run ibnetdiscover as root on that node. If the node was not queried,"
+            " correct its finding fabric.node. Then run stage fabric again."
         )
         return [
             *findings,
@@ -291,7 +311,7 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
                 "fabric.topology",
                 fabric.name,
                 UNKNOWN,
-                "no topology",
+                "topology not read",
                 "the topology, read from one port",
                 why_none,
                 remedy,

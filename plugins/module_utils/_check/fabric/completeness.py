@@ -32,12 +32,12 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
     remedy = "Run ibnetdiscover as root on a node of the fabric and look for errors, then run stage fabric again."
     if strange:
         why = (
-            "Some links end at devices that the device list of the topology does not contain, or lists as a different"
+            "ibnetdiscover reports links to these devices, but does not list the devices, or lists them as a different"
             f" type: {some(strange)}. The discovery was incomplete, so other devices may be missing as well."
         )
         measured, expected = (
-            f"{count_of(len(strange), 'link')} to an unlisted device",
-            "each link between listed devices",
+            f"{count_of(len(strange), 'link end')} at unlisted devices",
+            "each link end at a listed device",
         )
         return [Finding("fabric.topology", subject, UNKNOWN, measured, expected, why, remedy)]
     parts = sorted(_find_parts(topology), key=len)
@@ -45,8 +45,8 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
         names = Names(topology)
         away = [names.node(guid) for part in parts[:-1] for guid in sorted(part)]
         why = (
-            f"The discovery follows links from device to device, but no link leads to these devices: {some(away)}. The"
-            " discovery was incomplete, so other devices may be missing as well."
+            "ibnetdiscover follows links from device to device, but reports no link that leads to these devices:"
+            f" {some(away)}. The discovery was incomplete, so other devices may be missing as well."
         )
         return [
             Finding(

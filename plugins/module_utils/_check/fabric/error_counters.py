@@ -13,7 +13,7 @@ import typing
 
 from ..._analysis.fleet.hca_locations import End
 from ..._analysis.fleet.hcas_of_fabric import Membership
-from ..._model.base.phrases import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.infiniband.fabric import ErrorReport, PortErrors, SeenErrors, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -48,8 +48,8 @@ PHYSICAL = CounterClass(
         "LocalLinkIntegrityErrors": 15,
         "ExcessiveBufferOverrunErrors": 15,
     },
-    "The receiver of this port counts errors of the link. Each error causes a retransmission, and the whole collective"
-    " waits for it.",
+    "The receiver of this port detects errors on the link (physical counters). Each error causes a retransmission, and"
+    " the whole collective waits for it.",
     "Clean and reseat the cable at both ends, then replace the cable or the transceiver. If the errors remain, replace"
     " the port.",
 )
@@ -58,8 +58,8 @@ CLASSES = (
     CounterClass(
         "physical, further up",
         {"PortRcvRemotePhysicalErrors": 65535},
-        "This port receives packets that another switch has already marked as damaged: the bad link is upstream on"
-        " their path.",
+        "This port receives packets that another switch has already marked as damaged (PortRcvRemotePhysicalErrors):"
+        " the bad link is upstream on their path.",
         "Run ibqueryerrors as root on a node of the fabric. Follow the ports with PortRcvErrors or SymbolErrorCounter"
         " against the direction of the traffic, and repair the first link with such errors.",
     ),
@@ -74,17 +74,18 @@ CLASSES = (
     CounterClass(
         "configuration",
         {"PortXmitConstraintErrors": 255, "PortRcvConstraintErrors": 255},
-        "The port drops packets with a P_Key or a raw packet type that its partition does not allow.",
+        "The port drops packets with a P_Key or a raw packet type that its partition does not allow (constraint"
+        " errors).",
         "Compare the P_Keys of both ends (smpquery pkeys LID) with the partitions of the subnet manager"
         " (partitions.conf), and correct the partitions.",
     ),
     CounterClass(
         "relay",
         {"PortRcvSwitchRelayErrors": 65535},
-        "The switch could not forward packets. Most of these packets are multicast packets that returned to the port"
-        " from which they came, which is harmless.",
-        "No action is needed unless pings fail on this path. In this case run ibtracert SOURCE-LID DESTINATION-LID as"
-        " root on a node of the fabric.",
+        "The switch could not forward packets (PortRcvSwitchRelayErrors). Most of these packets are multicast packets"
+        " that returned to the port from which they came, which is harmless.",
+        "No action is needed unless stage reachability reports lost packets on this path. In this case run ibtracert"
+        " SOURCE-LID DESTINATION-LID as root on a node of the fabric.",
         closes=False,
     ),
 )
@@ -98,7 +99,11 @@ _PER_SECOND = 1.0
 #: seconds between two readings of which absence of growth tells something: the default of fabric_error_seconds
 LEAST_SECONDS = 10.0
 _GROWING, _COUNT = "fabric.errors_growing", "fabric.errors"
-_BY_HAND = "Run ibqueryerrors as root on a node of the fabric to see the error, then run stage fabric again."
+_BY_HAND = (
+    "Run ibqueryerrors as root on a node of the fabric, and correct the error that it reports. Then run stage fabric"
+    " again."
+)
+_FEW = f"at most {_COUNTED} in each link error counter"
 
 
 def check_errors(
@@ -110,9 +115,11 @@ def check_errors(
     :param errors: error counters as read; None if they were not read
     """
     if errors is None or errors.later is None or errors.first is None:
-        why = f"The error counters were not read twice: {(errors.error if errors else None) or 'no node was queried'}."
+        why = (
+            f"ibqueryerrors did not return the counters: {clause(errors.error if errors else None, 'it was not run')}."
+        )
         return [
-            Finding(check, fabric.name, UNKNOWN, "unknown", "two readings of the error counters", why, _BY_HAND)
+            Finding(check, fabric.name, UNKNOWN, "not read twice", "two readings of the error counters", why, _BY_HAND)
             for check in (_COUNT, _GROWING)
         ]
     names, way, readings = (
@@ -125,8 +132,8 @@ def check_errors(
     measured = f"{count_of(readings.later.checked, 'port')} in {readings.seconds:g} s"
     if readings.seconds < LEAST_SECONDS:
         why = (
-            f"The two readings of the error counters are {readings.seconds:g} s apart. In so short a time, a link with"
-            " errors may count no error."
+            "The setting fabric_error_seconds makes the time between the two readings so short that a bad link may"
+            " count no error."
         )
         remedy = (
             f"Set fabric_error_seconds to at least {LEAST_SECONDS:g}, then run ansible-playbook linerate.rdma.site"
@@ -134,7 +141,15 @@ def check_errors(
         )
         expected = f"at least {LEAST_SECONDS:g} s between the readings"
         findings.append(
-            Finding(_GROWING, f"{fabric.name} time between readings", UNKNOWN, measured, expected, why, remedy)
+            Finding(
+                _GROWING,
+                f"{fabric.name} time between readings",
+                UNKNOWN,
+                f"{readings.seconds:g} s between the readings",
+                expected,
+                why,
+                remedy,
+            )
         )
     if not findings:
         findings = [ok(_GROWING, fabric.name, measured, "no new errors between two readings")]
@@ -190,19 +205,19 @@ def _check_growth(
     if others:
         words = some([f"{finding.subject}: {finding.measured}" for finding in others])
         why = (
-            f"Links that carry no traffic of {fabric.name}, such as links of other hosts, count errors, or their"
-            f" counters cannot show new errors: {words}."
+            f"These ports count errors, or their counters are at the maximum: {words}. Links without traffic of"
+            f" {fabric.name} are usually links of other hosts."
         )
-        measured = f"{count_of(len(others), 'port')} outside the fabric's traffic"
+        measured = f"errors at {count_of(len(others), 'port')} without traffic of {fabric.name}"
         findings.append(
             Finding(
                 _GROWING,
                 f"{fabric.name} others",
                 WARN,
                 measured,
-                "no growth",
+                "no new errors",
                 why,
-                "Report the errors to the operators of these hosts and switches.",
+                "No action is needed for this fabric. Report the errors to the operators of these hosts and switches.",
             )
         )
     return findings
@@ -235,19 +250,16 @@ def _check_port(
     measured = [
         f"{name} +{rise} in {seconds:g} s ({rise / max(seconds, 1.0):.3g} per second)" for name, rise in rises.items()
     ]
-    why = [f"{group.name.capitalize()}: {group.why}" for group in groups]
+    why = [group.why for group in groups]
     remedy = [group.remedy for group in groups]
     unknown = [name for name in rises if name not in _OF]
     if unknown:
-        why.append(f"The meaning of {some(unknown)} is unknown to this version of the collection.")
+        why.append(f"This version of linerate.rdma does not know the meaning of {some(unknown)}.")
         remedy.append("Look up the counter in the documentation of the switch or the HCA.")
     if stuck:
         measured.append(f"at the maximum: {some(stuck)}")
-        why.append("A counter of 16, 8 or 4 bits stays at its maximum, so new errors cannot be detected.")
-        remedy.append(
-            "Clear the counters as root on a node of the fabric (ibqueryerrors --clear-errors), then run stage fabric"
-            " again."
-        )
+        why.append("A counter at its maximum does not count further, so new errors cannot be detected.")
+        remedy.append("Clear the counters as root on a node of the fabric (ibqueryerrors --clear-errors).")
     if not measured:
         return None
     status: typing.Literal["fail", "unknown", "warn"] = FAIL if bad else UNKNOWN if stuck else WARN
@@ -256,9 +268,9 @@ def _check_port(
         subject,
         status,
         "; ".join(measured),
-        "no growth",
+        "no new errors",
         " ".join(why) + (f" The errors were read at {subject}{far}." if far else ""),
-        " ".join(remedy),
+        f"{' '.join(remedy)} Then run stage fabric again.",
     )
 
 
@@ -277,15 +289,18 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
             above.append(f"{names.port(port.guid, port.port)}: {', '.join(high)}")
     if not above:
         return ok(
-            _COUNT, fabric.name, count_of(later.checked, "port"), "few link errors since the counters were cleared"
+            _COUNT,
+            fabric.name,
+            f"{count_of(later.checked, 'port')}, none above {_COUNTED} in a link error counter",
+            _FEW,
         )
     why = f"These ports have counted link errors since their counters were cleared, possibly long ago: {some(above)}."
     remedy = (
         "Clear the counters as root on a node of the fabric (ibqueryerrors --clear-errors), then run stage fabric"
-        " again after a day of load. A counter at its maximum cannot show new errors."
+        " again after a day of load."
     )
-    measured = f"{len(above)} of {later.checked} ports above the threshold"
-    return Finding(_COUNT, fabric.name, WARN, measured, "few link errors since the counters were cleared", why, remedy)
+    measured = f"{len(above)} of {count_of(later.checked, 'port')} above {_COUNTED} in a link error counter"
+    return Finding(_COUNT, fabric.name, WARN, measured, _FEW, why, remedy)
 
 
 def _check_complete(
@@ -300,9 +315,8 @@ def _check_complete(
     checked = min(errors.first.checked, errors.later.checked)
     if checked < ends:
         why = (
-            f"The topology has {count_of(ends, 'link port')}, but the counters were read of only"
-            f" {count_of(checked, 'port')}. The errors of"
-            " the other ports are unknown."
+            "ibqueryerrors reports fewer ports than ibnetdiscover found at the ends of links, so the errors of the"
+            " other ports are unknown."
         )
         findings.append(
             Finding(
@@ -327,10 +341,9 @@ def _check_complete(
         [f"{names.lid(port.lid)} {'all ports' if port.port == ALL_PORTS else f'port {port.port}'}" for port in unread]
     )
     asked = (
-        f"These queries for error counters got no response: {words}."
+        "These ports did not answer the query for their error counters."
         if words
-        else f"{count_of(failures, 'query', 'queries')} for error counters got no response, and the tool did not report"
-        " the ports."
+        else "Ports did not answer the query for their error counters, and ibqueryerrors did not name them."
     )
     # a waiver of one port is none of another one
     measured += f": {words}" if words else ""
@@ -342,7 +355,7 @@ def _check_complete(
                 UNKNOWN,
                 measured,
                 expected,
-                f"{asked} The errors of these ports are unknown.",
+                f"{asked} Their errors are unknown. A typical cause is a host or a switch that restarts.",
                 _BY_HAND,
             )
         )
@@ -357,7 +370,7 @@ def _check_complete(
                 expected,
                 why,
                 "No action is needed if these hosts do not belong to you. Otherwise check whether the hosts are"
-                " running.",
+                " running, then run stage fabric again.",
             )
         )
     return findings

@@ -8,12 +8,14 @@ from ..._analysis.fleet.hca_locations import Topologies
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.lids import find_false_claims
 from ..._model.base.phrases import count_of
+from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, Finding
 from .names import FabricFacts
 
 _CHECK = "fabric.lids"
-_EXPECTED = "each LID at one port"
+#: ports of a LID, in the words of a finding
+_MOST_PORTS = 8
 #: LIDs that have a finding each
 _MOST_LIDS = 32
 
@@ -25,7 +27,8 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
     claims = find_false_claims(membership, world.nodes, world.subnets, topologies)
     findings = []
     for claim in claims[:_MOST_LIDS]:
-        why = f"{claim.words} A LID leads to only one port, so a response from this LID does not verify another port."
+        ports = folded([f"{node} {device} port {number}" for node, device, number in claim.ports], _MOST_PORTS)
+        why = f"{claim.words} Packets to a LID reach only one port, so the LID in sysfs of the other port is wrong."
         remedy = (
             "Run stage fabric again: the subnet manager may have assigned new LIDs during the stage. If the finding"
             f" remains, run smpquery nodeinfo {claim.lid} on another node, and compare its output with"
@@ -36,16 +39,16 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
                 _CHECK,
                 f"{fabric.name} LID {claim.lid}",
                 FAIL,
-                f"could not be verified for {_format_port_count(len(claim.ports))}",
-                _EXPECTED,
+                f"LID {claim.lid} in sysfs of {ports}",
+                f"LID {claim.lid} only at the port that the topology shows with it, and at one port",
                 why,
                 remedy,
             )
         )
     if len(claims) > _MOST_LIDS:
         why = (
-            f"Only {_MOST_LIDS} of these LIDs have a finding of their own. So many duplicate LIDs are not accidental:"
-            " a node reports wrong LIDs."
+            f"So many wrong LIDs are not accidental: a node reports wrong LIDs. Only {_MOST_LIDS} of them have a"
+            " finding of their own."
         )
         remedy = (
             "Find the node that all findings fabric.lids have in common. Remove this node from the group rdma_nodes"
@@ -56,14 +59,10 @@ def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, w
                 _CHECK,
                 f"{fabric.name} LIDs",
                 FAIL,
-                f"{count_of(len(claims), 'LID')} at several ports",
-                _EXPECTED,
+                f"{count_of(len(claims), 'LID')} in sysfs of wrong ports",
+                "each LID at one port",
                 why,
                 remedy,
             )
         )
     return findings
-
-
-def _format_port_count(ports: int) -> str:
-    return count_of(ports, "port")

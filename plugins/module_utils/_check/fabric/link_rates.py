@@ -11,6 +11,7 @@ import typing
 
 from ..._analysis.fleet.hca_locations import Ends, collect_possible_rates, end_of
 from ..._analysis.fleet.hcas_of_fabric import Membership
+from ..._model.base.phrases import count_of
 from ..._model.infiniband.fabric import LANE_GBPS, SeenCapabilities, Topology
 from ..._model.intent.intent import Fabric
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -42,16 +43,18 @@ def check_hca_rates(
             if port is None:
                 continue
             if port.rate_gbps is None:
-                why = "The rate of the port could not be read, so it is unknown whether its link is slow."
+                path = f"/sys/class/infiniband/{member.hca.rdma_device or member.hca.name}/ports/{port.number}/rate"
+                why = "The file with the rate of the port could not be read, so it is unknown whether the link is slow."
                 findings.append(
                     Finding(
                         "fabric.rate",
                         subject,
                         UNKNOWN,
-                        "could not be read",
-                        "a rate",
+                        "rate not read",
+                        "a rate in Gb/s",
                         why,
-                        f"See the finding discover.read of {name} for the error.",
+                        f"Run cat {path} on the node, and correct the error that it reports. Then run stage fabric"
+                        " again.",
                     )
                 )
                 continue
@@ -111,14 +114,15 @@ def check_switch_rates(
             findings.append(_report_below(subject, f"{rates[link]:g} Gb/s" if link in rates else shown, more))
         elif link not in rates:
             why = (
-                f"ibnetdiscover reports the link as {shown}: this version of the tool does not know the width or"
-                " speed, or the switch did not report it."
+                "ibnetdiscover did not report the width or the speed of the link: this version of the tool does not"
+                " know it, or the switch did not report it."
             )
             remedy = (
                 "Use infiniband-diags of rdma-core 48 or newer, which supports XDR, and run iblinkinfo as root on a"
                 " node of the fabric. Then run stage fabric again."
             )
-            findings.append(Finding("fabric.rate", subject, UNKNOWN, shown, "a width and a speed", why, remedy))
+            expected = "a known width and speed, such as 4xNDR"
+            findings.append(Finding("fabric.rate", subject, UNKNOWN, shown, expected, why, remedy))
         elif rates[link] < usual and not known:
             findings.append(_report_slow(subject, rates[link], usual, "switches", known))
     subject = f"{fabric.name} switches"
@@ -126,7 +130,7 @@ def check_switch_rates(
         ok(
             "fabric.rate",
             subject,
-            f"{len(rates)} links, most with {usual:g} Gb/s",
+            f"{count_of(len(rates), 'link')}, most with {usual:g} Gb/s",
             "each link as fast as both of its ports support",
         )
     ]
@@ -134,14 +138,15 @@ def check_switch_rates(
 
 def _report_below(subject: str, measured: str, could_be: str) -> Finding:
     why = (
-        f"Both ports of the link support {could_be}, but the link trained down. The cable or transceiver is bad or too"
-        " old, or a setting of a port limits the link."
+        "Both ports of the link support the higher rate, but the link trained down. The cable or transceiver is bad or"
+        " too old, or a setting of a port limits the link."
     )
     remedy = (
         "Reseat or replace the cable or transceiver, and check the speeds that are enabled at both ports (ibportstate"
         " LID PORT query). Then run stage fabric again."
     )
-    return Finding("fabric.rate", subject, FAIL, measured, could_be, why, remedy)
+    expected = f"{could_be}, the highest rate of both ports"
+    return Finding("fabric.rate", subject, FAIL, measured, expected, why, remedy)
 
 
 def _report_slow(subject: str, rate: float, best: float, kind: str, known: bool) -> Finding:
@@ -154,7 +159,7 @@ def _report_slow(subject: str, rate: float, best: float, kind: str, known: bool)
     """
     if known:
         why = (
-            f"The link is slower than other links of {kind}. The port at its far end does not support a higher rate:"
+            f"Other links of {kind} are faster. The port at the far end of this link does not support a higher rate:"
             " it is a slower or a split port of the switch."
         )
         return Finding(
@@ -168,7 +173,7 @@ def _report_slow(subject: str, rate: float, best: float, kind: str, known: bool)
             " again.",
         )
     why = (
-        f"The link is slower than the other links of {kind} in this fabric, and the rate that its ports support is"
+        f"Other links of {kind} in this fabric are faster, and the rate that the ports of this link support is"
         " unknown. The link may have trained down in width or speed."
     )
     remedy = (

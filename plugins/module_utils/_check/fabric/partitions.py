@@ -40,8 +40,8 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
     usual = max(groups, key=lambda keys: (len({port.node for port in groups[keys]}), len(groups[keys]), keys))
     if len(groups[usual]) > 1 and not shared(usual, usual):
         why = (
-            f"{len(groups[usual])} of {count} ports are only limited members of their partitions"
-            f" ({', '.join(usual[:_MOST])}), and limited members drop each other's packets."
+            f"The subnet manager gave these ports the P_Keys {_format_pkeys(usual)}, and limited members drop each"
+            " other's packets."
         )
         remedy = f"Make these ports full members: {_describe_partition_remedy(groups[usual])}"
         return [
@@ -67,8 +67,8 @@ def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
         [f"{port.name} has {_format_pkeys(keys)}" for keys, found in apart.items() for port in found[:_MOST]][:_MOST]
     )
     why = (
-        f"Subnet manager: {told}. The most frequent keys are {_format_pkeys(usual)}. Packets between ports without a"
-        " common partition are dropped."
+        f"The subnet manager gave these ports different P_Keys: {told}. The most frequent keys are"
+        f" {_format_pkeys(usual)}. Packets between ports without a common partition are dropped."
     )
     remedy = f"Make these ports full members of the partition of the other ports: {_describe_partition_remedy(ports)}"
     return [

@@ -19,9 +19,11 @@ from .names import MOST, FabricFacts, Names, some, words_of_ports
 _ONE = "exactly 1 master"
 _STANDBY = "at least 1 standby"
 _SEE_MASTER = (
-    "Check the log of the master subnet manager, and run saquery -s and saquery SMIR as root on a node to see the"
-    " error. Then run stage fabric again."
+    "Run saquery -s and saquery SMIR as root on a node of the fabric, and correct the error that they report. If they"
+    " time out, check the log of the master subnet manager. Then run stage fabric again."
 )
+_NOT_READ = "saquery did not return the ports that have a subnet manager: {error}."
+_NO_ANSWER = "the answer is empty"
 
 
 def check_managers(
@@ -138,22 +140,28 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names) -> list
     """
     expected = "a response from the subnet manager of each port with the IsSM bit"
     if not managers.ports:
-        why = f"The ports with a subnet manager could not be read: {clause(managers.error, 'the answer is empty')}."
-        return [Finding("fabric.manager", fabric.name, UNKNOWN, "unknown", expected, why, _SEE_MASTER)]
+        why = _NOT_READ.format(error=clause(managers.error, _NO_ANSWER))
+        return [Finding("fabric.manager", fabric.name, UNKNOWN, "not read", expected, why, _SEE_MASTER)]
     mute = []
     for port in managers.ports:
         if port.manager is None:
             why = (
-                "The port has the IsSM bit, but its subnet manager did not respond: the subnet manager hangs, or the"
-                f" port cannot be reached. Error: {clause(port.error, 'none reported')}."
+                "The IsSM bit shows that a subnet manager has opened the port. Either the subnet manager hangs, or the"
+                f" port cannot be reached: {clause(port.error, 'sminfo reported no error')}."
             )
             remedy = (
-                "Check the process of the subnet manager and its log on that machine, and restart it. If the process"
-                " resumes, it may still act as the master. Then run stage fabric again."
+                "Check the process of the subnet manager and its log on that machine, and restart it. Then run stage"
+                " fabric again."
             )
             mute.append(
                 Finding(
-                    "fabric.manager", f"{fabric.name} {names.lid(port.lid)}", FAIL, "no response", expected, why, remedy
+                    "fabric.manager",
+                    f"{fabric.name} {names.lid(port.lid)}",
+                    FAIL,
+                    "no response to sminfo",
+                    expected,
+                    why,
+                    remedy,
                 )
             )
     answers = some([_describe_subnet_manager(port.manager, names) for port in managers.ports if port.manager])
@@ -172,8 +180,8 @@ def _check_standby(
             _STANDBY,
         )
     if not managers.ports:
-        why = f"The ports with a subnet manager could not be read: {clause(managers.error, 'the answer is empty')}."
-        return Finding("fabric.standby", fabric.name, UNKNOWN, "unknown", _STANDBY, why, _SEE_MASTER)
+        why = _NOT_READ.format(error=clause(managers.error, _NO_ANSWER))
+        return Finding("fabric.standby", fabric.name, UNKNOWN, "not read", _STANDBY, why, _SEE_MASTER)
     why = "The fabric has only one subnet manager. If it stops, ports that come up later get no LID."
     return Finding(
         "fabric.standby",
@@ -224,66 +232,68 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
 
 
 def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManagers) -> Finding:
-    expected = "the activity count rises"
+    expected = "activity count of the master rises"
     if managers.activity_first is None or managers.activity_later is None:
-        why = (
-            "The activity count of the master could not be compared:"
-            f" {clause(managers.error, 'it was not read twice')}."
-        )
-        return Finding("fabric.activity", fabric.name, UNKNOWN, "unknown", expected, why, _SEE_MASTER)
+        why = f"sminfo did not return the activity count twice: {clause(managers.error, 'no error was reported')}."
+        return Finding("fabric.activity", fabric.name, UNKNOWN, "activity count not read", expected, why, _SEE_MASTER)
     if managers.master not in membership.subnet_managers:
         why = (
-            f"The activity count is that of {managers.master or 'an unknown subnet manager'}, but the ports see"
-            f" {', '.join(membership.subnet_managers)}: the master changed during the stage."
+            f"The ports see the subnet manager {', '.join(membership.subnet_managers)} as the master: the master"
+            " changed during the stage."
         )
         return Finding(
             "fabric.activity",
             fabric.name,
             UNKNOWN,
-            "unknown",
+            f"activity count of {managers.master or 'an unknown subnet manager'}",
             expected,
             why,
             "Run stage fabric again. If the master changes again, check the logs of the subnet managers.",
         )
     rise, seconds = managers.activity_later - managers.activity_first, managers.activity_seconds or 0.0
+    measured = f"activity count {rise:+d} in {seconds:g} s"
+    refreshed = f"{expected}, and its record of the standby is refreshed"
     if rise > 0 and managers.others_refreshed is False:
         why = (
-            "The activity count rises, but polls of a standby raise it as well. A sweep refreshes the master's record"
-            " of the standby, and this record was not refreshed."
+            "Polls of a standby raise the activity count as well. A sweep refreshes the record that the master has of"
+            " the standby, so the master may not sweep."
         )
         remedy = (
             "Look for sweeps in the log of the master. If a long sweep_interval is intended, set"
             " fabric_activity_seconds to more than twice the interval. Then run stage fabric again."
         )
         return Finding(
-            "fabric.activity", fabric.name, UNKNOWN, f"+{rise} in {seconds:g} s, no sweep seen", expected, why, remedy
+            "fabric.activity",
+            fabric.name,
+            UNKNOWN,
+            f"{measured}, record of the standby not refreshed",
+            refreshed,
+            why,
+            remedy,
         )
     others = [
         port.manager for port in managers.ports if port.manager is not None and port.manager.guid != managers.master
     ]
     if rise > 0 and others and managers.others_refreshed is None:
         why = (
-            "The activity count rises, but polls of a standby raise it as well. It is unknown whether the master"
-            " refreshed its record of the standby, because this record was not read."
+            "Polls of a standby raise the activity count as well. Only the record that the master has of the standby"
+            " shows a sweep, and saquery SMIR did not return this record twice."
         )
         return Finding(
             "fabric.activity",
             fabric.name,
             UNKNOWN,
-            f"+{rise} in {seconds:g} s, no sweep seen",
-            expected,
+            f"{measured}, record of the standby not read",
+            refreshed,
             why,
             _SEE_MASTER,
         )
     if rise > 0:
-        return ok("fabric.activity", fabric.name, f"+{rise} in {seconds:g} s", expected)
+        return ok("fabric.activity", fabric.name, measured, expected)
     if rise < 0:
-        why = (
-            "The activity count fell between the two readings: the subnet manager was restarted, or its counter was"
-            " reset to 0."
-        )
+        why = "The subnet manager was restarted between the two readings, or its counter was reset to 0."
         remedy = "Run stage fabric again. If the count falls again, look for restarts in the log of the subnet manager."
-        return Finding("fabric.activity", fabric.name, WARN, f"{rise} in {seconds:g} s", expected, why, remedy)
+        return Finding("fabric.activity", fabric.name, WARN, measured, expected, why, remedy)
     why = (
         "The subnet manager responds but does not sweep: it hangs, or its sweep is switched off. It will not detect"
         " ports that come up or go down."
@@ -292,7 +302,7 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
         "Check the log of the subnet manager and restart it. If a long sweep_interval is intended, set"
         " fabric_activity_seconds to more than the interval. Then run stage fabric again."
     )
-    return Finding("fabric.activity", fabric.name, FAIL, f"+0 in {seconds:g} s", expected, why, remedy)
+    return Finding("fabric.activity", fabric.name, FAIL, measured, expected, why, remedy)
 
 
 def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
@@ -312,22 +322,24 @@ def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts)
     if any(len(subnets) >= fabric.select.hcas_per_node for subnets in silent.values()):
         return [_report_nobody_answers(fabric, silent, world)]
     if any(seen.master for subnets in world.subnets.values() for seen in subnets):
-        why = f"The subnet manager of the fabric could not be determined: {clause(membership.why)}."
-        return [_report_unknown_master(fabric, why, "See the finding fabric.membership for the remedy.")]
+        why = f"It is unknown which subnet manager manages this fabric: {clause(membership.why)}."
+        return [_report_unknown_master(fabric, why, f"{membership.remedy}. Then run stage fabric again.")]
     if not any(world.subnets.values()):
         why = "No port was queried: no node responded, or no node has an InfiniBand port."
-        remedy = "See the findings fabric.node and the findings of stage discover for the cause."
+        remedy = (
+            "Correct the errors in the findings fabric.node. Without such findings, check with rdma link whether the"
+            " nodes have InfiniBand ports. Then run stage fabric again."
+        )
         return [_report_unknown_master(fabric, why, remedy)]
-    why = f"Not enough ports could be queried, so it is unknown whether a subnet manager runs.{words_of_ports(world)}"
+    why = f"Not enough ports could be queried for their subnet manager.{words_of_ports(world)}"
     remedy = (
-        "Correct the errors that the ports report, and run sminfo as root on a node as a test. Then run stage fabric"
-        " again."
+        "Correct the errors that the ports report (sminfo, as root on a node, shows them). Then run stage fabric again."
     )
     return [_report_unknown_master(fabric, why, remedy)]
 
 
 def _report_unknown_master(fabric: Fabric, why: str, remedy: str) -> Finding:
-    return Finding("fabric.one_master", fabric.name, UNKNOWN, "unknown", _ONE, why, remedy)
+    return Finding("fabric.one_master", fabric.name, UNKNOWN, "master not identified", _ONE, why, remedy)
 
 
 def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
@@ -363,15 +375,22 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
     if findings:
         return findings
     why = (
-        "These ports have a link but no path to a subnet manager:"
+        "The links of these ports are up, but queries to the subnet manager get no response:"
         f" {some([f'{name} {device}' for name, device in sorted(lost, key=str)])}."
     )
     remedy = (
-        "Run ibnetdiscover and sminfo as root on one of these nodes, and compare the output with that of another node."
+        "Run ibnetdiscover as root on one of these nodes and on another node. Check the links that only the other node"
+        " shows. Then run stage fabric again."
     )
     return [
         Finding(
-            "fabric.island", fabric.name, FAIL, f"{count_of(len(lost), 'port')} without a path", expected, why, remedy
+            "fabric.island",
+            fabric.name,
+            FAIL,
+            f"{count_of(len(lost), 'port')} without a path to a subnet manager",
+            expected,
+            why,
+            remedy,
         )
     ]
 
@@ -379,7 +398,10 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
 def _report_island(port: str, topology: Topology, expected: str) -> Finding:
     switches = [node.called for node in topology.nodes if node.kind == "Switch"]
     hcas = [node.called for node in topology.nodes if node.kind == "Ca" and not node.aggregation]
-    measured = f"{count_of(len(switches), 'switch', 'switches')} and {count_of(len(hcas), 'HCA')} cut off"
+    measured = (
+        f"{count_of(len(switches), 'switch', 'switches')} and {count_of(len(hcas), 'HCA')} without a path to a subnet"
+        " manager"
+    )
     if not switches:
         why = (
             f"The link of {port} is up, but no switch can be reached through it: the switch port at the other end of"
@@ -392,7 +414,7 @@ def _report_island(port: str, topology: Topology, expected: str) -> Finding:
             measured,
             expected,
             why,
-            "Check that port on the switch, reseat the cable, and disable and enable the port. Then run stage fabric"
+            "Check the port of the switch, reseat the cable, and disable and enable the port. Then run stage fabric"
             " again.",
         )
     why = (

@@ -9,7 +9,7 @@ import typing
 from ..._analysis.fleet.hca_locations import Ends, collect_far_ends
 from ..._analysis.fleet.hcas_of_fabric import Membership
 from ..._analysis.fleet.host_names import collect_owners, host_of
-from ..._model.base.phrases import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.infiniband.cables import ANY, take_cables
 from ..._model.infiniband.fabric import SeenCapabilities, Topology
@@ -18,7 +18,7 @@ from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from .cabling import check_rails
 from .link_rates import check_hca_rates, check_switch_rates
 from .links_in_scope import LinksInScope
-from .names import MOST, FabricFacts, Names, some
+from .names import FabricFacts, Names, some
 from .uplinks import check_uplinks
 
 #: ports with several cables that have a finding each
@@ -81,16 +81,18 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
             guid = member.port.guid if member.port else None
             subject = f"{name} {member.hca.name}"
             if guid is None:
-                why = "The GUID of the port could not be read, so the port cannot be found in the topology."
+                device = member.hca.rdma_device or member.hca.name
+                why = "sysfs shows no GUID of the port, so the port cannot be found in the topology."
                 findings.append(
                     Finding(
                         "fabric.hca",
                         subject,
                         UNKNOWN,
-                        "no port GUID",
+                        "port GUID not read",
                         expected,
                         why,
-                        "See the finding discover.read of this node for the error.",
+                        f"Run cat /sys/class/infiniband/{device}/ports/*/gids/0 on {name}, and correct the error that"
+                        " it reports. Then run stage fabric again.",
                     )
                 )
             elif guid in ends:
@@ -101,8 +103,8 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
                 )
             else:
                 why = (
-                    f"The node reports the port {guid}, but the topology does not contain it: the discovery did not"
-                    " reach the port, or the port is on another fabric."
+                    f"ibnetdiscover did not find the port GUID {guid} of this HCA: a link on the path to the port is"
+                    " down, or the port is on another fabric."
                 )
                 remedy = (
                     "Run ibnetdiscover as root on this node and look for the port. Check the far end of the cable."
@@ -123,39 +125,40 @@ def _check_capabilities(
     expected = "each link as wide and fast as both of its ports support"
     if capabilities is None or capabilities.error is not None:
         why = (
-            "The rates that the link ports support could not be read:"
-            f" {(capabilities.error if capabilities else None) or 'no node was queried'}."
+            "iblinkinfo did not return the rates that the ports of the links support:"
+            f" {clause(capabilities.error if capabilities else None, 'it was not run')}."
         )
-        remedy = "Run iblinkinfo as root on a node of the fabric to see the error, then run stage fabric again."
-        return Finding("fabric.capability", fabric.name, UNKNOWN, "unknown", expected, why, remedy)
+        remedy = (
+            "Run iblinkinfo as root on a node of the fabric, and correct the error that it reports. Then run stage"
+            " fabric again."
+        )
+        return Finding("fabric.capability", fabric.name, UNKNOWN, "supported rates not read", expected, why, remedy)
     ends = 2 * len(topology.links)
     if capabilities.links < ends:
-        why = (
-            f"The topology has {count_of(ends, 'link port')}, but the supported rate was read of only"
-            f" {count_of(capabilities.links, 'link port')}."
+        why = "iblinkinfo reports fewer ports than ibnetdiscover: links came up or went down between the two tools."
+        remedy = (
+            "Run stage fabric again. If the finding remains, compare the output of iblinkinfo --line with that of"
+            " ibnetdiscover, both as root on a node of the fabric, to find the missing ports."
         )
         if capabilities.unread:
-            why += f" These lines of iblinkinfo could not be parsed: {some(capabilities.unread)}."
-        remedy = (
-            "Run iblinkinfo --line as root on a node of the fabric, and compare the output with that of ibnetdiscover."
-            " Then run stage fabric again."
-        )
+            why = f"These lines of iblinkinfo could not be parsed: {some(capabilities.unread)}."
+            remedy = (
+                "Install infiniband-diags of rdma-core 48 or newer on the nodes, and run stage fabric again. If the"
+                " finding remains, report it as a defect of linerate.rdma, with the output of iblinkinfo --line."
+            )
         return Finding(
             "fabric.capability",
             fabric.name,
             UNKNOWN,
-            count_of(capabilities.links, "link port"),
-            count_of(ends, "link port"),
+            f"supported rate read of {count_of(capabilities.links, 'port')}",
+            f"supported rate of all {count_of(ends, 'port')} with a link",
             why,
             remedy,
         )
     if not capabilities.slow:
         return ok("fabric.capability", fabric.name, count_of(capabilities.links, "link port"), expected)
     ports = [f"{names.port(port.guid, port.port)} could be {port.could_be}" for port in capabilities.slow]
-    why = (
-        "A cable, a transceiver or a setting limits these links to less than both of their ports support:"
-        f" {some(ports)}."
-    )
+    why = f"A cable, a transceiver or a setting limits these links: {some(ports)}."
     remedy = (
         "Replace the cables if they limit the links. Otherwise check the speeds that are enabled at both ports"
         " (ibportstate LID PORT query). Then run stage fabric again."
@@ -208,7 +211,7 @@ def _check_foreign(
         owner, subject, measured = (
             " or ".join(named),
             f"{' or '.join(named)} {node.guid}",
-            f"'{node.called}' in the topology",
+            f"an HCA with the name '{node.called}' in the topology, and not on {' or '.join(named)}",
         )
         members = {name: membership.members.get(name, ()) for name in named}
         if all(
@@ -216,29 +219,25 @@ def _check_foreign(
             for found in members.values()
         ):
             why = (
-                f"The topology shows this HCA with the name of {owner}, but {owner} has no HCA with this GUID. All"
-                f" {wanted} HCAs that the intent requires on {owner} are in the topology with their GUIDs, so another"
-                " machine uses this name."
+                f"The topology also shows the {count_of(wanted, 'HCA')} that the intent requires on {owner}, so"
+                " another machine uses this name."
             )
             remedy = (
                 f"Find the other machine by its switch port (ibnetdiscover, GUID {node.guid}), and give its HCA a"
                 " different node description. Then run stage fabric again."
             )
             findings.append(
-                Finding(
-                    "fabric.foreign", subject, WARN, measured, f"no other machine with the name of {owner}", why, remedy
-                )
+                Finding("fabric.foreign", subject, WARN, measured, f"only HCAs of {owner} with this name", why, remedy)
             )
             continue
-        why = (
-            f"The topology shows this HCA with the name of {owner}, but {owner} has no HCA with this GUID: the driver"
-            " lost the HCA, or another machine uses this name."
-        )
+        why = f"The driver on {owner} lost the HCA, or another machine uses this name."
         remedy = (
             f"Look for the HCA with lspci and dmesg on {owner}. If the HCA belongs to another machine, correct the"
             " node description of that machine. Then run stage fabric again."
         )
-        findings.append(Finding("fabric.foreign", subject, FAIL, measured, f"an HCA of {owner}", why, remedy))
+        findings.append(
+            Finding("fabric.foreign", subject, FAIL, measured, f"only HCAs of {owner} with this name", why, remedy)
+        )
     if len(findings) > _MOST_FOREIGN:
         findings = [item for status in (FAIL, WARN) for item in _limit_foreign(fabric, status, findings)]
     return findings or [
@@ -259,25 +258,30 @@ def _limit_foreign(fabric: Fabric, status: Status, findings: typing.Iterable[Fin
         return found
     more = len(found) - _MOST_FOREIGN
     why = (
-        f"In addition to the HCAs with a finding of their own, the topology shows {count_of(more, 'HCA')}"
-        " with the names of nodes"
-        f" that have no HCAs with these GUIDs. The first of them: {found[_MOST_FOREIGN].measured}."
+        f"Only the first {_MOST_FOREIGN} of these HCAs have a finding of their own. The first of the others is"
+        f" {found[_MOST_FOREIGN].subject}. So many are not plausible: the topology may be wrong."
     )
     remedy = (
-        "Run ibnetdiscover as root on another node. If its output has none of these HCAs, the node that reported the"
-        " topology invents them: put a trusted node first in the inventory, then run stage fabric again."
+        "Run ibnetdiscover as root on another node. If its output does not have these HCAs, put that node first in the"
+        " inventory. Otherwise correct the node descriptions of these HCAs. Then run stage fabric again."
     )
-    rest = Finding("fabric.foreign", fabric.name, status, count_of(more, "more HCA"), "none", why, remedy)
+    rest = Finding(
+        "fabric.foreign",
+        fabric.name,
+        status,
+        f"{count_of(more, 'more HCA')} with names of nodes that do not have them",
+        "no such HCA",
+        why,
+        remedy,
+    )
     return [*found[:_MOST_FOREIGN], rest]
 
 
-def _check_cables(
-    fabric: Fabric, topology: Topology, names: Names, expected: str, remedy: str
-) -> typing.Iterator[Finding]:
+def _check_cables(fabric: Fabric, topology: Topology, names: Names, remedy: str) -> typing.Iterator[Finding]:
     """Report ports that have several cables in the topology. All stages use the first cable that the topology lists for
     a port.
 
-    :param expected: text of the findings for the expected value
+
     :param remedy: text of the findings for the remedy
     """
     # both names of a port tell of the same cables
@@ -286,8 +290,8 @@ def _check_cables(
     for key, ends in doubled.items():
         by_cables.setdefault(tuple(map(id, ends)), key)
     remedy += (
-        " If ibnetdiscover on another node shows one cable at this port, put that node first in the inventory, so that"
-        " stage fabric queries it first."
+        " If ibnetdiscover on another node shows one cable at this port, put that node first in the inventory. Then"
+        " run stage fabric again."
     )
     for guid, number in list(by_cables.values())[:_MOST_DOUBLED]:
         places = [names.port(end.guid, end.port) for end in doubled[guid, number]]
@@ -297,24 +301,24 @@ def _check_cables(
             else (f"port {number} of {guid}", names.port(guid, number))
         )
         why = (
-            f"One port cannot have two cables: {' and '.join(places) if len(places) == 2 else some(places)} each"
-            f" report {port} at their other end. Two devices have this GUID, or the node that reported the topology"
-            " reports a cable that does not exist. This collection uses the first cable."
+            f"The ports {' and '.join(places) if len(places) == 2 else some(places)} each"
+            f" report {port} at the other end of their cable. Two devices have this GUID, or the node that reported the"
+            " topology reports a cable that does not exist. The stages use the first cable."
         )
         yield Finding(
-            "fabric.guids", subject, FAIL, f"{count_of(len(places), 'link')} at this port", expected, why, remedy
+            "fabric.guids", subject, FAIL, f"{count_of(len(places), 'cable')} at this port", "1 cable", why, remedy
         )
     if len(by_cables) > _MOST_DOUBLED:
         why = (
-            f"Only {_MOST_DOUBLED} of these ports have a finding of their own. So many duplicate GUIDs are not"
-            " plausible: the node that reported the topology invents cables."
+            "So many duplicate GUIDs are not plausible: the node that reported the topology invents cables. Only"
+            f" {_MOST_DOUBLED} of these ports have a finding of their own."
         )
         yield Finding(
             "fabric.guids",
             f"{fabric.name} cables",
             FAIL,
             f"{count_of(len(by_cables), 'port')} with several cables",
-            expected,
+            "1 cable at each port",
             why,
             remedy,
         )
@@ -329,7 +333,8 @@ def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, nam
         "Give one of the two devices its own GUID again (mstflint -d ADDRESS -guid 0x... sg), or replace the board."
         " Switch off the device until then."
     )
-    findings = list(_check_cables(fabric, topology, names, expected, remedy))
+    findings = list(_check_cables(fabric, topology, names, remedy))
+    remedy += " Then run stage fabric again."
     owners: dict[str, list[str]] = {}
     for name, members in membership.members.items():
         for member in members:
@@ -338,9 +343,11 @@ def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, nam
     for guid, twins in owners.items():
         if len(twins) > 1:
             why = (
-                f"{folded(twins, MOST, ' and ')} have the same node GUID. The subnet manager treats them as one device."
+                "The subnet manager treats HCAs with the same node GUID as one device. A flashed image or a copied"
+                " configuration may have duplicated the GUID."
             )
-            findings.append(Finding("fabric.guids", some(twins), FAIL, guid, expected, why, remedy))
+            measured = f"node GUID {guid} at {count_of(len(twins), 'HCA')}"
+            findings.append(Finding("fabric.guids", some(twins), FAIL, measured, expected, why, remedy))
     return findings or [
         ok(
             "fabric.guids",

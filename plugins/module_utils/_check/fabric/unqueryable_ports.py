@@ -13,7 +13,7 @@ from ..._model.base.phrases import clause
 from ..._model.infiniband.fabric import SeenSubnet
 from ..._model.intent.intent import Fabric
 from ..._model.node.hca import Hca
-from .names import TOOLS, FabricFacts, some
+from .names import FabricFacts, some
 
 #: why no tool can open a port (_model/infiniband/fabric.py): cause and remedy, from the lowest layer up
 _BARRIERS: dict[str, tuple[str, str]] = {
@@ -40,10 +40,7 @@ _BARRIERS: dict[str, tuple[str, str]] = {
     ),
     "right": (
         "the user has no permission to open /dev/infiniband/umad*",
-        (
-            "Run the playbook as root on the nodes: 'ansible-playbook --become ...', or set ansible_user: root in the"
-            " inventory."
-        ),
+        ("Set ansible_user: root or ansible_become: true for the node in the inventory. Then run stage fabric again."),
     ),
 }
 
@@ -80,16 +77,22 @@ def explain_cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str,
     missing = [name for name in nodes if name not in world.subnets]
     if missing:
         why = (
-            f"Data collection (module subnet_manager_info) failed on {some(missing)}, so the subnet managers of the"
-            " ports are unknown."
+            f"The module subnet_manager_info could not read the ports of {some(missing)}, so their subnet managers are"
+            " unknown."
         )
-        return why, f"See the finding fabric.node of {missing[0]} for the cause. The stage needs {TOOLS}."
+        return why, "Correct the error in the finding fabric.node of these nodes, then run stage fabric again."
     found = [(name, seen) for name in nodes for seen in world.subnets[name] if _is_mute([seen])]
     for barrier, (text, remedy) in _BARRIERS.items():
         behind = [f"{name} {seen.rdma_device}" for name, seen in found if seen.barrier == barrier]
         if behind:
             return f"No tool can open these ports because {text}: {some(behind)}.", remedy
     words = [f"{name} {seen.rdma_device}: {clause(seen.error)}" for name, seen in found]
+    if not words:
+        return (
+            "The module subnet_manager_info did not query these HCAs, because it found no RDMA device for them.",
+            "Run rdma link on the node. If an HCA has no RDMA device, load its RDMA driver (modprobe mlx5_ib), and read"
+            " dmesg for its errors. Then run stage fabric again.",
+        )
     return (
         f"These ports could not be queried: {some(words)}.",
         f"Run sminfo as root on {nodes[0]} to see the error, then run stage fabric again.",

@@ -44,11 +44,9 @@ def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksIn
             if near.guid in uplinks:
                 uplinks[near.guid][far.guid] += 1
     most = max((sum(count.values()) for count in uplinks.values()), default=0)
-    expected = (
-        "as many as the neighboring leaves (links that all leaves lack are found only with uplinks in the intent)"
-    )
+    expected = "as many links as the neighboring leaves (the setting uplinks also finds links that all leaves lack)"
     if fabric.uplinks is not None:
-        expected = f"at least {fabric.uplinks}, as the intent requires"
+        expected = f"at least {count_of(fabric.uplinks, 'link')} to other switches"
         findings = _check_wanted_uplinks(fabric.uplinks, uplinks, names)
     else:
         findings = list(_compare_uplinks(fabric, uplinks, _group_hcas_by_leaf(topology), names, expected))
@@ -73,9 +71,8 @@ def _check_wanted_uplinks(wanted: int, uplinks: typing.Mapping[str, _Uplinks], n
         if own < wanted:
             has = some([f"{names.node(guid)} ({count[guid]})" for guid in sorted(count)]) or "none"
             why = (
-                f"The intent requires {count_of(wanted, 'link')} to other switches from each leaf (uplinks)."
-                " This leaf has links"
-                f" to: {has}."
+                "The number comes from the setting uplinks of the fabric. The links of this leaf lead to these"
+                f" switches: {has}."
             )
             findings.append(
                 Finding(
@@ -190,11 +187,11 @@ def _compare_leaves(
             f"{names.node(guid)} ({count[guid]} of {links})" for guid, links in usually.items() if count[guid] < links
         ]
         lacks = (
-            f"This leaf has fewer links to {some(missing)} than these leaves."
+            f"Links to these switches are missing: {some(missing)}."
             if missing
             else "The missing links do not lead to one particular switch."
         )
-        why = f"Most neighboring leaves have {count_of(usual, 'link')} to other switches. {lacks}"
+        why = f"Most leaves that share a switch with this leaf have more links. {lacks}"
         yield Finding(
             "fabric.uplinks",
             names.node(leaf),
