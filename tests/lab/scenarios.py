@@ -260,8 +260,8 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "swapped cables: two HCAs on each other's leaf",
                 "fabric.rails",
                 "compute",
-                ("worker-1: mlx5_0 on", "mlx5_1 on"),
-                "Correct the cables at one of the ports under 'measured'",
+                ("worker-1: rail ", "(mlx5_0) on", "(mlx5_1) on"),
+                "Compare the ports under 'measured' with the cabling plan",
             ),
         ),
         (Injection("swapped-cables", {"worker": "worker-1", "device": "mlx5_0"}),),
@@ -275,7 +275,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "fabric.hcas",
                 "worker-1 compute",
                 ("mlx5_0",),
-                "Bring up the missing ports and check their cables",
+                "Bring up the missing ports: correct the errors that they report, and check their cables",
             ),
             Expected(
                 "a link with one lane of four",
@@ -338,7 +338,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "fabric.hcas",
                 "worker-1 compute",
                 ("3 HCAs",),
-                "Bring up the missing ports and check their cables",
+                "Look for the missing HCA with lspci and dmesg on the node",
             ),
         ),
         (Injection("hca-missing", {"worker": "worker-1", "device": "mlx5_0"}),),
@@ -757,10 +757,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "reachability.port",
                 "compute * worker-2 mlx5_1 port 1",
                 ("0 of 1 pairs pass as client, 0 of 1 as server",),
-                (
-                    "Check the findings reachability.pair of this port, correct the causes, then run stage"
-                    " reachability again."
-                ),
+                "or else of the findings reachability.pair of this port. Then run stage reachability again.",
             ),
         ),
         (Injection("ibping-unreachable", {"worker": "worker-2", "device": "mlx5_1"}),),

@@ -250,7 +250,7 @@ def test_a_planned_lid_that_no_port_has_leaves_the_client_unknown() -> None:
     port = port_of(findings, "rail 0 worker-1")
     assert (port.status, "999" in port.why) == ("unknown", True)
     # the others are judged all the same
-    assert port.measured == "5 of 5 pairs pass as client, 5 of 5 as server"
+    assert port.measured == "5 of 5 pairs pass as client, 5 of 5 as server, 1 ping to an unknown port"
     assert port_of(findings, "rail 0 worker-2").status == "pass"
 
 
@@ -384,7 +384,7 @@ def test_a_partial_loss_names_it_too() -> None:
         (
             lambda client, server, _rail: 500 * (3 in (client, server)),
             "compute node worker-3",
-            "on worker-3: the node must be up",
+            "on worker-3, and follow their remedies: the node must be up",
         ),
         (
             lambda client, server, rail: 500 * (rail == 2 and 1 in (leaf(client), leaf(server))),
@@ -411,7 +411,7 @@ def test_a_partial_loss_names_it_too() -> None:
         (
             lambda client, server, rail: 500 * (rail == 0 and client == 4),
             "compute client worker-4 mlx5_0",
-            "Run ibping by hand on worker-4 mlx5_0",
+            "Run ibping by hand on worker-4 mlx5_0, and correct its error.",
         ),
         (
             lambda client, server, rail: 500 * (rail == 0 and {client, server} == {4, 5}),
@@ -453,8 +453,37 @@ def test_a_partial_loss_of_all_pairs_leads_to_the_time_that_an_answer_has() -> N
 def test_a_loss_that_not_each_pair_has_is_told_at_each_pair(lost: Lost) -> None:
     findings = checked(facts(lost))
     failed = [item for item in findings if item.check == "reachability.pair" and item.status == "fail"]
-    assert len({item.remedy for item in failed}) == len(failed)
+    assert len({item.measured for item in failed}) == len(failed)
+    assert all("ibtracert" in item.remedy for item in failed)
     assert all("reachability_timeout_ms" not in item.remedy for item in suspects(findings))
+
+
+@pytest.mark.parametrize(
+    ("lost", "count"),
+    [
+        # no answer from a port, in either direction; answers in one direction only; a part of the messages
+        (lambda client, server, rail: 500 * (rail == 0 and 3 in (client, server)), 10),
+        (lambda client, server, rail: 500 * (rail == 0 and server == 3), 5),
+        (lambda client, server, rail: 7 * (rail == 0 and 3 in (client, server)), 10),
+    ],
+)
+def test_pairs_of_one_cause_have_one_entry_and_their_lids_are_measured(lost: Lost, count: int) -> None:
+    findings = checked(facts(lost))
+    groups = make_groups(Judged(item) for item in findings if item.check == "reachability.pair")
+    (group,) = groups
+    assert len(group.findings) == count
+    assert "LID" not in group.why and not re.search("LID [0-9]", group.remedy)
+    assert len({item.measured for item in group.findings}) == count
+    assert all(re.search(r"\(LID [0-9]+ -> LID [0-9]+\)$", item.measured) for item in group.findings)
+
+
+def test_pairs_that_were_not_measured_for_one_cause_have_one_entry() -> None:
+    what = facts(lambda *_pair: 0)
+    silent = dataclasses.replace(what, pings={**what.pings, "worker-3": ObservedPings(error="ibping is not installed")})
+    groups = make_groups(Judged(item) for item in checked(silent) if item.check == "reachability.pair")
+    (group,) = groups
+    assert len(group.findings) > 5 and "ibping is not installed" in group.why
+    assert all(item.measured.startswith("not measured (LID ") for item in group.findings)
 
 
 def test_a_cable_that_all_pairs_share_is_not_taken_for_busy_nodes() -> None:
@@ -475,7 +504,9 @@ def test_one_direction_that_fails_accuses_the_server_and_not_the_link() -> None:
     findings = checked(facts(lambda client, server, rail: 500 * ((client, server, rail) == (1, 2, 0))))
     (pair,) = [finding for finding in findings if finding.check == "reachability.pair" and finding.status == "fail"]
     assert pair.subject == "compute rail 0 worker-1 mlx5_0 -> worker-2 mlx5_0"
-    assert pair.measured == "500 of 500 messages lost, 100 %" and "The other direction passes" in pair.why
+    assert (
+        pair.measured.startswith("500 of 500 messages lost, 100 % (LID ") and "The other direction passes" in pair.why
+    )
 
 
 def test_a_packet_that_was_sent_again_is_a_loss() -> None:
@@ -489,7 +520,7 @@ def test_a_packet_that_was_sent_again_is_a_loss() -> None:
         )
         if finding.check == "reachability.pair" and finding.status == "fail"
     ]
-    assert pair.measured == "1 of 56 messages lost, 1.79 %"
+    assert pair.measured.startswith("1 of 56 messages lost, 1.79 % (LID ")
 
 
 def test_packets_that_were_late_once_are_a_warning_and_prove_their_ports() -> None:
@@ -501,7 +532,7 @@ def test_packets_that_were_late_once_are_a_warning_and_prove_their_ports() -> No
     )
     assert not [finding for finding in findings if finding.status in ("fail", "unknown")]
     (pair,) = [finding for finding in findings if finding.check == "reachability.pair" and finding.status == "warn"]
-    assert pair.measured == "0 of 1000 messages lost, 0 %; packets sent again in a shorter run before: 1"
+    assert pair.measured.startswith("0 of 1000 messages lost, 0 %; packets sent again in a shorter run before: 1 (LID ")
 
 
 @pytest.mark.parametrize(("transmitted", "received", "resent"), [(5, 10, 5), (0, 5, 0)])
@@ -622,7 +653,7 @@ def test_a_small_loss_in_one_direction_accuses_no_server() -> None:
         for finding in findings
         if finding.check == "reachability.port" and finding.subject.endswith("worker-2 mlx5_0 port 1")
     ]
-    assert port.why == "Packets from or to this port are lost."
+    assert port.why == "Packets are lost on the paths of some pairs."
 
 
 def test_servers_that_could_not_be_ended_are_told() -> None:

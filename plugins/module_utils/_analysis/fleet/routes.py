@@ -86,7 +86,7 @@ def report_coverage(
     :param note: further information on the paths, for the text
     """
     where = (
-        f" on the cables of the nodes. Between leaves, only pairs of leaves are counted, because {ways.spread}"
+        f" on the cables of the nodes (between leaves, each pair of leaves counts as 1 link, because {ways.spread})"
         if ways.spread
         else ""
     )
@@ -94,7 +94,7 @@ def report_coverage(
     if used.unused and not ways.spread:
         text += f"; {len(used.unused)} more link directions are on no path between these nodes"
     text += f"; {note}" if note else ""
-    expected = "each link that these nodes use, in both directions"
+    expected = "100 %: each link that these nodes use, in both directions"
     if not used.missing:
         return ok(check, fabric.name, text, expected)
     why = f"No measurement used these links: {listed([ways.name(number) for number in used.missing], '; ')}."

@@ -92,7 +92,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             continue
         membership = number_by_leaf(resolve(fabric, nodes, subnets), facts.topologies)
         if not membership.resolved:
-            why = f"The ports of the fabric could not be determined: {clause(membership.why)}."
+            why = f"It is unknown which ports belong to the fabric: {clause(membership.why)}."
             findings.append(
                 Finding(
                     "reachability.scope",
@@ -101,7 +101,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                     "not measured",
                     "every port tested as client and as server",
                     why,
-                    f"{membership.remedy}.",
+                    f"{membership.remedy}. Then run stages fabric and reachability again.",
                 )
             )
             continue
@@ -136,18 +136,32 @@ def _check_nodes(facts: Facts) -> list[Finding]:
     findings = []
     for name, hcas in facts.nodes.items():
         given: dict[str, typing.Any] = {
-            "module node_info": hcas,
-            "module subnet_manager_info": facts.subnets.get(name, ObservedSubnets(error="the node was not queried")),
-            "ibping servers": facts.servers.get(name, ObservedServers(error="they were not started")),
-            "ibping clients": facts.pings.get(name, ObservedPings(error="they were not started")),
-            "stop of the ibping servers": facts.stopped.get(name, ObservedServers(error="it was not requested")),
+            "HCAs": hcas,
+            "subnet managers of the ports": facts.subnets.get(
+                name, ObservedSubnets(error="the module subnet_manager_info did not run on the node")
+            ),
+            "start of the ibping servers": facts.servers.get(
+                name, ObservedServers(error="the module ibping did not run on the node")
+            ),
+            "results of the pings": facts.pings.get(
+                name, ObservedPings(error="the module ibping did not run on the node")
+            ),
+            "stop of the ibping servers": facts.stopped.get(
+                name, ObservedServers(error="the module ibping did not run on the node")
+            ),
         }
-        errors = [
-            f"{what}: {clause(answer.error, 'no data was returned')}"
+        missing = {
+            what: clause(answer.error, "the node returned no data")
             for what, answer in given.items()
             if answer.value is None or answer.error is not None
-        ]
-        expected = "results of all modules"
+        }
+        # one error for all, where one cause made all of them missing
+        errors = (
+            list(dict.fromkeys(missing.values()))
+            if len({*missing.values()}) == 1
+            else [f"{what}: {error}" for what, error in missing.items()]
+        )
+        expected = "HCAs, subnet managers, and results of the pings"
         if errors:
             remedy = unreachable_nodes.remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
             findings.append(
@@ -155,9 +169,9 @@ def _check_nodes(facts: Facts) -> list[Finding]:
                     "reachability.node",
                     name,
                     UNKNOWN,
-                    "no data",
+                    f"not read: {', '.join(missing)}",
                     expected,
-                    f"Data collection failed on the node: {clause('; '.join(errors))}.",
+                    f"The node did not return these data: {clause('; '.join(errors))}.",
                     remedy,
                 )
             )
@@ -167,7 +181,8 @@ def _check_nodes(facts: Facts) -> list[Finding]:
                 ok(
                     "reachability.node",
                     name,
-                    f"{len(facts.servers[name].value or ())} servers, {count_of(count, 'destination')} pinged",
+                    f"{count_of(len(facts.servers[name].value or ()), 'server')},"
+                    f" {count_of(count, 'destination')} pinged",
                     expected,
                 )
             )
@@ -183,7 +198,8 @@ def _check_fabric(
     """
     ports = _list_ports(membership, facts)
     if not ports:
-        why = f"None of the {len(membership.members)} nodes that were read has a port on the fabric."
+        nodes = count_of(len(membership.members), "node")
+        why = f"No port of the {nodes} that were read sees the subnet manager of the fabric."
         return [
             Finding(
                 "reachability.scope",
@@ -192,8 +208,7 @@ def _check_fabric(
                 "0 ports",
                 "every port tested as client and as server",
                 why,
-                "Check the findings of stage fabric and correct the cause, then run stages fabric and reachability"
-                " again.",
+                "Follow the remedy of the findings fabric.hcas, then run stages fabric and reachability again.",
             )
         ]
     strays: dict[PingPort, list[int]] = {}
@@ -256,8 +271,7 @@ def _judge_scope(
     measured = f"each port tested with up to {partners} of {most} partners on its rail"
     if packets and min(packets) < LEAST_PACKETS:
         why = (
-            f"Each port sent {count_of(min(packets), 'packet')} to a partner, which is too few to show a loss"
-            " of a few percent."
+            "The setting reachability_count is too low to show a loss of a few percent:"
             f" {LEAST_PACKETS} packets show a loss of 5 % with a probability of"
             f" {compute_chance_to_see(0.05, LEAST_PACKETS):.0%}."
         )
@@ -298,6 +312,7 @@ def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membe
             fabric,
             ways,
             used,
-            "Check the findings reachability.node and reachability.pair of the nodes at these links.",
+            "Correct the errors in the findings reachability.node and reachability.pair of the nodes at these links."
+            " Without such findings, raise reachability_rounds.",
         )
     ]

@@ -41,10 +41,10 @@ def check_suspects(
     expected = "no pair fails"
     if not measured:
         why, remedy = (
-            "No pair was measured, so common causes of failures are unknown.",
+            "Without a measured pair, no common cause of failures can be found.",
             (
-                "Check the other findings of stage reachability and correct their causes, then run stage reachability"
-                " again."
+                "Correct the errors in the findings reachability.node and reachability.port, then run stage"
+                " reachability again."
             ),
         )
         return [Finding("reachability.suspect", fabric.name, UNKNOWN, "0 pairs measured", expected, why, remedy)]
@@ -93,7 +93,7 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
         why, remedy = (
             f"The {MOST_SUSPECTS} strongest suspects do not explain these failing pairs:"
             f" {_format_explained_pairs(rest)}.",
-            "Correct the causes of the other findings reachability.suspect first, then run stage reachability again.",
+            "Follow the remedies of the other findings reachability.suspect first, then run stage reachability again.",
         )
     else:
         why = (
@@ -101,8 +101,8 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
             f" {_format_explained_pairs(rest)}."
         )
         remedy = (
-            "Check the cause in the finding reachability.pair of each pair. With more packets (reachability_count) or"
-            " more partners (reachability_rounds), the test may find a common cause."
+            "Follow the remedy of the finding reachability.pair of each pair. Or set a higher reachability_count or"
+            " reachability_rounds, and run stage reachability again: more pings may show a common cause."
         )
     return Finding(
         "reachability.suspect",
@@ -131,14 +131,13 @@ def _judge_suspect(
 ) -> Finding:
     """:param some_each: each pair loses some messages, and none loses all"""
     unseen = f" Switches could not be checked as suspects: {blind}" if blind else ""
-    why = f"All of these failing pairs use this element: {_format_explained_pairs(suspect)}."
+    why = f"These failing pairs have this element in common: {_format_explained_pairs(suspect)}."
     if len(suspect.elements) > 1:
         why = (
-            "Each of these failing pairs uses all of these elements, so the test cannot determine which"
-            " element is faulty:"
+            "These failing pairs have these elements in common, so the pings cannot show which element is faulty:"
             f" {_format_explained_pairs(suspect)}."
         )
-    remedy = " ".join(_next_steps(suspect.elements, where, topology))
+    remedy = f"{' '.join(_next_steps(suspect.elements, where, topology))} Then run stage reachability again."
     if some_each:
         why = _BUSY
         remedy = (
@@ -187,13 +186,16 @@ def _next_step(element: Element, where: typing.Mapping[str, Place], topology: ty
         )
     steps = {
         "node": (
-            f"Check the findings of stages discover and fabric on {name}: the node must be up, and ibping -S must run"
-            " on it."
+            f"Check the findings of stages discover and fabric on {name}, and follow their remedies: the node must be"
+            " up, and ibping -S must run on it."
         ),
-        "client": f"Run ibping by hand on {name}. Its link is not the cause, because the port answers other ports.",
+        "client": (
+            f"Run ibping by hand on {name}, and correct its error. The link is not the cause, because the port answers"
+            " other ports."
+        ),
         "server": (
-            f"Start ibping -S by hand on {name}, and ping it from another node. Its link is not the cause, because the"
-            " port gets answers from other ports."
+            f"Start ibping -S by hand on {name}, and ping it from another node to see its error. The link is not the"
+            " cause, because the port gets answers from other ports."
         ),
         "leaf": f"Check the switch {name}: its power, its firmware, and its ports with iblinkinfo.",
         "path": f"Trace the route in both directions with ibtracert, because both ports pass with other ports: {name}.",

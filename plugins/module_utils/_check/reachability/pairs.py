@@ -23,9 +23,15 @@ _MOST_PAIRS = 1000
 
 #: whoever ends servers that are ours, or a node that is so slow, can be seen there
 _AGAIN = (
-    "Run stage reachability again. If the server stops again, find out on the node which program stops it: run"
-    " journalctl -k, and check which other programs run there."
+    "Run stage reachability again. If the server stops again, run journalctl -k on the node of the server, and stop the"
+    " program that ends it."
 )
+#: at the server of a pair; the subject of the finding has its node and device
+_START_SERVER = (
+    "As root on the node of the server (the port after '->'), run ibping -S -C DEVICE -P PORT, and correct the error"
+    " that it reports. Then run stage reachability again."
+)
+_TRACE = "ibtracert with the two LIDs under 'measured'"
 #: answer of ibping, mode serve, of each node
 _Servers = typing.Mapping[str, ObservedServers]
 
@@ -122,15 +128,15 @@ def find_pairs(
                     continue
                 ping = measured.get((client.node, client.device, client.number, lid))
                 if server.key in claims:
-                    why = f"it is not verified that {server} has LID {lid}, so a different port may have answered"
+                    why = "the LID of the server is not verified, so a different port may have answered"
                     result.append(
                         Pair(
                             client,
                             server,
                             None,
                             why,
-                            "Check the finding fabric.lids of this LID and the finding reachability.port of the port,"
-                            " and correct the cause. Then run stages fabric and reachability again.",
+                            "Follow the remedy of the finding fabric.lids of the LID of the server, then run stages"
+                            " fabric and reachability again.",
                         )
                     )
                 elif ping is None:
@@ -138,9 +144,15 @@ def find_pairs(
                     why = (
                         f"the node of the client returned no result: {clause(observed.error)}"
                         if observed and observed.error
-                        else "the result of the client's node does not contain this destination"
+                        else "the results of the client's node do not contain this destination"
                     )
-                    result.append(Pair(client, server, None, why))
+                    remedy = (
+                        "Follow the remedy of the finding reachability.node of the client's node, then run stage"
+                        " reachability again."
+                        if observed is None or observed.error
+                        else ""
+                    )
+                    result.append(Pair(client, server, None, why, remedy))
                 elif ping.error is not None:
                     result.append(Pair(client, server, None, ping.error))
                 else:
@@ -151,7 +163,7 @@ def find_pairs(
                             client,
                             server,
                             None,
-                            f"the server on {server} had stopped before the pings were finished",
+                            "the ibping server had stopped before the pings were finished",
                             _AGAIN,
                         )
                         if ended
@@ -213,13 +225,10 @@ def judge_pairs(
     together = lose_some_each(pairs)
     findings = [_judge_pair(fabric, pair, (pair.client, pair.server) in back, servers, together) for pair in shown]
     if len(bad) > len(shown):
-        why = (
-            f"There are too many failing pairs to list: the list shows at most {_MOST_PAIRS} pairs. The finding"
-            " reachability.port of each of the two ports counts every pair."
-        )
+        why = f"The report lists at most {_MOST_PAIRS} failing pairs. The findings reachability.port count every pair."
         remedy = (
-            "Check the findings reachability.suspect first: they name common causes of the failing pairs. Then run"
-            " stage reachability again."
+            "Follow the remedies of the findings reachability.suspect: they name common causes of the failing pairs."
+            " Then run stage reachability again."
         )
         findings.append(
             Finding(
@@ -248,54 +257,68 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers, toget
         why, remedy = (
             f"ibping returned no measurement: {clause(pair.why)}.",
             pair.remedy
-            or f"Run ibping as root on {pair.client.node} to see the error, then run stage reachability again.",
+            or "Run ibping with the two LIDs under 'measured' as root on the node of the client (the port before"
+            " '->'), and correct the error that it reports. Then run stage reachability again.",
         )
-        return Finding("reachability.pair", subject, UNKNOWN, "not measured", expected, why, remedy)
+        return Finding(
+            "reachability.pair", subject, UNKNOWN, f"not measured{_format_lids(pair)}", expected, why, remedy
+        )
     ping = pair.ping
     measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
-    if pair.passed and ping.late:
-        return _judge_late(subject, f"{measured}; packets sent again in a shorter run before: {ping.late}", pair)
-    if pair.passed:
+    if pair.passed and not ping.late:
         return ok("reachability.pair", subject, measured, expected)
-    if pair.apart and not _why_no_server(pair.server, servers):
-        return _judge_apart(subject, measured, pair.apart)
-    trace = f"ibtracert {pair.client.lid} {pair.server.lid}"
+    if pair.passed:
+        return _judge_late(subject, f"{measured}; packets sent again in a shorter run before: {ping.late}", pair)
     server = _why_no_server(pair.server, servers)
+    measured += _format_lids(pair)
+    if pair.apart and not server:
+        return _judge_apart(subject, measured, pair.apart)
+    why, remedy = _explain_loss(ping, back, server, together)
+    return Finding("reachability.pair", subject, FAIL, measured, expected, why, remedy)
+
+
+def _format_lids(pair: Pair) -> str:
+    """Return the LIDs of a pair for the measured value. They are not in the cause and the remedy, so that the report
+    can list all pairs of one cause together.
+    """
+    return f" (LID {pair.client.lid} -> LID {pair.server.lid})"
+
+
+def _explain_loss(ping: Ping, back: bool, server: str, together: bool) -> tuple[str, str]:
+    """Return the cause and the remedy of lost messages. They name no port, so that they are equal for all pairs of one
+    cause.
+
+    :param back: whether the other direction passes
+    :param server: why the ibping server did not run; empty if it ran
+    :param together: whether all pairs lose some messages, and have one cause
+    """
     if server:
-        why = f"The ibping server on {pair.server} did not run: {server}."
-        remedy = (
-            f"Start ibping -S -C {pair.server.device} -P {pair.server.number} as root on {pair.server.node} to see the"
-            " error, then run stage reachability again."
-        )
-    elif back and ping.received == 0:
+        return f"The ibping server did not run: {clause(server)}.", _START_SERVER
+    if back and ping.received == 0:
         why = (
             "The other direction passes over the same links. In this direction, the ibping server does not answer, or"
             " answers too late."
         )
-        remedy = (
-            f"Start ibping -S -C {pair.server.device} -P {pair.server.number} as root on {pair.server.node}, and ping"
-            " it from another node."
-        )
-    elif together:
+        return why, _START_SERVER
+    if together:
         why = "Each pair of the fabric loses some messages, but no pair loses all messages."
-        remedy = "Check the finding reachability.suspect, which names one cause for all pairs."
-    elif ping.received == 0:
-        why = f"LID {pair.server.lid} sent no answer: there is no route, a port or link is down, or the server stopped."
+        return why, "Follow the remedy of the finding reachability.suspect, which names one cause for all pairs."
+    if ping.received == 0:
+        why = "No answer came back: there is no route, a port or link is down, or the ibping server stopped."
         remedy = (
-            f"Check the finding reachability.suspect, and trace the route with {trace}. Then run stage reachability"
-            " again."
+            "Follow the remedy of the finding reachability.suspect, or find the hop without a route: run"
+            f" {_TRACE}. Then run stage reachability again."
         )
-    else:
-        why = (
-            "Messages are lost on the path: a cable or transceiver is faulty, or a link is congested or failing. If"
-            " most pairs lose some messages, the nodes may be too busy to answer in time, and a late answer counts as"
-            " lost."
-        )
-        remedy = (
-            f"Check the finding reachability.suspect and the error counters on the path: {trace}, then ibqueryerrors."
-            " If no counter increases, set reachability_timeout_ms to 1000, then run stage reachability again."
-        )
-    return Finding("reachability.pair", subject, FAIL, measured, expected, why, remedy)
+        return why, remedy
+    why = (
+        "Messages are lost on the path: a cable or transceiver is faulty, or a link is congested or failing. If most"
+        " pairs lose some messages, the nodes may be too busy to answer in time, and a late answer counts as lost."
+    )
+    remedy = (
+        f"Check the finding reachability.suspect and the error counters on the path: {_TRACE}, then ibqueryerrors. If"
+        " no counter increases, set reachability_timeout_ms to 1000, then run stage reachability again."
+    )
+    return why, remedy
 
 
 def _judge_late(subject: str, measured: str, pair: Pair) -> Finding:
@@ -307,12 +330,12 @@ def _judge_late(subject: str, measured: str, pair: Pair) -> Finding:
         "reachability.pair",
         subject,
         WARN,
-        measured,
+        f"{measured}{_format_lids(pair)}",
         "0 % loss, without repeated packets",
         "A node was busy for a moment. The link is not the cause: a faulty link would also have lost packets in the"
         " longer run.",
-        f"Check the error counters on the path: ibtracert {pair.client.lid} {pair.server.lid}, then ibqueryerrors. If"
-        " the counters do not increase, no action is needed.",
+        f"Check the error counters on the path: {_TRACE}, then ibqueryerrors. If the counters do not increase, no"
+        " action is needed.",
     )
 
 

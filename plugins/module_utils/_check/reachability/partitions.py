@@ -17,8 +17,8 @@ _FULL_MEMBERS = (
 )
 #: ibping proves nothing of a partition that it does not use
 _ANOTHER_PARTITION = (
-    "Extend the default partition to all HCAs, then run stage reachability again. Alternatively check the results of"
-    " stage bandwidth, and waive this finding with these results as the reason."
+    "Add all HCAs to the default partition ('Default=0x7fff, ipoib : ALL=full;' in /etc/opensm/partitions.conf), then"
+    " run stage reachability again. Or waive this finding if stage bandwidth passes."
 )
 
 

@@ -34,50 +34,66 @@ def judge_port(
     passed = [sum(pair.passed for pair in group) for group in (as_client, as_server)]
     measured = f"{passed[0]} of {len(as_client)} pairs pass as client, {passed[1]} of {len(as_server)} as server"
     if port.lid is None:
-        why = "The port has no LID because no subnet manager has configured it. Other ports cannot ping it."
+        why = "No subnet manager has configured the port, so other ports cannot ping it."
         return Finding(
             "reachability.port",
             subject,
             FAIL,
             "no LID",
-            expected,
+            "a LID of the subnet manager",
             why,
-            "Check the findings of stage fabric and correct the cause, then run stages fabric and reachability again.",
+            "Run ibstat on the node. If the port is not Active, check its cable; otherwise check the log of the subnet"
+            " manager for its GUID. Then run stages fabric and reachability again.",
         )
     if claim is not None:
-        why = f"{claim.words} It is therefore not verified that pings to LID {claim.lid} reached this port."
+        why = f"{claim.words} So pings to LID {claim.lid} may have reached a different port."
         remedy = (
-            f"Check the finding fabric.lids of LID {claim.lid} and correct the cause, then run stages fabric and"
-            " reachability again."
-        )
-        return Finding("reachability.port", subject, FAIL, f"LID {claim.lid} not verified", expected, why, remedy)
-    if not as_client or not as_server:
-        why = (
-            f"No ping {'to' if as_client else 'from'} this port was planned, so only one direction was tested."
-            if as_client or as_server
-            else "The port has no partner on its rail. The test needs two nodes with a port on this rail."
+            f"Follow the remedy of the finding fabric.lids of LID {claim.lid}, then run stages fabric and reachability"
+            " again."
         )
         return Finding(
             "reachability.port",
             subject,
+            FAIL,
+            f"LID {claim.lid} in sysfs of this port",
+            "the LID that the topology shows at this port",
+            why,
+            remedy,
+        )
+    if not as_client and not as_server:
+        return Finding(
+            "reachability.port",
+            subject,
             UNKNOWN,
-            measured,
+            "no pair with this port",
+            expected,
+            "The run found no port of this rail on another node. A ping needs two nodes with a port on the rail.",
+            "Add a second node to the group rdma_nodes of the inventory, or correct the findings fabric.hcas of the"
+            " other nodes. Then run stages fabric and reachability again.",
+        )
+    if not as_client or not as_server:
+        why = f"The stage planned no ping {'to' if as_client else 'from'} this port: the ports changed during the run."
+        return Finding(
+            "reachability.port",
+            subject,
+            UNKNOWN,
+            f"{measured} (no pair as {'server' if as_client else 'client'})",
             expected,
             why,
-            "Add a second node to the group rdma_nodes of the inventory, or check the findings of stage fabric on the"
-            " other nodes. Then run stages fabric and reachability again.",
+            "Correct the finding reachability.node of this node if there is one. Then run stages fabric and"
+            " reachability again.",
         )
     if all(pair.passed for pair in (*as_client, *as_server)):
         if strays:
             why = (
-                "The plan contains pings from this port to LIDs that no port on its rail has:"
-                f" {', '.join(map(str, strays[:8]))}. LIDs or ports changed after the pings were planned."
+                f"No port of the rail has the LIDs {', '.join(map(str, strays[:8]))} any more, to which pings from"
+                " this port were planned: the subnet manager changed the LIDs, or ports disappeared."
             )
             return Finding(
                 "reachability.port",
                 subject,
                 UNKNOWN,
-                measured,
+                f"{measured}, {count_of(len(strays), 'ping')} to an unknown port",
                 expected,
                 why,
                 "Run stages fabric and reachability again.",
@@ -93,7 +109,7 @@ def judge_port(
         )
         return Finding("reachability.port", subject, find_status(parted), measured, expected, why, remedy_of(parted))
     if bad:
-        why = f"Packets from or to this port are lost.{_explain_asymmetry(passed, as_client, as_server)}"
+        why = _explain_asymmetry(passed, as_client, as_server) or "Packets are lost on the paths of some pairs."
         return Finding(
             "reachability.port",
             subject,
@@ -101,16 +117,17 @@ def judge_port(
             measured,
             expected,
             why,
-            "Check the findings reachability.pair of this port, correct the causes, then run stage reachability again.",
+            "Follow the remedy of the finding reachability.suspect that names this port, or else of the findings"
+            " reachability.pair of this port. Then run stage reachability again.",
         )
     return Finding(
         "reachability.port",
         subject,
         UNKNOWN,
-        measured,
+        f"{measured}, the other pairs not measured",
         expected,
-        "Some pairs of this port were not measured.",
-        "Check the findings reachability.pair of this port, correct the causes, then run stage reachability again.",
+        "ibping returned no result for some pairs of this port.",
+        "Follow the remedy of the findings reachability.pair of this port, then run stage reachability again.",
     )
 
 
@@ -122,14 +139,14 @@ def _explain_asymmetry(
         return ""
     if passed[0] == len(as_client) and passed[1] < len(as_server):
         return (
-            " The port reaches other ports, but other ports do not reach it: the ibping server of this port is the"
+            "The port reaches other ports, but other ports do not reach it: the ibping server of this port is the"
             " probable cause, not its link."
         )
     if passed[1] == len(as_server) and passed[0] < len(as_client):
         return (
-            " Other ports reach this port, but it does not reach them: the ibping servers of its partners are the"
+            "Other ports reach this port, but it does not reach them: the ibping servers of its partners are the"
             " probable cause, not its link."
         )
     if passed[0] == passed[1] == 0:
-        return " No ping passes in either direction: the port, its cable or its switch port is the probable cause."
+        return "No ping passes in either direction: the port, its cable or its switch port is the probable cause."
     return ""

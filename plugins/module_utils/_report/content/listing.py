@@ -24,7 +24,8 @@ MOST_PASSES = 25
 
 #: the first check that a remedy leads to
 _SEE = re.compile(
-    r"(?:See (?:the findings? )?|Check the findings? |Correct the (?:(?:causes?|problem) (?:in|that) the )?findings? )"
+    r"(?:See (?:the findings? )?|Check the findings? |Follow the remed(?:y|ies) of the findings? |"
+    r"Correct the (?:(?:causes?|problem|errors?) (?:in|that) the )?findings? )"
     r"([a-z_0-9]+(?:\.[a-z_0-9]+)+)"
 )
 
