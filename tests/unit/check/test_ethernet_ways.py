@@ -141,7 +141,7 @@ def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(
     (finding,) = report_ports_without_lldp("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
     assert (
         finding.status == "warn"
-        and finding.measured == "unknown for 1 of 8 ports"
+        and finding.measured == "switch unknown for 1 of 8 ports"
         and f"node-8 rail 0: {words}" in finding.why
     )
     assert "LLDP" in finding.remedy and "tcpdump" in finding.remedy

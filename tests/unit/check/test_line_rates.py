@@ -137,14 +137,14 @@ def judged(
         # all that the ports can
         ((100.0, 100.0), (100.0, 100.0), {}, "pass", "pass", ""),
         # both ends offer more: one link, and both
-        ((100.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "but supports 100 Gb/s"),
-        ((25.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "but supports 100 Gb/s"),
+        ((100.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "100 Gb/s ("),
+        ((25.0, 100.0, 100.0), (25.0, 100.0, 100.0), {}, "fail", "fail", "100 Gb/s ("),
         # the switch offers less than the card can
         ((100.0, 200.0, 100.0), (100.0, 200.0, 100.0), {}, "pass", "pass", ""),
         # nothing is negotiated: the other port of its kind can do more; where none does nobody knows it but the intent
         ((200.0, 200.0), (50.0, 200.0), {}, "fail", "fail", "other ports of its kind"),
         ((100.0, 200.0), (50.0, 200.0), {}, "fail", "unknown", "other ports of its kind"),
-        ((100.0, 200.0), (100.0, 200.0), {}, "unknown", "unknown", "could not be determined"),
+        ((100.0, 200.0), (100.0, 200.0), {}, "unknown", "unknown", "unknown which rate both ends of the link support"),
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 100}, "pass", "pass", ""),
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 200}, "fail", "fail", "line_rate.expected_gbps"),
         # the intent expects less than the links run at: only with a reason
@@ -185,7 +185,7 @@ def judged(
         ((25.0,), (25.0,), {}, "unknown", "unknown", "does not report"),
         ((25.0,), (25.0,), {"floor_gbps": 20, "reason": "agreed"}, "warn", "pass", "does not report"),
         # an older kernel does not know the mode in which the port runs; and the card can't carry it
-        ((400.0, 100.0), (400.0, 100.0), {}, "warn", "fail", "as the maximum of the card"),
+        ((400.0, 100.0), (400.0, 100.0), {}, "warn", "fail", "reports a PCIe maximum below the rate of its link"),
     ],
 )
 def test_ethernet_with_two_nodes(
@@ -199,7 +199,7 @@ def test_ethernet_with_two_nodes(
     # 400 Gb/s do not fit into a slot of generation 4
     found = judged({"a": nic(*one), "b": nic(*other)}, 0.95 if one[0] <= 200 else 0.45, intent(line_rate))
     finding = found["link", "storage b mlx5_0"]
-    assert (finding.status, text in finding.why) == (link, True)
+    assert (finding.status, text in f"{finding.expected}; {finding.why}") == (link, True)
     assert (found["floor", "storage a -> b"].status, bool(finding.remedy)) == (floor, link != "pass")
 
 
@@ -413,7 +413,8 @@ def test_card_that_says_it_can_do_less_is_held_to_the_others_of_its_board() -> N
     nics = {"a": _of_board(nic(200.0, 200.0, 200.0, link=half)), "b": _of_board(nic(200.0, 200.0, 200.0))}
     found = judged(nics, 0.4)
     link = found["link", "storage a mlx5_0"]
-    assert link.status == "fail" and "runs at 8 GT/s x16, but card and slot support 16 GT/s x16" in link.why
+    assert link.status == "fail" and "trained down: card and slot support more" in link.why
+    assert "PCIe 8 GT/s x16" in link.measured and "PCIe 16 GT/s x16" in link.expected
     assert {item.status for (check_id, _subject), item in found.items() if check_id == "floor"} == {"fail"}
     # a board of another PSID may be made so
     other = {**nics, "a": _of_board(nic(200.0, 200.0, 200.0, link=half), "MT_0000000360")}
@@ -424,4 +425,5 @@ def test_card_that_says_it_can_not_carry_its_own_port_is_a_warning() -> None:
     half = PcieLink(8.0, 16, 8.0, 16, 8.0, 16, 256, 512)
     found = judged({name: _of_board(nic(200.0, 200.0, 200.0, link=half)) for name in ("a", "b")}, 0.45)
     link = found["link", "storage a mlx5_0"]
-    assert link.status == "warn" and "sysfs reports 8 GT/s x16" in link.why
+    assert link.status == "warn" and "reports a PCIe maximum below the rate of its link" in link.why
+    assert "PCIe maximum of the card" in link.measured and "PCIe 8 GT/s x16" in link.expected

@@ -262,7 +262,7 @@ def test_ports_without_lldp_are_told_by_name_whether_few_or_all_and_nobody_is_ac
     assert [finding.status for finding in switches] == ["warn"] * bool(deaf)
     for finding in switches:
         assert (
-            finding.measured == f"unknown for {deaf} of 24 ports"
+            finding.measured == f"switch unknown for {deaf} of 24 ports"
             and f"{NAMES[-deaf]} rail 0: ens1 received LLDP from no switch" in finding.why
         )
         assert (

@@ -38,21 +38,27 @@ class Limit(typing.NamedTuple):
     text: str
 
 
+#: why no floor is known for an end without a usable pod
+NO_POD = "the node has no usable pod"
+
+
 @dataclasses.dataclass(frozen=True)
 class EndRate:
     """The rates of one end of a pair, that is of one HCA with its pod.
 
     :ivar could: rates of a faultless end: its link and its PCIe link, each divided by the VFs that share it, and the
         max_tx_rate of the fabric
-    :ivar unknown: why no floor can be computed; empty if it can
+    :ivar unknown: why no floor can be computed, as a reason without the name of the end; empty if it can
     :ivar most: upper limits of a plausible bandwidth: the highest known rate of its port, and its PCIe link as trained
     :ivar now: current rate of its link in Gb/s; None if unknown
+    :ivar name: node and HCA of the end, for texts
     """
 
     could: tuple[Limit, ...] = ()
     unknown: str = ""
     most: tuple[Limit, ...] = ()
     now: typing.Optional[float] = None
+    name: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,9 +105,7 @@ class PairLimits:
 
     def ends(self, pair: PairResult) -> list[EndRate]:
         """Return the rates of the client's HCA and of the server's HCA. Without a pod, the rate is unknown."""
-        return [
-            self._ends.get(end, EndRate(unknown=f"{end[1]} has no pod")) for end in (pair.client_end, pair.server_end)
-        ]
+        return [self._ends.get(end, EndRate(unknown=NO_POD, name=end[1])) for end in (pair.client_end, pair.server_end)]
 
     def ports(self, end: End) -> tuple[Port, ...]:
         """Return the ports of the physical function that an end uses in its measurements. The result is empty if its
@@ -124,9 +128,15 @@ class PairLimits:
                 f"absolute floor of the intent: {gbps(rule.floor_gbps)}; reason: {rule.reason or 'none given'}",
             )
         ends = self.ends(pair)
-        unknown = [end.unknown for end in ends if end.unknown]
+        unknown: dict[str, dict[str, None]] = {}
+        for end in ends:
+            if end.unknown:
+                unknown.setdefault(end.unknown, {})[end.name] = None
         if unknown:
-            return None, "; ".join(dict.fromkeys(unknown))
+            return None, "; ".join(
+                f"the highest rate of the link of {' and '.join(names)} is unknown: {reason}"
+                for reason, names in unknown.items()
+            )
         limits = [limit for end in ends for limit in end.could]
         slowest, ways = min(limits).gbps, self.ways
         double = "2 x " if ways == 2 else ""
@@ -288,16 +298,13 @@ def _with_more(pair: PairResult) -> PairResult:
 
 def _compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], shares: Shares) -> EndRate:
     if pod.error:
-        return EndRate(unknown=f"{pod.node} has no pod")
+        return EndRate(unknown=NO_POD, name=pod.node)
     expected = fabric.line_rate.expected_gbps
     if found is None and expected is not None:
         found = HcaRates("", pod.rail, pod.rate_gbps, expected, "line_rate.expected_gbps")
     if found is None:
-        unknown = (
-            f"the rate that the link of {pod.node} supports is unknown because node_info reports no HCA for its pod"
-        )
         own = (Limit(pod.rate_gbps, f"port of {pod.node} {pod.rate_gbps:g}"),) if pod.rate_gbps else ()
-        return EndRate((), unknown, own, pod.rate_gbps)
+        return EndRate((), "the module node_info reports no HCA for its pod", own, pod.rate_gbps, pod.node)
     address, hca = pod.physical_function or pod.pci or "", found.pcie
     rates = [rate for rate in (pod.rate_gbps, found.now, found.could) if rate is not None]
     most: tuple[Limit, ...] = (Limit(max(rates), f"port of {pod.node} {max(rates):g}"),) if rates else ()
@@ -306,9 +313,7 @@ def _compute_end_rate(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRa
         most += (Limit(carried, f"PCIe of {pod.node} {carried:.4g}"),)
     now = found.now if found.now is not None else pod.rate_gbps
     if found.could is None:
-        return EndRate(
-            (), f"the rate that the link of {pod.node} {found.hca} supports is unknown: {clause(found.why)}", most, now
-        )
+        return EndRate((), clause(found.why), most, now, f"{pod.node} {found.hca}")
     limits = [("port", found.data * found.could, address)]
     if hca is not None and hca.could is not None:
         limits.append(("PCIe", hca.could, _strip_pci_function(address)))

@@ -56,8 +56,8 @@ CAUSES: dict[str, Cause] = {
     "no_lid": Cause(
         "The port of the RDMA device has no LID because the port is not configured.",
         "Read the LID in the pod: cat /sys/class/infiniband/*/ports/1/lid.",
-        "See the findings of stages fabric and virtual_functions on the subnet manager, and check that it supports"
-        " virtual functions (OpenSM: virt_enabled 2).",
+        "Check that the subnet manager supports virtual functions (OpenSM: virt_enabled 2), and follow the remedies of"
+        " the findings of stages fabric and virtual_functions.",
     ),
     "no_queue": Cause(
         "The RDMA device could not create a queue pair or a completion queue: it has none left, or it does not support"
@@ -83,7 +83,7 @@ CAUSES: dict[str, Cause] = {
         "Use the same GID type and address family at both ends. On iWARP set pods.connection: rdma_cm.",
     ),
     "completion": Cause(
-        "The transfer ended with a completion error whose status this collection does not know.",
+        "The transfer ended with a completion error whose status linerate.rdma does not know.",
         "Read the status under 'measured', and dmesg of both nodes. Use the same perftest release, message size and"
         " options at both ends.",
     ),
@@ -179,12 +179,12 @@ CAUSES: dict[str, Cause] = {
     ),
     "rail": Cause(
         "No pod could be assigned to this rail.",
-        "See the findings of stage virtual_functions for each HCA of the fabric. End other pods that hold its virtual"
-        " functions, and check select and hcas_per_node of the fabric.",
+        "End other pods that hold the virtual functions of the HCA of this rail, and check select and hcas_per_node of"
+        " the fabric. The findings of stage virtual_functions show the virtual functions of each HCA.",
     ),
     "deadline": Cause(
-        "The pod reached the end of its lifetime, which the plan of the measurements sets, before the measurements"
-        " were done. The measurements take longer than planned.",
+        "The pod reached the end of its lifetime before the measurements were done: they take longer than the stage"
+        " expected.",
         "Set bandwidth.rounds of the fabric to fewer rounds, or raise bandwidth_parallel if the controller measures"
         " fewer pairs at the same time than there are.",
     ),
@@ -214,17 +214,22 @@ CAUSES: dict[str, Cause] = {
         "The tool ended with an unknown error.",
         "Read the error under 'measured', if there is one, and dmesg of both nodes. Then run stage bandwidth again.",
     ),
-    "pod": Cause("One of the two pods could not be used.", "See the findings bandwidth.pod of the nodes."),
-    "not_run": Cause("The measurement did not run.", "Run stage bandwidth again."),
+    "pod": Cause(
+        "One of the two pods could not be used.", "Follow the remedy of the finding bandwidth.pod of the node."
+    ),
+    "not_run": Cause("The stage ended before this measurement.", "Run stage bandwidth again."),
     **dict.fromkeys(
         LEFT_OUT,
         Cause(
             "The pair was not measured: one of its ends had failed with several other nodes, and was left out of the"
             " later rounds.",
-            "See the finding bandwidth.suspect of this end.",
+            "Follow the remedy of the finding bandwidth.suspect of this end.",
         ),
     ),
-    "ping": Cause("rping failed, so the bandwidth was not measured.", "See the finding bandwidth.rping."),
+    "ping": Cause(
+        "rping failed, so the bandwidth was not measured.",
+        "Follow the remedy of the finding bandwidth.rping of this pair.",
+    ),
 }
 
 
@@ -235,4 +240,10 @@ def explain_cause(kind: str, fabric: Fabric) -> tuple[str, str]:
     :param kind: kind of failure that a measurement reports
     """
     known = COMPLETIONS.get(kind) or CAUSES.get(kind, CAUSES["exit_code"])
-    return known.on(link_of(fabric))
+    why, remedy = known.on(link_of(fabric))
+    return why, add_stage(remedy)
+
+
+def add_stage(remedy: str) -> str:
+    """Return a remedy that ends with the stage to run again, unless it names the stage already."""
+    return remedy if "run stage bandwidth again" in remedy.lower() else f"{remedy} Then run stage bandwidth again."

@@ -154,15 +154,15 @@ def _check_suspects(
                 "bandwidth.coverage",
                 fabric.name,
                 UNKNOWN,
-                "coverage unknown",
-                "each link that these nodes use is measured",
-                f"The paths between the nodes could not be determined: {clause(why)}.",
+                "paths between the nodes unknown",
+                "100 %: each link that these nodes use, in both directions",
+                f"Without the paths, it is unknown which links were measured: {clause(why)}.",
                 remedy,
             )
         ]
     figures = list_figures_within(ground, pairs)
     evidence = collect_evidence_within(ground, ways, pairs, figures)
-    remedy = "See the findings bandwidth.measured and bandwidth.pod of the nodes at these links."
+    remedy = "Follow the remedies of the findings bandwidth.measured and bandwidth.pod of the nodes at these links."
     note = describe_pinned(fabric, ways, pairs) if ways.hashed else ""
     findings = [
         report_coverage("bandwidth.coverage", fabric, ways, compute_coverage(ways, evidence.measured), remedy, note)

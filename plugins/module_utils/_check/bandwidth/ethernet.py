@@ -17,6 +17,7 @@ from ..._analysis.schedule.flows import compute_flow_label, compute_udp_port, no
 from ..._analysis.schedule.link_coverage_rounds import Test
 from ..._analysis.schedule.localization import GOOD, Evidence
 from ..._analysis.schedule.paths import PathTable
+from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import PairResult
 from ..._model.run.findings import FAIL, WARN, Finding
@@ -95,12 +96,9 @@ def report_ports_without_lldp(
         f"{HOW}. Check which LLDP frames arrive, and from which hardware addresses: run 'tcpdump -e -nn -i {first}"
         " ether proto 0x88cc' on the node. Then run stage bandwidth again."
     )
-    expected = "known for all ports (LLDP shows exactly one switch)"
-    return [
-        Finding(
-            check, f"{fabric.name} switches", WARN, f"unknown for {len(found)} of {count} ports", expected, why, remedy
-        )
-    ]
+    measured = f"switch unknown for {len(found)} of {count_of(count, 'port')}"
+    expected = "switch known for each port (LLDP shows exactly one)"
+    return [Finding(check, f"{fabric.name} switches", WARN, measured, expected, why, remedy)]
 
 
 def report_between_leaves(
@@ -156,7 +154,7 @@ def report_between_leaves(
         one, other = (ways.name_of(leaf) for leaf in leaves)
         remedy = (
             f"Check the ports between {one} and {other}, and the ports of the spines on the path. Read rate, errors,"
-            f" discards and PFC pauses from {COUNTERS}."
+            f" discards and PFC pauses from {COUNTERS}. Then run stage bandwidth again."
         )
         yield Finding("bandwidth.suspect", f"{fabric.name} {names[leaves]}", FAIL, told, expected, why, remedy)
 

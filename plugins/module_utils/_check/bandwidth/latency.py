@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import typing
 
-from ..._analysis.fleet.small_messages import find_no_measurement, find_tail
+from ..._analysis.fleet.small_messages import MOST_TAIL, find_no_measurement, find_tail
 from ..._model.base.phrases import count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import carries_rdma
@@ -24,7 +24,8 @@ _LONG_US = 100
 _LOSS = "Read the error counters of both ports (rdma statistic show; on InfiniBand perfquery -x)."
 _REMEDY = (
     "Compare this pair with a faster pair: the idle states and the governor of the CPUs (stage tuning), the CPUs that"
-    " the pods run on, the number of switches between the nodes, and queues with other traffic."
+    " the pods run on, the number of switches between the nodes, and queues with other traffic. Then run stage"
+    " bandwidth again."
 )
 
 
@@ -52,8 +53,11 @@ def check_latencies(
     for pod in pods:
         if not pod.error and (pod.rail, pod.node) not in there:
             subject = f"{fabric.name} {pod.node}{on_rail(fabric, pod.rail)}"
-            why = "No latency was measured for this port: the port had no partner, or was left out."
-            remedy = "See the other findings on this port and correct their causes, then run stage bandwidth again."
+            why = "The port had no partner on its rail, or was left out because its pairs failed."
+            remedy = (
+                "Follow the remedies of the findings bandwidth.measured and bandwidth.suspect of this port, then run"
+                " stage bandwidth again."
+            )
             yield Finding("bandwidth.latency", subject, UNKNOWN, "not measured", expected, why, remedy)
 
 
@@ -78,16 +82,17 @@ def _check_pair(fabric: Fabric, pair: PairLatency, usual: typing.Optional[float]
         )
         return Finding(check, subject, UNKNOWN, measured, expected, f"{none}. The figure is invalid.", remedy)
     if wanted.most_latency_us is not None and pair.typical_us > wanted.most_latency_us:
-        why = "Small messages take longer than the intent allows."
+        why = "Idle states or a low frequency of the CPUs, a longer path, or other traffic delay small messages."
         return Finding(check, subject, FAIL, measured, expected, why, _REMEDY)
     if usual is not None and pair.typical_us > wanted.latency_ratio * usual:
         why = "Small messages take longer than between the other pairs. A job waits for its slowest pair."
         return Finding(check, subject, WARN, measured, expected, why, _REMEDY)
     tail = find_tail(pair.typical_us, pair.p99_us)
     if tail:
+        expected = f"a 99th percentile of at most {MOST_TAIL} times the median"
         return Finding(check, subject, WARN, measured, expected, tail, f"{_LOSS} {_REMEDY}")
     if wanted.most_latency_us is None and pair.typical_us > _LONG_US:
-        why = f"Small messages take more than {_LONG_US} us, and the intent sets no limit. All pairs may be slow."
+        why = "All pairs may be slow: the pair is compared only with other pairs, because the intent sets no limit."
         remedy = f"Set bandwidth.most_latency_us of the fabric. {_REMEDY}"
-        return Finding(check, subject, WARN, measured, expected, why, remedy)
+        return Finding(check, subject, WARN, measured, f"at most {_LONG_US} us", why, remedy)
     return ok(check, subject, measured, expected)

@@ -21,6 +21,7 @@ from ..._model.base.phrases import clause, count_of
 from ..._model.measurement.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult
 from ..._model.node.hca import Hca, ObservedHcas, PcieLink
 from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from .causes import add_stage
 
 _CHECK = "bandwidth.layer"
 #: of the figure of the step before it. Two measurements of one link differ by a few per cent
@@ -66,8 +67,8 @@ def check_layers(
 def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hcas: Hcas) -> Finding:
     if not pair.steps:
         remedy = (
-            "Use observers for the nodes (docs/observers.md), then run stage bandwidth again, or set bandwidth.layers:"
-            " none. See the finding bandwidth.suspect for the end at fault."
+            "Correct the error under 'why' (the measurement needs observers on the nodes: docs/observers.md), then run"
+            " stage bandwidth again. Or set bandwidth.layers: none of the fabric."
         )
         return Finding(
             _CHECK,
@@ -75,7 +76,7 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
             UNKNOWN,
             "not measured",
             _describe_expected_rates(None),
-            f"The pair was not measured layer by layer: {clause(pair.why, 'no reason is given')}.",
+            f"The bandwidth was not measured on the host and in the pod: {clause(pair.why, 'no reason is given')}.",
             remedy,
         )
     steps = [_drop_doubtful_figure(ground, pair, step) for step in pair.steps]
@@ -96,11 +97,14 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
                 f"{told} The cause is {alternatives}. The measurement cannot distinguish these causes.{unseen} {known}"
             )
             remedy = f"{_to_measure(missing)} {' '.join(dict.fromkeys(cause.remedy for cause in causes))}".strip()
+            remedy = add_stage(remedy or _describe_remedy(lost[0], at, hcas))
             whole = steps[0].layer in lost
             return Finding(
                 _CHECK, subject, UNKNOWN if whole else FAIL, measured, expected, _add_causes(why, causes), remedy
             )
-        remedy = " ".join(dict.fromkeys(cause.remedy for cause in causes)) or _describe_remedy(lost[0], at, hcas)
+        remedy = add_stage(
+            " ".join(dict.fromkeys(cause.remedy for cause in causes)) or _describe_remedy(lost[0], at, hcas)
+        )
         return Finding(
             _CHECK,
             subject,
@@ -111,7 +115,9 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
             remedy,
         )
     if missing:
-        why = f"At no measured step does the bandwidth drop by more than {100 - 100 * TOLERANCE:.0f} %.{unseen} {known}"
+        why = (
+            f"At no measured layer does the bandwidth drop by more than {100 - 100 * TOLERANCE:.0f} %.{unseen} {known}"
+        )
         return Finding(_CHECK, subject, UNKNOWN, measured, expected, why.strip(), _to_measure(missing))
     if ground.floor(_as_pair(pair, steps[-1]))[0] is None:
         # to be as fast as others is no proof: all of them may be slow
@@ -120,26 +126,23 @@ def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound
             " again."
         )
         why = (
-            "The bandwidth does not drop from step to step, but the rate that the first step must reach is"
+            "The bandwidth does not drop from layer to layer, but the rate that the first layer must reach is"
             " unknown. The cable and the fabric may lose bandwidth. " + known
         )
         return Finding(_CHECK, subject, UNKNOWN, measured, expected, why.strip(), remedy)
     last = next(step for step in reversed(steps) if step.average_gbps is not None)
     if least is not None and (last.average_gbps or 0.0) < least:
         why = (
-            f"The pair is too slow, but no single step loses more than {100 - 100 * TOLERANCE:.0f} %: each step loses a"
-            f" little. {known}"
+            f"The pair is too slow, but no single layer loses more than {100 - 100 * TOLERANCE:.0f} %: each layer loses"
+            f" a little. {known}"
         )
-        remedy = (
-            "Run stage bandwidth again on idle nodes, and check the settings of all steps: the findings of stage tuning"
-            " name the settings that differ from the recommended ones."
-        )
+        remedy = "Follow the remedies of the findings of stage tuning, then run stage bandwidth again on idle nodes."
         return Finding(_CHECK, subject, FAIL, measured, expected, why.strip(), remedy)
     if not pair.suspect:
         return ok(_CHECK, subject, measured, expected)
     why = (
-        "The pair was a suspect in the rounds, but no step loses bandwidth now. The cause was load from other jobs, or"
-        f" is intermittent. {known}"
+        "The pair was slow before, but no layer loses bandwidth now. The cause was load from other jobs, or is"
+        f" intermittent. {known}"
     )
     remedy = (
         "Run stage bandwidth again while the nodes and the fabric are idle. If the pair is slow again, read its errors:"
@@ -217,8 +220,8 @@ def _drop_doubtful_figure(ground: PairLimits, pair: PairLayers, step: LayerStep)
 
 
 def _describe_expected_rates(least: typing.Optional[float]) -> str:
-    first = f"first step at least {gbps(least)}" if least is not None else "a known floor for the first step"
-    return f"{first}, each later step at least {TOLERANCE:g} of the step before"
+    first = f"first layer at least {gbps(least)}" if least is not None else "a known minimum for the first layer"
+    return f"{first}, each later layer at least {TOLERANCE:.0%} of the layer before"
 
 
 def _describe_layer_step(step: LayerStep) -> str:
@@ -231,8 +234,8 @@ def _describe_rate_drop(steps: typing.Sequence[LayerStep], at: LayerStep, before
     earlier = [step for step in steps[: steps.index(at)] if step.average_gbps is not None]
     of = STEPS[earlier[-1].layer] if earlier else "the rate that the link must reach"
     return (
-        f"The bandwidth drops at the step '{STEPS[at.layer]}': {gbps(now)}, {100 * (1 - now / before):.0f} % less than"
-        f" {of} ({gbps(before)})."
+        f"The bandwidth drops at the layer '{STEPS[at.layer]}': {gbps(now)}, {100 * (1 - now / before):.0f} % less"
+        f" than {of} ({gbps(before)})."
     )
 
 
@@ -409,7 +412,7 @@ def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
     :param missing: steps without a figure
     """
     return (
-        "Correct the causes that prevented these steps, then run stage bandwidth again:"
+        "Correct the errors that prevented the measurement of these layers, then run stage bandwidth again:"
         f" {'; '.join(f'{STEPS[step.layer]} ({step.why})' for step in missing)}."
         if missing
         else ""

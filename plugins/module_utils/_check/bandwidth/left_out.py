@@ -14,7 +14,7 @@ from ..._model.base.text import folded
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import LEFT_OUT, End, PairResult
 from ..._model.run.findings import FAIL, Finding
-from .causes import explain_cause
+from .causes import add_stage, explain_cause
 from .pairs import on_rail
 
 
@@ -41,28 +41,21 @@ def _report_left_out(fabric: Fabric, end: End, number: int, failed: typing.Seque
     kinds = collections.Counter(pair.ping_failure or pair.failure for pair in failed)
     others = sorted({node for pair in failed for _rail, node in pair.pair - {end}})
     with_what = f" with {folded(others, 4)} ({', '.join(kinds)})" if failed else ""
-    measured = (
-        f"pairs{with_what} failed and took longer than a measurement; {count_of(number, 'later measurement')} not made"
-    )
+    measured = f"{count_of(number, 'measurement')} not made, after failed measurements{with_what}"
     why = (
         "The pairs of this end failed one after another and delayed the rounds of all nodes. The partners of this end"
         " passed with other nodes afterwards, so this end was left out of the later rounds."
     )
     # the most frequent one is first
     remedies = [explain_cause(kind, fabric)[1] for kind, _number in kinds.most_common(1)]
-    remedy = " ".join(
-        [
-            f"Check the pod and the kubelet of {end[1]}, and the findings bandwidth.measured of its pairs.",
-            *remedies,
-            "Then run stage bandwidth again.",
-        ]
-    )
+    look = f"Check the pod and the kubelet of {end[1]} (kubectl describe pod, kubectl describe node)."
+    remedy = add_stage(" ".join([look, *remedies]))
     return Finding(
         "bandwidth.suspect",
         f"{fabric.name} {end[1]}{on_rail(fabric, end[0])}, left out",
         FAIL,
         measured,
-        "takes part in all rounds",
+        "0 measurements not made",
         why,
         remedy,
     )

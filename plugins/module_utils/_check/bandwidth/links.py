@@ -23,9 +23,13 @@ _ORDER: tuple[Status, ...] = (PASS, WARN, UNKNOWN, FAIL)
 
 
 class _Said(typing.NamedTuple):
+    """A fault of a link, with what it adds to the measured and the expected value of the finding."""
+
     status: Status
     why: str
     remedy: str
+    measured: str = ""
+    expected: str = ""
 
 
 def check_links(
@@ -53,11 +57,20 @@ def check_links(
     for node in nodes:
         if node not in seen:
             error = (hcas[node].error if node in hcas else "the node was not queried") or why or "it reports no HCA"
-            text = f"The HCA of this node on the fabric could not be determined: {clause(error)}."
-            remedy = f"See the findings of stages discover and fabric for {node}."
+            text = f"The HCA of this node on the fabric is unknown: {clause(error)}."
+            remedy = (
+                "Follow the remedies of the findings fabric.node and fabric.hcas of this node, then run stages fabric"
+                " and bandwidth again."
+            )
             findings.append(
                 Finding(
-                    _CHECK, f"{fabric.name} {node}", UNKNOWN if by_link else WARN, "no HCA", _EXPECTED, text, remedy
+                    _CHECK,
+                    f"{fabric.name} {node}",
+                    UNKNOWN if by_link else WARN,
+                    "HCA not identified",
+                    _EXPECTED,
+                    text,
+                    remedy,
                 )
             )
     return findings
@@ -69,7 +82,7 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
         return ok(_CHECK, subject, "virtual device of a hypervisor, without a link of its own", _EXPECTED)
     words = [f"{found.now:g} Gb/s" if found.now is not None else "link rate unknown"]
     words += [f"PCIe {found.pcie.trained}"] if found.pcie is not None else []
-    could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "a known link rate"]
+    could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "a known highest rate"]
     could += [f"PCIe {found.pcie.text}"] if found.pcie is not None and found.pcie.text else []
     said = [
         *_check_port_rate(fabric, found, by_link),
@@ -78,6 +91,8 @@ def _check_hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Fin
     if not said:
         return ok(_CHECK, subject, ", ".join(words), ", ".join(could))
     status = max((one.status for one in said), key=_ORDER.index)
+    words += [one.measured for one in said if one.measured]
+    could += [one.expected for one in said if one.expected]
     return Finding(
         _CHECK,
         subject,
@@ -97,23 +112,26 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
             " again."
         )
         if is_infiniband(fabric):
-            remedy += " The finding fabric.capability shows why iblinkinfo does not report the rate."
-        yield _Said(unknown, f"The rate that the link supports could not be determined: {clause(found.why)}.", remedy)
+            remedy = (
+                "Correct the error under 'why' and run stages fabric and bandwidth again. Or set"
+                " line_rate.expected_gbps of the fabric to the rate that its links must have, and run stage bandwidth"
+                " again."
+            )
+        why = f"It is unknown which rate both ends of the link support: {clause(found.why)}."
+        yield _Said(unknown, why, remedy, "highest rate of both ends unknown")
     elif found.now is None:
         yield _Said(
             unknown,
             "The rate of the link is unknown: its interface is down, or is in another network namespace.",
-            "Run ip link on the node, and see the finding discover.port of this HCA.",
+            "Run ip link on the node, and bring the interface up (ip link set INTERFACE up). Then run stages discover"
+            " and bandwidth again.",
         )
     elif found.now < found.could:
-        why = (
-            f"The link runs at {found.now:g} Gb/s, but supports {found.could:g} Gb/s ({found.why}): it trained down, or"
-            " one of its ports is set to a lower speed."
-        )
+        why = "The link trained down, or one of its ports is set to a lower speed than both ports support."
         tool = "ibportstate" if is_infiniband(fabric) else "ethtool"
         remedy = (
             f"Reseat or replace the cable or transceiver, and check the speeds that are enabled at both ports ({tool},"
-            " and the tool of the switch)."
+            " and the tool of the switch). Then run stage bandwidth again."
         )
         if found.why.startswith("other ports"):
             remedy += " If some links are slower by design, declare a fabric for each rate."
@@ -124,8 +142,8 @@ def _check_port_rate(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.I
         and not fabric.line_rate.reason
     ):
         why = (
-            f"The link runs at {found.now:g} Gb/s, but line_rate.expected_gbps of the intent is {found.could:g} Gb/s."
-            " The floor is too low, and the intent gives no reason (line_rate.reason)."
+            "The rate in line_rate.expected_gbps of the intent is below the rate of the link, so slow pairs would pass,"
+            " and the intent gives no reason (line_rate.reason)."
         )
         yield _Said(
             unknown,
@@ -139,50 +157,52 @@ def _check_pcie_link(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool)
     if pcie.could is None:
         return
     if pcie.trained_down and pcie.slot_known:
-        why = f"The PCIe link runs at {pcie.trained}, but card and slot support {pcie.text}: it trained down."
+        why = "The PCIe link trained down: card and slot support more."
         yield _Said(
             FAIL,
             why,
             "Reseat the card or its riser, and check the settings of the slot in the BIOS. If the link still trains"
-            " down, replace the card.",
+            " down, replace the card. Then run stages discover and bandwidth again.",
         )
     elif pcie.trained_down:
-        why = (
-            f"The PCIe link runs at {pcie.trained}, but the card supports {pcie.text}. The rate that the slot supports"
-            " is unknown."
-        )
+        why = "The card supports more than its PCIe link uses, and the rate that the slot supports is unknown."
         yield _Said(
             UNKNOWN if by_link else WARN,
             why,
-            "Compare the link with the slot (as root, lspci -vv of the port above the card), and reseat the card.",
+            "Compare the link with the slot (as root, lspci -vv of the port above the card), and reseat the card. Then"
+            " run stages discover and bandwidth again.",
         )
     if pcie.small_packets:
         why = (
             "MaxPayload is set below the value that card and slot support, so packet headers use a larger share of the"
             " PCIe link."
         )
-        yield _Said(WARN, why, "Set Max Payload Size in the BIOS to auto or 256, or boot with pci=pcie_bus_safe.")
+        remedy = (
+            "Set Max Payload Size in the BIOS to auto or 256, or boot with pci=pcie_bus_safe. Then run stages discover"
+            " and bandwidth again."
+        )
+        yield _Said(WARN, why, remedy)
     enough = fabric.line_rate.fraction * (found.could or 0.0)
     if pcie.slot_known and pcie.card is not None and pcie.could < enough and pcie.could < pcie.card:
-        why = (
-            f"The slot is smaller than the card: the slot carries {pcie.could:.4g} Gb/s of data, but the link supports"
-            f" {found.could:g} Gb/s."
-        )
+        why = "The slot has fewer lanes or a lower speed than the card, so it limits the link."
         yield _Said(
             WARN,
             why,
-            "Move the card to a slot that supports the full rate of the card if the measurements must reach the rate"
-            " of the link.",
+            "Move the card to a slot that supports the full rate of the card, then run stages discover and bandwidth"
+            " again. No action is required if this rate is intended.",
+            f"slot for {pcie.could:.4g} Gb/s of data",
+            f"slot for at least {enough:.4g} Gb/s of data",
         )
     elif pcie.could < enough and not pcie.trained_down:
         why = (
-            f"sysfs reports {pcie.text} as the maximum of the card, which carries {pcie.could:.4g} Gb/s of data, but"
-            f" the link supports {found.could:g} Gb/s. Few cards are built this way. Otherwise the card reports a wrong"
-            " maximum, and the floor is too low."
+            "The card reports a PCIe maximum below the rate of its link. Few cards are built this way. Otherwise the"
+            " card reports a wrong maximum, and slow pairs would pass."
         )
         yield _Said(
             WARN,
             why,
             "Compare LnkCap in lspci -vv (as root) with the datasheet of the board. If the board supports more,"
-            " replace the card.",
+            " replace the card, and run stages discover and bandwidth again.",
+            f"PCIe maximum of the card {pcie.could:.4g} Gb/s of data",
+            f"at least {enough:.4g} Gb/s of data",
         )

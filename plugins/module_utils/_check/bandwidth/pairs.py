@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing
 
 from ..._analysis.bandwidth.bounds import find_bounds
-from ..._analysis.bandwidth.floors import TCP_FAIL, TCP_WARN, Best, PairLimits, gbps
+from ..._analysis.bandwidth.floors import NO_POD, TCP_FAIL, TCP_WARN, Best, PairLimits, gbps
 from ..._model.base.phrases import clause, count_of
 from ..._model.intent.intent import Fabric
 from ..._model.intent.profiles import is_infiniband
@@ -79,7 +79,7 @@ def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing
 
 def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     expected = f"{PINGS} round trips, exit code 0"
-    measured = f"{pair.pings if pair.pings is not None else 'no'} round trips" + (
+    measured = (count_of(pair.pings, "round trip") if pair.pings is not None else "no round trips") + (
         f"; {pair.ping_evidence}" if pair.ping_evidence else ", rping failed" if pair.ping_failure else ""
     )
     if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
@@ -102,8 +102,8 @@ def _check_ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
         FAIL,
         measured,
         expected,
-        "rping counted fewer round trips than requested, but reported no error.",
-        "Run stage bandwidth again.",
+        "rping ended early without an error: the other end closed the connection, or the pod was busy.",
+        "Run stage bandwidth again. If the finding remains, read dmesg of both nodes.",
     )
 
 
@@ -128,15 +128,14 @@ def _check_measured(subject: str, ground: PairLimits, pair: PairResult, doubt: s
                 "Run stage bandwidth again. If the figure is still invalid, check the clock of the client's node (its"
                 " clocksource, dmesg), and the version of perftest in the image."
             )
-            return Finding(
-                "bandwidth.measured", subject, UNKNOWN, figures, expected, f"The figure is not valid. {doubt}", remedy
-            )
+            valid = "a valid average in Gb/s, within the capacity of the link"
+            return Finding("bandwidth.measured", subject, UNKNOWN, f"{figures}, not valid", valid, doubt, remedy)
         return ok("bandwidth.measured", subject, figures, expected)
     why, remedy = _subnet_manager(ground, pair) or explain_cause(pair.failure, ground.fabric)
     status: typing.Literal["unknown", "fail"] = (
         UNKNOWN if pair.failure in ("ping", "not_run", "pod", "other_run", *LEFT_OUT) else FAIL
     )
-    return Finding("bandwidth.measured", subject, status, pair.evidence or "no figure", expected, why, remedy)
+    return Finding("bandwidth.measured", subject, status, pair.evidence or "no bandwidth", expected, why, remedy)
 
 
 def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tuple[str, str]]:
@@ -341,15 +340,17 @@ def _check_sweep(subject: str, pair: PairResult) -> Finding:
             expected,
         )
     why = (
-        "The sweep failed, although the measurement with one message size succeeded."
+        "The measurement of all message sizes (bandwidth.sweep) failed, although that of one message size succeeded."
         if pair.sweep_failure
-        else "There is no sweep because the measurement before it failed."
+        else "The measurement of one message size failed, so the other message sizes were not measured."
     )
     remedy = (
-        "If the time limit stopped the sweep, raise pods.limit_seconds. Otherwise read the error under 'measured', or"
-        " in the finding bandwidth.measured of this pair. Then run stage bandwidth again."
+        "Correct the error under 'measured', and raise pods.limit_seconds of the fabric if the time limit stopped the"
+        " measurement. Then run stage bandwidth again."
+        if pair.sweep_failure
+        else "Follow the remedy of the finding bandwidth.measured of this pair, then run stage bandwidth again."
     )
-    return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "no figure", expected, why, remedy)
+    return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "not measured", expected, why, remedy)
 
 
 def _check_floor(
@@ -358,16 +359,18 @@ def _check_floor(
     floor, text = ground.floor(pair)
     if floor is None:
         remedy = (
-            "Set line_rate.expected_gbps of the fabric to the rate that its links must have, or see the findings"
-            " bandwidth.link and bandwidth.pod for the missing value. Then run stage bandwidth again."
+            "Follow the remedy of the finding bandwidth.pod of the node without a pod, then run stage bandwidth again."
+            if NO_POD in text
+            else "Follow the remedies of the findings bandwidth.link of both nodes. Or set line_rate.expected_gbps of"
+            " the fabric to the rate that its links must have, then run stage bandwidth again."
         )
         return Finding(
             "bandwidth.floor",
             subject,
             UNKNOWN,
-            gbps(average),
-            "a known floor (minimum bandwidth)",
-            f"The floor of this pair is unknown: {clause(text)}.",
+            f"{gbps(average)}, minimum of this pair unknown",
+            "at least a minimum that follows from the rates of the links",
+            f"{text[0].upper()}{clause(text[1:])}.",
             remedy,
         )
     if average >= floor:
@@ -383,8 +386,8 @@ def _check_floor(
     why = "The pair is slower than its links allow." + (f" CPU binding of the pods: {bound}." if bound else "")
     look = "NUMA node and error counters" if is_infiniband(ground.fabric) else "NUMA node, MTU and error counters"
     remedy = (
-        "See the finding bandwidth.suspect for the end at fault, and bandwidth.link for a link below the rate that it"
-        f" supports. Check {look} at that end."
+        "Follow the remedy of the finding bandwidth.suspect, which names the end at fault, and of bandwidth.link if"
+        f" there is one. Check {look} at that end. Then run stage bandwidth again."
     )
     why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
     more, first = _with_more(ground, pair)
@@ -418,7 +421,10 @@ def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: fl
             expected,
             _few_explain(ground, pair, best) and _uses_one_path(ground, pair),
         )
-    remedy = "See the finding bandwidth.suspect for the end at fault."
+    remedy = (
+        "Follow the remedy of the finding bandwidth.suspect, which names the end at fault. Then run stage bandwidth"
+        " again."
+    )
     if ground.kind(pair)[1] is not None:
         why = (
             f"The pair is slower than {others} whose links support the same rate, so one of its ends or the path"
@@ -431,9 +437,8 @@ def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: fl
             f"The link of this pair runs at {now:g} Gb/s, and the link of the best pair at {best.now:g} Gb/s. It is"
             " unknown whether the slower link supports more, so its rate may be intended."
         )
-        return Finding(
-            "bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, "See bandwidth.link for what is missing."
-        )
+        remedy = "Follow the remedy of the finding bandwidth.link of this pair's nodes, then run stage bandwidth again."
+        return Finding("bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, remedy)
     why = f"The pair is slower than {others}, so one of its ends or the path between them is at fault."
     return Finding("bandwidth.fleet", subject, FAIL, _format_both_rates(pair, average), expected, why, remedy)
 
@@ -465,8 +470,8 @@ def _check_tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average
         " difference. Packet loss or a broken link does."
     )
     remedy = (
-        "See the finding bandwidth.suspect for the end at fault. At that end, check errors and drops (ip -s link),"
-        " duplex, MTU and rate limits (tc qdisc)."
+        "Follow the remedy of the finding bandwidth.suspect, which names the end at fault. At that end, check errors"
+        " and drops (ip -s link), duplex, MTU and rate limits (tc qdisc). Then run stage bandwidth again."
     )
     return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
 

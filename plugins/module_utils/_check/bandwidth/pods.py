@@ -49,14 +49,18 @@ def check_pods(
             doubt = held.get(end) or _why_on_another_rail(fabric, pod, membership) or _why_no_function(pod, after)
             if doubt:
                 finding = dataclasses.replace(
-                    finding, status=UNKNOWN, why=f"{_DOUBT} {clause(doubt)}.", remedy=_ONE_RUN
+                    finding,
+                    status=UNKNOWN,
+                    measured=f"{finding.measured}; HCA of the pod not verified",
+                    expected="a pod with a function of the HCA of this rail",
+                    why=f"{clause(doubt)}.",
+                    remedy=_ONE_RUN,
                 )
         findings.append(finding)
     return findings
 
 
-_DOUBT = "It is unknown which HCA was measured on this rail of the node."
-_ONE_RUN = "Run stages discover to bandwidth again in one run, because the data of these stages is contradictory."
+_ONE_RUN = "Run stages discover to bandwidth again in one run, because their data contradict each other."
 
 
 def _why_on_another_rail(fabric: Fabric, pod: RdmaPod, membership: Membership) -> str:
@@ -95,7 +99,7 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
         "a pod with an RDMA device and an address on the network",
     )
     if pod is None:
-        why = "No pod was started on this node."
+        why = "The node offers no free resource of the fabric, or the stage ended before it started the pod."
         return Finding(
             "bandwidth.pod",
             subject,
@@ -103,8 +107,8 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
             "no pod",
             expected,
             why,
-            "See the finding network.allocatable of this node. The node must offer the resource: run kubectl describe"
-            " node.",
+            "Run kubectl describe node: the resource of the fabric must be free under Allocatable. If it is missing,"
+            " follow the remedy of the finding network.allocatable. Then run stage bandwidth again.",
         )
     if pod.error:
         status: typing.Literal["unknown", "fail"] = UNKNOWN if not pod.name else FAIL
@@ -114,17 +118,19 @@ def check_pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Findin
             why, remedy = explain_cause(pod.cause, fabric) if pod.cause in CAUSES else ("", "")
         if not remedy:
             remedy = (
-                f"Run kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs."
+                f"Run kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs, and correct the error."
+                " Then run stage bandwidth again."
                 if pod.name
-                else "See the findings of stages network and virtual_functions for this node."
+                else "Follow the remedies of the findings of stages network and virtual_functions for this node, then"
+                " run stage bandwidth again."
             )
         return Finding(
             "bandwidth.pod",
             subject,
             status,
-            pod.name or "no pod",
+            f"{pod.name} not usable" if pod.name else "no pod",
             expected,
-            f"{why} Details: {pod.error}" if why else pod.error,
+            f"{why} Details: {clause(pod.error)}." if why else f"The pod cannot be used: {clause(pod.error)}.",
             remedy,
         )
     if pod.device is None and carries_rdma(fabric):
@@ -199,7 +205,7 @@ _OUTSIDE = (
 def check_cleanup(seen: BandwidthFacts) -> Finding:
     expected = "no measuring pods left"
     if seen.remaining:
-        why = f"These pods still exist, or may still run: {', '.join(seen.remaining)}."
+        why = f"The stage could not delete these pods: {', '.join(seen.remaining)}."
         return Finding(
             "bandwidth.cleanup",
             "pods",

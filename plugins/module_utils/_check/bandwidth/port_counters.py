@@ -258,7 +258,7 @@ class Counted:
         if self._ways.spread and carried is not None and carried.alone is not None and self._fabric.routing is None:
             text += (
                 " One uplink carried all data, as with static routing. If the switches route statically, set routing:"
-                " static in the intent, so that this collection can name the link."
+                " static in the intent, so that stage bandwidth can name the link."
             )
         return [text]
 

@@ -15,7 +15,7 @@ from ..._model.base.text import percent
 from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import End, PairResult, RdmaPod, RoundPlan
 from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
-from .causes import CAUSES, explain_cause
+from .causes import explain_cause
 from .pairs import on_rail
 
 
@@ -39,7 +39,7 @@ def check_rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -
         expected = f"the number of rounds in the intent: {asked}"
     few = plan.rounds < asked if asked is not None else by_link and not plan.why
     if few if plan.cover is None else not by_link:
-        why = "The rounds were planned with a different intent, so the rounds of the current intent were not measured."
+        why = "The intent has changed since the measurement, so the rounds that it requires were not measured."
         return [
             Finding(
                 "bandwidth.rounds",
@@ -113,7 +113,8 @@ def check_participation(
     """
     usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
     if len(nodes) < 2:
-        why, remedy = "A pair needs two nodes.", "Add a second node to the inventory group rdma_nodes."
+        why = "A measurement needs two nodes, and the inventory has fewer."
+        remedy = "Add a second node to the inventory group rdma_nodes, then run stage bandwidth again."
         return [
             Finding(
                 "bandwidth.measured",
@@ -148,7 +149,7 @@ def check_participation(
         expected = f"measured with at least {count_of(max(1, partners), 'other node')}"
         if name not in usable:
             error = pods[rail, name].error if (rail, name) in pods else "no pod was started"
-            why, remedy = f"The node has no usable pod: {clause(error)}.", CAUSES["pod"].remedy
+            why, remedy = f"The node has no usable pod: {clause(error)}.", explain_cause("pod", fabric)[1]
             findings.append(
                 Finding("bandwidth.measured", subject, UNKNOWN, "measured with 0 other nodes", expected, why, remedy)
             )
@@ -156,7 +157,7 @@ def check_participation(
             why, remedy = (
                 explain_cause("not_run", fabric)
                 if partners > 0
-                else ("No other node has a usable pod.", CAUSES["pod"].remedy)
+                else ("No other node has a usable pod.", explain_cause("pod", fabric)[1])
             )
             findings.append(
                 Finding(

@@ -19,6 +19,7 @@ from ..._model.intent.intent import Fabric
 from ..._model.measurement.bandwidth import End, PairResult
 from ..._model.run.findings import FAIL, UNKNOWN, Finding, ok
 from . import ethernet
+from .causes import add_stage
 from .port_counters import Counted, CounterEvidence
 from .suspects import report_unmeasured
 
@@ -115,7 +116,9 @@ class _SlowLinkReporter:
         self._rates = {(found.rail, node): found for (node, _address), found in rates.items()}
 
     def _build_suspect_finding(self, subject: str, measured: str, why: str, remedy: str) -> Finding:
-        return Finding("bandwidth.suspect", f"{self._fabric.name} {subject}", FAIL, measured, _EXPECTED, why, remedy)
+        return Finding(
+            "bandwidth.suspect", f"{self._fabric.name} {subject}", FAIL, measured, _EXPECTED, why, add_stage(remedy)
+        )
 
     def switches(self) -> typing.Iterator[Finding]:
         for guid in self._evidence.switches:
@@ -219,7 +222,7 @@ class _SlowLinkReporter:
             measured,
             _EXPECTED,
             why,
-            "Correct the causes that the other findings name, then run stage bandwidth again.",
+            "Follow the remedies of the other findings bandwidth.suspect, then run stage bandwidth again.",
         )
 
     def _format_test_ends(self, test: Test) -> str:
@@ -284,8 +287,8 @@ class _SlowLinkReporter:
         found = self._rates.get(end)
         if found is not None and found.pcie is not None and found.pcie.trained_down:
             return (
-                f"Reseat the HCA {found.hca} of {end[1]}, or move it to another slot. See the finding bandwidth.link of"
-                " this HCA."
+                f"Reseat the HCA {found.hca} of {end[1]}, or move it to another slot, as the finding bandwidth.link of"
+                " this HCA describes."
             )
         if self._ways.hashed:
             return ethernet.describe_cable_step(self._ways, number)

@@ -36,7 +36,7 @@ def check_suspects(
         end: where.get(end) or Place(end[1], pod.physical_function or f"rail {end[0]}", end[0])
         for end, pod in pods.items()
     }
-    expected = "no component that failed pairs have in common"
+    expected = "0 measurements failed"
     trials = [
         make_trial(fabric.name, ends[pair.client_end], ends[pair.server_end], verdict)
         for pair, verdict in zip(pairs, passed)
@@ -54,8 +54,8 @@ def check_suspects(
             some = ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:8])
             why = f"Each component that these pairs have in common is also used by pairs that passed: {some}."
             remedy = (
-                "See the findings on each of these pairs. Each pair may have a cause of its own, or the cause is"
-                " intermittent."
+                "Follow the remedies of the findings bandwidth.measured and bandwidth.floor of these pairs, and run"
+                " stage bandwidth again: the cause may be intermittent."
             )
             findings.append(Finding("bandwidth.suspect", fabric.name, FAIL, measured, expected, why, remedy))
             continue
@@ -100,8 +100,8 @@ def report_unmeasured(fabric: Fabric, suspect: str, expected: str) -> Finding:
     :param suspect: what the measurements would test, an end or a link, for the text
     :param expected: expected value, as text for the finding
     """
-    why = f"No measurement of this fabric is valid, so it is unknown which {suspect} is at fault."
-    remedy = "See the findings bandwidth.measured of the pairs."
+    why = f"Without a valid measurement, it is unknown which {suspect} is at fault."
+    remedy = "Follow the remedies of the findings bandwidth.measured of the pairs, then run stage bandwidth again."
     return Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no valid measurement", expected, why, remedy)
 
 

@@ -37,10 +37,10 @@ def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], ear
                 f">= {(1 - MOST_DROP) * median:.2f} Gb/s ({1 - MOST_DROP:g} of the median of {runs} earlier runs,"
                 f" {median:.2f} Gb/s)"
             )
-            why = "The pair is slower than in the earlier runs. A link that degrades usually continues to degrade."
+            why = "A link of this pair may degrade, which usually continues, or a setting has changed."
             remedy = (
                 "Check the error counters and the temperature of its links and cables. Run ansible-playbook"
-                " linerate.rdma.difference to see what changed since the earlier runs."
+                " linerate.rdma.difference to see what changed since the earlier runs. Then run stage bandwidth again."
             )
             findings.append(Finding("bandwidth.trend", subject, WARN, measured, expected, why, remedy))
     if held > len(findings):
