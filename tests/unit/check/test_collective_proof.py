@@ -213,7 +213,7 @@ def test_wrong_values_name_the_size_of_chunks() -> None:
         (
             {"lacks": ("the end of the output is missing",)},
             UNKNOWN,
-            "The results are not those of a complete run: the end of the output is missing",
+            "The output of the test is not complete: the end of the output is missing",
         ),
         ({"cpu_time": True}, UNKNOWN, "option -C"),
     ],

@@ -106,9 +106,7 @@ def test_published_figures_give_their_efficiencies_and_their_alarm() -> None:
         "1.90 times the speed of one node, 95.1 % of linear scaling",
     ]
     alarm = found["compare.scaling on fine-tuning on H100: pod network on 2 nodes"]
-    assert alarm.status == "warn" and alarm.why.startswith(
-        "Negative scaling: on this network, the job is slower on 2 nodes than on one"
-    )
+    assert alarm.status == "warn" and alarm.why.startswith("On this network, the job is faster on 1 node:")
     # 12.28 of two nodes is less than 21.34 of one, too
     assert list(statuses(found, "scaling").values()) == ["warn", "warn", "pass", "pass"]
     assert statuses(found, "choice")["fine-tuning on H100"] == "pass"
@@ -163,7 +161,7 @@ def test_negative_scaling_of_a_fabric_of_the_intent_fails() -> None:
     figures = (Figure("compute", 2, 18.0), Figure("compute", 4, 17.0))
     found = judged(Measure("job", "samples/s", figures, single_node=10.0))
     assert statuses(found, "scaling") == {"job: compute on 2 nodes": "pass", "job: compute on 4 nodes": "fail"}
-    assert "the job is slower on 4 nodes than on 2" in found["compare.scaling on job: compute on 4 nodes"].why
+    assert "the job is faster on 2 nodes:" in found["compare.scaling on job: compute on 4 nodes"].why
     assert found["compare.advice on job: negative scaling"].status == "warn"
     low = judged(Measure("job", "samples/s", (Figure("compute", 2, 12.0),), single_node=10.0))
     assert statuses(low, "scaling") == {"job: compute on 2 nodes": "warn"}
@@ -198,7 +196,7 @@ def test_what_is_missing_is_unknown() -> None:
     assert found["compare.figures on compute: job"].status == "unknown"
     for facts, remedy in (
         (compare.Facts(), "--tags bandwidth,compare"),
-        (compare.Facts(()), "findings of stage bandwidth report for this fabric"),
+        (compare.Facts(()), "findings of stage bandwidth for this fabric"),
     ):
         (missing,) = compare.check(intent(), facts)
         assert missing.status == "unknown" and remedy in missing.remedy

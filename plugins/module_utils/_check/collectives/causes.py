@@ -356,6 +356,7 @@ def _report_no_cause(subject: str) -> Finding:
     )
     remedy = (
         "Run sendrecv_perf over one rail, from the GPU beside its HCA. If it is as slow as the collective, the path"
-        " from GPU to HCA is slow. Otherwise compare the rails one by one."
+        " from GPU to HCA is slow. Otherwise compare the rails one by one. Correct the cause, then run stage"
+        " collectives again."
     )
-    return Finding("collectives.cause", subject, UNKNOWN, "no cause found", "a cause", why, remedy)
+    return Finding("collectives.cause", subject, UNKNOWN, "no cause found", "a cause of the low bandwidth", why, remedy)

@@ -190,7 +190,7 @@ def _judge_route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted:
         return (
             FAIL,
             "The data passes over TCP (NET/Socket)",
-            "See collectives.transport of this rank for the cause. Correct it, then run stage collectives again.",
+            "Follow the remedy of the finding collectives.transport of this rank, then run stage collectives again.",
         )
     if wanted.nodes == 1:
         return (
@@ -203,7 +203,7 @@ def _judge_route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted:
         )
     if route.is_plugins or route.transport == "COLLNET":
         why = (
-            f"Network {route.via} belongs to a plugin, and this collection cannot determine which transport the plugin"
+            f"Network {route.via} belongs to a plugin of NCCL, and the log does not show which transport the plugin"
             " uses"
         )
         return (
@@ -218,7 +218,7 @@ def _judge_route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted:
         return (
             FAIL,
             "The data passes through host memory, without GPUDirect RDMA",
-            "See collectives.gpu_direct of this rank for the cause. Correct it, then run stage collectives again.",
+            "Follow the remedy of the finding collectives.gpu_direct of this rank, then run stage collectives again.",
         )
     return _judge_hca(route, rank, process, wanted)
 

@@ -108,7 +108,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         )
     seen, fabric = facts.collectives, pick_fabric(wanted, intent.fabrics)
     if fabric is None:
-        why = "rdma_cluster.collectives.fabric does not select exactly one fabric with RDMA, so no collective ran."
+        why = "rdma_cluster.collectives.fabric of the intent does not select exactly one fabric with RDMA."
         return (
             Finding(
                 "collectives.wanted",
@@ -118,21 +118,25 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 "results of collectives over one fabric with RDMA",
                 why,
                 (
-                    "See validate.collectives for the error in the intent. Correct the intent, then run stage"
+                    "Set rdma_cluster.collectives.fabric to the name of one fabric with RDMA, then run stage"
                     " collectives again."
                 ),
             ),
         )
     if seen is None or seen.fabric != fabric.name:
         what = "no results" if seen is None else f"results over fabric {seen.fabric or 'without a name'}"
-        why = f"This run has no results of collectives over fabric {fabric.name}, so their performance is unknown."
+        why = (
+            "Stage collectives did not run before this check."
+            if seen is None
+            else "The results belong to a different intent."
+        )
         return (
             Finding(
                 "collectives.wanted",
                 "collectives",
                 UNKNOWN,
                 what,
-                expected,
+                f"results over fabric {fabric.name}",
                 why,
                 (
                     "Run the stage with the current intent: ansible-playbook linerate.rdma.site --tags"
@@ -175,8 +179,8 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
     parts = sum(ran.log.size for ran in seen.runs if ran.log is not None)
     if parts > MOST_PARTS:
         why = (
-            "No cluster produces logs of this size, so stage collectives did not write this fact. None of the logs was"
-            " evaluated."
+            "No cluster produces logs of this size, so another program wrote the results in the folder of the report."
+            " None of the logs was evaluated."
         )
         too_many = Finding(
             "collectives.log",
@@ -340,21 +344,24 @@ def _report_without_leaf(
     if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
         if len(usable) > 2 and facts.neighbours and not wanted.leaves:
             why = (
-                "No node received LLDP from a switch on each of its ports, so the steps within a leaf and across leaves"
+                "No node received LLDP from a switch on each of its ports, so the tests within a leaf and across leaves"
                 " were skipped."
             )
             remedy = (
                 f"{HOW}. Or set the leaves in the intent: rdma_cluster.collectives.leaves. Then run: ansible-playbook"
                 " linerate.rdma.site --tags fabric,bandwidth,collectives."
             )
-            yield Finding("collectives.steps", f"{fabric.name} leaves", WARN, "unknown", expected, why, remedy)
+            yield Finding(
+                "collectives.steps", f"{fabric.name} leaves", WARN, "leaf unknown on all nodes", expected, why, remedy
+            )
         if len(usable) > 1 and wanted.leaves:
-            why = "The intent assigns none of these nodes to a leaf, so the steps by leaf were skipped."
+            why = "The node names in rdma_cluster.collectives.leaves are wrong, so the tests by leaf were skipped."
             remedy = (
                 "In rdma_cluster.collectives.leaves, use the node names of the inventory, or remove leaves. Then run"
                 " stage collectives again."
             )
-            measured = f"0 of {len(usable)} nodes assigned to a leaf"
+            measured = f"0 of {count_of(len(usable), 'node')} assigned to a leaf"
+            expected = "each node assigned to a leaf in rdma_cluster.collectives.leaves"
             yield Finding("collectives.steps", f"{fabric.name} leaves", UNKNOWN, measured, expected, why, remedy)
         return
     for leaf, nodes in leaves.items():

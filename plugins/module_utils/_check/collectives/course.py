@@ -24,7 +24,7 @@ from ..._analysis.schedule.collectives import (
     without_overlap,
 )
 from ..._analysis.schedule.halving import RailTrial
-from ..._model.base.phrases import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.base.text import folded
 from ..._model.job.nccl import NcclLog
 from ..._model.measurement.collectives import (
@@ -409,30 +409,43 @@ class Course:
         return f"{self.name}, {test.kind}: {folded(test.nodes, _NAMED) or 'no node'}{more}"
 
     def _judge_test(self, test: Test, run: CollectiveRun, ran: typing.Optional[RanTest]) -> _Verdict:
-        subject, expected = self.subject(test), "ranks on each node that exit normally, with results and logs"
+        subject, expected = self.subject(test), "all ranks end with exit code 0, results and logs"
         if ran is None or ran.figures is None or ran.log is None:
             what = ran.failure if ran is not None else "not run"
             why = (
                 f"The test gave no results: {ran.evidence or 'it printed none'}."
                 if ran is not None
-                else "The stored results do not contain this test, although the results of the previous tests"
-                " require it."
+                else "The stage ended before this test, or the intent has changed since the stage ran."
             )
             remedy = (
                 f"Check the image {self._wanted.image}. Run 'kubectl -n linerate-measure describe pods' while the stage"
                 " runs. Correct the cause, then run stage collectives again."
+                if ran is not None
+                else "Run stage collectives again with the current intent."
             )
+            measured = f"no results{f' ({what})' if what else ''}"
             return self._make_verdict(
-                test, (Finding("collectives.started", subject, UNKNOWN, what or "no results", expected, why, remedy),)
+                test, (Finding("collectives.started", subject, UNKNOWN, measured, expected, why, remedy),)
             )
         if ran.figures.collective not in ("", run.test):
-            why = f"The program ran {ran.figures.collective}, so its results do not show the performance of {run.test}."
+            why = "The program in the image has a wrong name or is a link to a different program."
             remedy = (
                 f"Check the program {self._wanted.program_folder}/{run.test}_perf in the image, then run stage"
                 " collectives again."
             )
             return self._make_verdict(
-                test, (Finding("collectives.figures", subject, FAIL, ran.figures.collective, run.test, why, remedy),)
+                test,
+                (
+                    Finding(
+                        "collectives.figures",
+                        subject,
+                        FAIL,
+                        f"results of {ran.figures.collective}",
+                        f"results of {run.test}",
+                        why,
+                        remedy,
+                    ),
+                ),
             )
         log = ran.log.restore()
         self._learn_gpus(log)
@@ -452,12 +465,14 @@ class Course:
                 )
             )
         if ran.failure:
-            why = f"The test ended with an error: {ran.evidence}."
+            why = f"The test ended with an error: {clause(ran.evidence, 'it printed no error')}."
             remedy = (
                 "Check the output before this error and the other findings of this test. Correct the cause, then run"
                 " stage collectives again."
             )
-            found.append(Finding("collectives.started", subject, FAIL, ran.failure, expected, why, remedy))
+            found.append(
+                Finding("collectives.started", subject, FAIL, f"ended early ({ran.failure})", expected, why, remedy)
+            )
         figure = pick_figure(log, ran.figures, proof, self._wanted.least_bytes)
         if len(run.nodes) < 2:
             # its figure is compared with those of the other nodes
@@ -471,16 +486,16 @@ class Course:
         floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, log.library)
         if floor is None and own is None and figure is not None:
             why = (
-                "At least one rail of these nodes has no measured rate, so this collection cannot compute a floor for"
-                " the bandwidth."
+                "Stage bandwidth measured no rate of at least one rail of these nodes, so the minimum cannot be"
+                " computed."
             )
             found.append(
                 Finding(
                     "collectives.bandwidth",
                     subject,
                     UNKNOWN,
-                    spell_gbs(figure.bus_gbs),
-                    "a known floor (minimum bandwidth)",
+                    f"{spell_gbs(figure.bus_gbs)}, minimum unknown",
+                    "at least a minimum from the measured rates of the rails",
                     why,
                     _RAILS,
                 )

@@ -43,6 +43,9 @@ _RAIL = (
 )
 
 
+_FAST = "as fast as the links allow"
+
+
 def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Finding]:
     """Return a finding for each step of a collective: passed if a group of the step is proven, else unknown.
 
@@ -52,7 +55,7 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
     """
     steps: list[Finding] = []
     for kind in (*climb.proven, *climb.unproven):
-        subject, expected = f"{name}, {kind}", "at least one group is verified, and as fast as the links allow"
+        subject, expected = f"{name}, {kind}", "at least one test verified, and as fast as the links allow"
         if kind in climb.proven:
             left = [node for node, step in climb.left_out.items() if step == kind]
             steps.append(
@@ -65,31 +68,32 @@ def report_steps(name: TestName, climb: CollectiveTests, nodes: int) -> list[Fin
             )
             continue
         why = (
-            "No group of this step was verified, or a step before it was not verified. The later steps cannot rely on"
-            " this step."
+            "NCCL's log proves no test of this size, or no test of a smaller size. Tests with more nodes cannot rely on"
+            " this size."
         )
         steps.append(
             Finding(
                 "collectives.steps",
                 subject,
                 UNKNOWN,
-                "not verified",
+                "no test verified",
                 expected,
                 why,
-                "Correct the other findings of this collective first, then run stage collectives again.",
+                "Follow the remedies of the other findings of this collective, then run stage collectives again.",
             )
         )
     if nodes < 2:
-        why = "A test of the network needs two nodes, but only one node has a usable pod."
+        why = "A test of the network needs two nodes with a usable pod."
         steps.append(
             Finding(
                 "collectives.steps",
                 f"{name}, two nodes",
                 UNKNOWN,
-                "one node",
-                "at least two nodes",
+                "one node with a usable pod",
+                "at least two nodes with a usable pod",
                 why,
-                "See collectives.pod of the other nodes. Correct the cause, then run stage collectives again.",
+                "Follow the remedies of the findings collectives.pod of the other nodes, then run stage collectives"
+                " again.",
             )
         )
     return steps
@@ -170,7 +174,7 @@ def report_unused_floors(
             f"{name}, expected_busbw of {count_of(item.nodes, 'node') if item.nodes is not None else 'all groups'}",
             UNKNOWN,
             "not compared with any group",
-            f"{spell_gbs(item.gbs)}, set in the intent: {item.reason}",
+            f"a group to compare with {spell_gbs(item.gbs)}, set in the intent: {item.reason}",
             why,
             remedy,
         )
@@ -184,34 +188,60 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
     :param kind: step of the collective
     :param named: result of the search
     """
-    places: list[tuple[str, str, str]] = [(node, "this node is slow on several rails", _NODE) for node in named.nodes]
-    for node, rail in named.ports:
-        what = (
-            "gave no result"
-            if (node, rail) in named.silent
-            else "is slow with every other node, and the other nodes are fast without it"
+    places: list[tuple[str, str, str, str]] = [
+        (
+            node,
+            "slow with other nodes on several rails",
+            "This node is slow on several rails, so the cause is what its rails share.",
+            _NODE,
         )
-        places.append((f"{node} rail {rail}", f"this port {what}", _PORT))
+        for node in named.nodes
+    ]
+    for node, rail in named.ports:
+        silent = (node, rail) in named.silent
+        why = (
+            "This port gave no result: its HCA is not usable, or its path to the GPU is broken."
+            if silent
+            else "The other nodes are fast without this port, so the cause is its HCA, its cable or its path to the"
+            " GPU."
+        )
+        measured = "no result with any other node" if silent else "slow with every other node"
+        places.append((f"{node} rail {rail}", measured, why, _PORT))
     places += [
-        (f"{leaf} rail {rail}", "the nodes of this leaf are slow with each other", _LEAF) for leaf, rail in named.leaves
+        (
+            f"{leaf} rail {rail}",
+            "nodes of this leaf slow with each other",
+            "The nodes of this leaf share only the leaf, so the cause is the leaf.",
+            _LEAF,
+        )
+        for leaf, rail in named.leaves
     ]
     places += [
         (
             f"{leaf} rail {rail}",
-            "the nodes of this leaf are fast with each other, but slow with nodes of other leaves",
+            "nodes of this leaf slow with nodes of other leaves",
+            "The nodes of this leaf are fast with each other, so the cause is the links of the leaf to other switches.",
             _UPLINK,
         )
         for leaf, rail in named.uplinks
     ]
-    places += [(f"rail {rail}", "this rail is slow between any two nodes", _RAIL) for rail in named.rails]
-    for place, why, remedy in places:
+    places += [
+        (
+            f"rail {rail}",
+            "slow between any two nodes",
+            "All nodes are slow on this rail, so the cause is what they have in common on it.",
+            _RAIL,
+        )
+        for rail in named.rails
+    ]
+    for place, measured, why, remedy in places:
         yield Finding(
             "collectives.suspect",
             f"{name}, {place}",
             FAIL,
-            f"suspect found in step '{kind}'",
-            "no suspect",
-            f"{_first_up(why)}.",
+            f"{measured} (tests of '{kind}')",
+            _FAST,
+            why,
             remedy,
         )
     for rail, nodes in named.undecided:
@@ -221,8 +251,8 @@ def report_suspects(name: TestName, kind: Kind, named: Named) -> typing.Iterator
             "collectives.suspect",
             subject,
             UNKNOWN,
-            f"suspect not determined in step '{kind}'",
-            "no suspect",
+            f"slow, faulty node not determined (tests of '{kind}')",
+            _FAST,
             why,
             "Run stage collectives again on an idle fabric.",
         )
@@ -232,31 +262,28 @@ def report_group(subject: str, group: CollectiveGroup) -> Finding:
     """Return the finding on a group that is slow or not proven, although none of its members was found to be slow."""
     if group.kind == "one node":
         why = (
-            "The bandwidth inside this node is too low or could not be verified. The test does not use the network. The"
-            " node takes no part in the other steps."
+            "The test does not use the network, so the cause is inside the node. The node takes no part in the tests"
+            " with other nodes."
         )
         return Finding(
             "collectives.suspect",
             subject,
             FAIL,
             "slow or not verified",
-            "no suspect",
+            "verified, and as fast as the other nodes",
             why,
             (
-                "See collectives.inside and collectives.way of this node. Correct the cause, then run stage collectives"
-                " again."
+                "Follow the remedies of the findings collectives.inside and collectives.way of this node, then run"
+                " stage collectives again."
             ),
         )
     why = (
-        "Each rail alone is fast enough, or no slow component was found. The group is still slow or could not be"
-        " verified."
+        "Each rail alone is fast enough, or the tests of the rails show no slow component. The cause is what the rails"
+        " share."
     )
     remedy = (
-        "See collectives.cause of this group. Check what all rails share: PCIe, the CPUs, power, and the links between"
-        " switches. Correct the cause, then run stage collectives again."
+        "Follow the remedies of the findings collectives.cause of these nodes. Check what all rails share: PCIe, the"
+        " CPUs, power, and the links between switches. Then run stage collectives again."
     )
-    return Finding("collectives.suspect", subject, FAIL, "slow or not verified", "no suspect", why, remedy)
-
-
-def _first_up(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    measured, expected = "slow or not verified", "verified, and as fast as the links allow"
+    return Finding("collectives.suspect", subject, FAIL, measured, expected, why, remedy)

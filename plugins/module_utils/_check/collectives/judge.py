@@ -155,14 +155,14 @@ def judge_figure(
     check = "collectives.bandwidth"
     asked = wanted.gbs if wanted else floor.floor_gbs if floor else None
     how = (
-        f"{spell_gbs(wanted.gbs)}, set in the intent: {wanted.reason}"
+        f"at least {spell_gbs(wanted.gbs)}, set in the intent: {wanted.reason}"
         if wanted
-        else f"{spell_gbs(floor.floor_gbs)} ({floor.how})"
+        else f"at least {spell_gbs(floor.floor_gbs)} ({floor.how})"
         if floor
-        else "a known floor (minimum bandwidth)"
+        else "at least a known minimum bandwidth"
     )
     if proof.status != PASS:
-        why = "The transport of this test could not be verified, so its bandwidth does not count."
+        why = "NCCL's log does not prove the transport of this test, so its bandwidth does not count."
         return (
             Finding(
                 check,
@@ -171,18 +171,18 @@ def judge_figure(
                 "not verified",
                 how,
                 why,
-                "Correct the other findings of this test, then run stage collectives again.",
+                "Follow the remedies of the other findings of this test, then run stage collectives again.",
             ),
         )
     figure = pick_figure(log, run, proof, least_bytes)
     if figure is None:
-        why = f"No message has at least {spell_bytes(least_bytes)}, and smaller messages do not fill the links."
+        why = "Smaller messages do not fill the links, so their bandwidth does not count."
         return (
             Finding(
                 check,
                 subject,
                 UNKNOWN,
-                "only small messages",
+                f"no message of at least {spell_bytes(least_bytes)}",
                 how,
                 why,
                 (
@@ -195,13 +195,13 @@ def judge_figure(
         f", {figure.choice.algorithm}" if figure.choice else ""
     )
     if asked is None:
-        why = "No formula is known for this collective and algorithm, so this collection cannot compute a floor."
+        why = "No formula is known for this collective and algorithm, so the minimum cannot be computed."
         return (
             Finding(
                 check,
                 subject,
                 UNKNOWN,
-                measured,
+                f"{measured}, minimum unknown",
                 how,
                 why,
                 (
@@ -212,31 +212,32 @@ def judge_figure(
         )
     if floor is not None and figure.bus_gbs > _ABOVE * floor.most_gbs:
         why = (
-            f"The links carry at most {spell_gbs(floor.most_gbs)}. A part of the data took another path, the values are"
-            " wrong, or other traffic used the rails while they were measured."
+            "A part of the data took another path, the values are wrong, or other traffic used the rails while stage"
+            " bandwidth measured them."
         )
         remedy = (
             "Check '#wrong' in the output of the test, NCCL_MNNVL_ENABLE, and the paths of the channels. Measure the"
             " rails again on an idle fabric: ansible-playbook linerate.rdma.site --tags bandwidth,collectives."
         )
-        return (Finding(check, subject, UNKNOWN, measured, how, why, remedy),)
+        most = f"at most {spell_gbs(floor.most_gbs)}, which the links carry"
+        return (Finding(check, subject, UNKNOWN, measured, most, why, remedy),)
     if figure.bus_gbs >= asked and (wanted or floor is None or figure.bus_gbs >= floor.network_gbs):
         return (ok(check, subject, measured, how),)
     if figure.bus_gbs >= asked and floor is not None:
         why = (
-            f"The rails alone would allow {spell_gbs(floor.network_gbs)}. The inside of the nodes allows less, and the"
-            " floor is computed from it. If all nodes are slow inside for the same cause, the comparison of the nodes"
-            " does not show it."
+            "The inside of the nodes allows less than the rails. If all nodes are slow inside for the same cause, the"
+            " comparison of the nodes does not show it."
         )
         remedy = (
             "Check nvidia-smi topo -m, nvidia-fabricmanager and ACS on the nodes, and NCCL_P2P_LEVEL of the image. If"
             " the GPUs have no NVLink, set the expected bandwidth and its reason in"
             " rdma_cluster.collectives.expected_busbw. Then run stage collectives again."
         )
-        return (Finding(check, subject, WARN, measured, how, why, remedy),)
+        rails = f"at least {spell_gbs(floor.network_gbs)}, which the rails allow"
+        return (Finding(check, subject, WARN, measured, rails, why, remedy),)
     own, _silent = cut_to_run(log, run, group_by_process(log))
     causes = find_causes(subject, own, figure.choice, seen)
-    why = f"The bandwidth is {figure.bus_gbs / asked:.0%} of the floor. {causes[0].why}"
+    why = f"The bandwidth is {figure.bus_gbs / asked:.0%} of the minimum. {causes[0].why}"
     remedy = causes[0].remedy + (
         f" More possible causes: {len(causes) - 1}, in the findings collectives.cause." if len(causes) > 1 else ""
     )
@@ -258,17 +259,17 @@ def judge_inside(
     )
     asked = wanted.gbs if wanted else _LIKE * usual
     how = (
-        f"{spell_gbs(asked)}, set in the intent: {wanted.reason}"
+        f"at least {spell_gbs(asked)}, set in the intent: {wanted.reason}"
         if wanted
-        else f"{spell_gbs(asked)} ({_LIKE:g} x the median of {len(figures)} nodes)"
+        else f"at least {spell_gbs(asked)} ({_LIKE:g} x the median of {count_of(len(figures), 'node')})"
     )
     findings = []
     for node, figure in figures.items():
         measured = f"{spell_gbs(figure.bus_gbs)} with messages of {spell_bytes(figure.size_bytes)}"
         if figure.bus_gbs < asked:
             why = (
-                "The GPUs of this node exchange data more slowly than those of the other nodes. The test does not use"
-                " the network. Possible causes are an NVLink that is down, a throttled GPU, or a different topology."
+                "The test does not use the network. Possible causes are an NVLink that is down, a throttled GPU, or a"
+                " different topology."
             )
             remedy = (
                 "Compare the output of nvidia-smi nvlink -s, nvidia-smi -q -d PERFORMANCE and nvidia-smi topo -m on"

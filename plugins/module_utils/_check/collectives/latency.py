@@ -13,7 +13,7 @@ import dataclasses
 import statistics
 import typing
 
-from ..._analysis.fleet.small_messages import find_no_measurement, find_tail
+from ..._analysis.fleet.small_messages import MOST_TAIL, find_no_measurement, find_tail
 from ..._model.base.phrases import count_of
 from ..._model.job.nccl_tests import NcclTestRow
 from ..._model.measurement.collectives import SMALL_BYTES, LatencyFigures, TestName
@@ -113,8 +113,8 @@ def judge_latency(
     for subject, item in found.items():
         if item is None:
             why = (
-                "The test with small messages gave no verified result. The finding collectives.bandwidth of the same"
-                " pair may show the cause."
+                "The test with small messages failed, or NCCL's log does not prove its transport. The finding"
+                " collectives.bandwidth of the same pair may show the cause."
             )
             remedy = (
                 "Use a version of nccl-tests with option -I (2.19.6 has it) in rdma_cluster.collectives.image, then run"
@@ -129,20 +129,21 @@ def judge_latency(
             )
             yield Finding("collectives.latency", subject, UNKNOWN, item.words, how, why, remedy)
         elif most_us is not None and item.mean_us > most_us:
-            why = "Small messages take longer than the intent allows (most_latency_us)."
+            why = "Idle states or a low frequency of the CPUs, a longer path, or other traffic delay small messages."
             yield Finding("collectives.latency", subject, FAIL, item.words, how, why, _REMEDY)
         elif usual is not None and item.mean_us > ratio * usual:
-            why = "Small messages take longer than on the other pairs. A job waits for its slowest pair."
+            why = (
+                "Idle states of the CPUs, a longer path, or other traffic delay the small messages of this pair. A job"
+                " waits for its slowest pair."
+            )
             yield Finding("collectives.latency", subject, WARN, item.words, how, why, _REMEDY)
         elif find_tail(item.mean_us, item.p99_us):
             why = find_tail(item.mean_us, item.p99_us)
-            yield Finding("collectives.latency", subject, WARN, item.words, how, why, f"{_LOSS} {_REMEDY}")
+            tail = f"a 99th percentile of at most {MOST_TAIL} times the mean"
+            yield Finding("collectives.latency", subject, WARN, item.words, tail, why, f"{_LOSS} {_REMEDY}")
         elif most_us is None and item.mean_us > _LONG_US:
-            why = (
-                f"Small messages take more than {_LONG_US} us, and the intent sets no limit. Other pairs may be as"
-                " slow."
-            )
+            why = "All pairs may be slow: the pair is compared only with other pairs, because the intent sets no limit."
             remedy = f"Set rdma_cluster.collectives.most_latency_us. {_REMEDY}"
-            yield Finding("collectives.latency", subject, WARN, item.words, how, why, remedy)
+            yield Finding("collectives.latency", subject, WARN, item.words, f"at most {_LONG_US} us", why, remedy)
         else:
             yield ok("collectives.latency", subject, item.words, how)

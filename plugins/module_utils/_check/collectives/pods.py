@@ -53,7 +53,7 @@ def check_sizes(wanted: Collectives, seen: CollectivesFacts) -> typing.Iterator[
         measured = f"{spell_bytes(first)} to {spell_bytes(last)}"
         if measured == expected:
             measured += ", although nccl-tests reported a smaller limit"
-        why = "The tests did not send the message sizes that the intent requires (least_bytes, most_bytes)."
+        why = "The tests ran with a different intent (least_bytes, most_bytes), or another program replaced nccl-tests."
         yield Finding(
             "collectives.wanted", "sizes of messages", UNKNOWN, measured, expected, why, _RUN_WITH_THIS_INTENT
         )
@@ -78,7 +78,7 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) ->
     subject, rails = f"{fabric.name} {node}", fabric.select.hcas_per_node
     expected = f"a pod with the GPUs of the node and an HCA on each of {rails} rails"
     if pod is None:
-        why = "This collection started no pod on this node, so the performance of collectives on it is unknown."
+        why = "Stage collectives started no pod on this node: it ran with other nodes, or ended before."
         return Finding(
             "collectives.pod",
             subject,
@@ -107,9 +107,9 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) ->
             "collectives.pod",
             subject,
             FAIL if pod.name else UNKNOWN,
-            pod.name or "no pod",
+            f"{pod.name} not usable" if pod.name else "no pod",
             expected,
-            f"{clause(pod.error, 'No reason was reported')}.",
+            f"The pod cannot be used: {clause(pod.error)}.",
             remedy,
         )
     missing = set(range(rails)) - {hca.rail for hca in pod.hcas}
@@ -128,22 +128,26 @@ def check_pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) ->
 
 def check_ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
     if seen.ended:
-        why = f"The stage ended before its last test: {seen.ended}."
+        why = f"The stage ended before its last test: {clause(seen.ended)}."
         remedy = (
             "Correct the error under 'why', or set fewer collectives in rdma_cluster.collectives.tests. Then run stage"
             " collectives again."
         )
         yield Finding(
-            "collectives.steps", "all collectives", UNKNOWN, count_of(len(seen.runs), "test"), "all tests", why, remedy
+            "collectives.steps",
+            "all collectives",
+            UNKNOWN,
+            f"{count_of(len(seen.runs), 'test')} run",
+            "all tests of rdma_cluster.collectives.tests run",
+            why,
+            remedy,
         )
 
 
 def check_cleanup(seen: CollectivesFacts) -> Finding:
     expected = "0 pods left"
     if seen.remaining:
-        why = (
-            f"These pods still exist or may still run: {folded(seen.remaining, 16)}. They hold the GPUs of their nodes."
-        )
+        why = f"The stage could not delete these pods: {folded(seen.remaining, 16)}. They hold the GPUs of their nodes."
         remedy = (
             "Delete the pods: kubectl -n linerate-measure delete pod NAME. If a pod stays in Terminating, check its"
             " events, and the kubelet of the node on which the pod still runs."

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.phrases import count_of
+from ..._model.base.phrases import clause, count_of
 from ..._model.job.nccl import NcclCommunicator, NcclLog
 from ..._model.job.nccl_tests import NcclTestRow, NcclTests
 from ..._model.run.findings import FAIL, PASS, UNKNOWN, Finding, Status, ok
@@ -148,7 +148,7 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             remedy = f"Remove {', '.join(said)} from the image, then run stage collectives again."
         return Finding("collectives.figures", test, FAIL, count_of(wrong, "wrong value"), expected, why, remedy)
     if run.errors:
-        why = "The test ended with an error, so its results are not valid."
+        why = "The results of a test that ended with an error are not valid."
         return Finding(
             "collectives.figures",
             test,
@@ -157,8 +157,8 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             expected,
             why,
             (
-                "Check the first error in the log and the other findings of this test. Correct the cause, then run"
-                " stage collectives again."
+                "Correct the first error in the output of the test, and follow the remedies of its other findings. Then"
+                " run stage collectives again."
             ),
         )
     if run.cpu_time:
@@ -173,12 +173,12 @@ def _check_figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
             "Check that the program in the image does not set option -C, then run stage collectives again.",
         )
     if run.lacks:
-        why = f"The results are not those of a complete run: {run.lacks[0]}."
+        why = f"The output of the test is not complete: {clause(run.lacks[0])}."
         return Finding(
             "collectives.figures",
             test,
             UNKNOWN,
-            count_of(len(run.rows), "row"),
+            f"{count_of(len(run.rows), 'row')} of an incomplete run",
             expected,
             why,
             "Run stage collectives again. The check needs the complete output of the test, to its last line.",
@@ -225,7 +225,8 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
             f"{listed} groups",
             expected,
             why,
-            "Run the test with option -a 3, which reports the time of the slowest rank of all groups.",
+            "Use nccl-tests with option -a 3, which reports the time of the slowest rank of all groups, then run stage"
+            " collectives again.",
         )
     if logged and logged != wanted.groups:
         why = (
@@ -236,7 +237,7 @@ def _check_groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof
         return Finding(
             "collectives.groups", test, UNKNOWN, f"{count_of(logged, 'group')} in the log", expected, why, remedy
         )
-    return ok("collectives.groups", test, f"{logged or listed or 1} groups", expected)
+    return ok("collectives.groups", test, count_of(logged or listed or 1, "group"), expected)
 
 
 def _report_silent(host: str, pid: int) -> Finding:
@@ -275,10 +276,11 @@ def _check_log(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> list[Find
 def _check_point_to_point(test: str) -> Finding:
     why = (
         "The test uses send and receive connections, which NCCL creates at their first use. The log does not report the"
-        " number of these connections, so this collection cannot verify that the log contains all of them."
+        " number of these connections, so it is unknown whether the log contains all of them."
     )
     remedy = (
-        "Verify the transport with an all_reduce in the same pods. Treat the bandwidth of this test as not verified."
+        "Add all_reduce to rdma_cluster.collectives.tests to verify the transport, then run stage collectives again."
+        " Treat the bandwidth of this test as not verified."
     )
     return Finding(
         "collectives.channels", test, UNKNOWN, "point-to-point connections", "each channel in the log", why, remedy
@@ -348,7 +350,10 @@ def _report_leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
         channel for channel in channels if len(leaves.get(channel, ())) < nodes or not hosts <= set(leaves[channel])
     ]
     if within:
-        why = f"According to the log, channel {spell_numbers(within)} does not leave each node over the network."
+        why = (
+            f"NCCL's log has no connection over the network from each node for channel {spell_numbers(within)}: lines"
+            " of the log are missing, or the channel uses another transport."
+        )
         measured = f"{len(within)} of {len(channels)} channels do not leave each node"
         yield Finding(
             "collectives.network",
@@ -399,8 +404,8 @@ def _check_rails_used(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Fi
                 expected,
                 why,
                 (
-                    "Check the rails in the findings of stage fabric, and the finding collectives.way of this host."
-                    " Then run stage collectives again."
+                    "Follow the remedies of the findings fabric.hca and collectives.way of this host, then run stages"
+                    " fabric and collectives again."
                 ),
             )
         else:

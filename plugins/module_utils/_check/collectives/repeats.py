@@ -14,6 +14,7 @@ import dataclasses
 import typing
 
 from ..._analysis.schedule.collectives import CollectiveGroup, Repeat
+from ..._model.base.phrases import clause
 from ..._model.job.nccl import NcclChoice, NcclLog, NcclProcess
 from ..._model.measurement.collectives import Variables
 from ..._model.run.findings import UNKNOWN, WARN, Finding, ok
@@ -220,7 +221,7 @@ class Repeats:
         change = self._waiting.pop(0)
         name, expected = f"{subject}, {change.words}", f"within {MOVED:.0%} of {spell_gbs(self._before)}"
         if bus_gbs is None or lacks:
-            why = f"The repeat cannot show a cause: {lacks or 'the test gave no verified bandwidth'}."
+            why = f"The repeated test cannot show a cause: {clause(lacks, 'it gave no verified bandwidth')}."
             return Finding(
                 "collectives.repeat", name, UNKNOWN, "no valid bandwidth", expected, why, "Run stage collectives again."
             )
@@ -229,10 +230,7 @@ class Repeats:
         if change is UNCHANGED:
             if abs(rise) >= MOVED:
                 self._waiting.clear()
-                why = (
-                    "The bandwidth of the group varies without a change, so a repeat with a change cannot show the"
-                    " cause."
-                )
+                why = "The bandwidth varies without a change of settings, so tests with a change cannot show the cause."
                 remedy = (
                     "Run stage collectives again on an idle fabric. Check for links that lose packets, and for"
                     " throttled GPUs."

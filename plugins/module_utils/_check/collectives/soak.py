@@ -143,12 +143,12 @@ def judge_errors(
         item = known.get((node, device), HcaErrors(node, device, why="the counters were not read"))
         name, doubts = f"{subject}: {node} {device}", _list_doubts(item)
         if item.why or not item.read:
-            why = f"The error counters of this HCA are unknown: {clause(item.why, 'none was read')}."
+            why = f"The error counters of this HCA could not be read: {clause(item.why)}."
             remedy = (
                 "Check /sys/class/infiniband in the pod, and the driver of the HCA on the node. Then run stage"
                 " collectives again."
             )
-            yield Finding("collectives.soak", name, UNKNOWN, "unknown", how, why, remedy)
+            yield Finding("collectives.soak", name, UNKNOWN, "error counters not read", how, why, remedy)
         elif item.grown and (any(counter in item.grown for counter in FATAL) or not doubts):
             fatal = [counter for counter in FATAL if counter in item.grown]
             names = [*fatal, *(counter for counter in item.grown if counter not in fatal)]
@@ -157,8 +157,8 @@ def judge_errors(
             first = item.grown[names[0]]
             rate = f"{3600 * first / item.seconds:.3g} {names[0]} per hour" if item.seconds else f"{first} {names[0]}"
             why = (
-                f"The HCA counted errors under load: {rate}. The whole collective waits for each packet that is sent"
-                " again."
+                f"The HCA loses or damages packets under load ({rate}). The whole collective waits for each packet that"
+                " is sent again."
             )
             yield Finding("collectives.soak", name, FAIL if fatal else WARN, said, how, why, _REMEDY)
         elif doubts:
@@ -180,10 +180,11 @@ def _report_unseen(subject: str, unseen: typing.Sequence[tuple[str, str]]) -> Fi
     """
     why = (
         "The pods have virtual functions, which count no errors of the cable. Their physical functions are not visible"
-        " in the pods, and these nodes have no observer, so errors of the cable during the soak are unknown."
+        " in the pods, and these nodes have no pod that inspects them, so errors of the cable during the soak are"
+        " unknown."
     )
     remedy = (
-        "Start observers (rdma_observers, see docs/observers.md), and run stage collectives again. Or run perfquery -x"
+        "Set rdma_observers (docs/observers.md), and run stage collectives again. Or run perfquery -x"
         " (InfiniBand) or ethtool -S (Ethernet) on these nodes before and after the soak."
     )
     measured = folded([f"{node} {device}" for node, device in unseen], _MOST)
@@ -215,7 +216,7 @@ def _list_doubts(item: HcaErrors) -> list[tuple[str, str, str]]:
         (
             stuck,
             f"at the maximum: {stuck}",
-            "A counter of 16, 8 or 4 bits stays at its maximum, so an increase cannot be detected.",
+            "A counter stays at its maximum, so an increase cannot be detected.",
             "Clear the counters: perfquery -R on the node.",
         ),
         (
@@ -238,9 +239,8 @@ def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterato
     if seconds >= _SHORTEST * 60 * minutes:
         return
     why = (
-        f"The soak ended after {seconds:.0f} s. This collection computes its number of iterations from the bandwidth"
-        " that the group reached before. The group was faster in the soak, the program ran fewer iterations, or the"
-        " results belong to a different intent."
+        "The stage computes the number of iterations from the bandwidth of the test before. The nodes were faster in"
+        " the soak, the program ran fewer iterations, or the results belong to a different intent."
     )
     remedy = (
         "Run stage collectives again. If the soak is still too short, increase rdma_cluster.collectives.soak_minutes."
@@ -251,8 +251,8 @@ def judge_duration(subject: str, seconds: float, minutes: int) -> typing.Iterato
 
 def report_none(name: str) -> Finding:
     """Return the finding that no soak ran because no group was suitable."""
-    why = "No group of several nodes was verified and fast enough, so no soak ran."
-    remedy = "Correct the other findings of this collective first, then run stage collectives again."
+    why = "A soak needs a test of several nodes that is verified and fast enough, and there is none."
+    remedy = "Follow the remedies of the other findings of this collective, then run stage collectives again."
     return Finding(
         "collectives.soak", f"{name}, soak", UNKNOWN, "not run", "a soak, required by the intent", why, remedy
     )

@@ -83,11 +83,11 @@ def check_trend(
                 f"at least {spell_gbs((1 - MOST_DROP) * median)} ({1 - MOST_DROP:g} x the median of {runs} earlier"
                 " runs)"
             )
-            why = "The step is slower than in the earlier runs. It may still be above its floor."
+            why = "A link, a GPU, the load or the release of NCCL has changed since the earlier runs."
             remedy = (
                 "Check stage bandwidth for a rail that is also slower, and check whether the image contains a different"
                 " release of NCCL. To list the changes since the earlier runs, run: ansible-playbook"
-                " linerate.rdma.difference."
+                " linerate.rdma.difference. Then run stage collectives again."
             )
             slower.append(Finding("collectives.trend", name_step(step.key), WARN, measured, expected, why, remedy))
     if held > len(slower):
@@ -116,10 +116,10 @@ def _check_latencies(
         if item.median <= ratio * median:
             yield ok("collectives.trend", name_latency(item.test), measured, expected)
             continue
-        why = "Small messages take longer than in the earlier runs, on most pairs of nodes."
+        why = "A setting of the CPUs, the path or the release of NCCL has changed for most pairs of nodes."
         remedy = (
             "Compare the idle states and the governor of the CPUs (stage tuning). Check whether the image contains a"
             " different release of NCCL. To list the changes since the earlier runs, run: ansible-playbook"
-            " linerate.rdma.difference."
+            " linerate.rdma.difference. Then run stage collectives again."
         )
         yield Finding("collectives.trend", name_latency(item.test), WARN, measured, expected, why, remedy)

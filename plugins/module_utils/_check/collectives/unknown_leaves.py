@@ -37,7 +37,7 @@ def explain_without_leaf(wanted: Collectives, fabric: Fabric) -> tuple[str, str]
     """Return the reason why the leaf of a node is unknown, so that it took no part in the steps by leaves, and the
     remedy.
     """
-    without = "so the steps within a leaf and across leaves ran without this node."
+    without = "so the tests within a leaf and across leaves ran without this node."
     if wanted.leaves:
         why = f"The intent assigns this node to no leaf, {without}"
         return why, "Add the node to rdma_cluster.collectives.leaves, then run stage collectives again."
@@ -48,7 +48,7 @@ def explain_without_leaf(wanted: Collectives, fabric: Fabric) -> tuple[str, str]
         )
     why = f"The topology does not show a switch at each HCA of this node, {without}"
     remedy = (
-        "Check the findings of stage fabric on this node: the cables and GUIDs of its HCAs. Correct the cause, then"
-        " run: ansible-playbook linerate.rdma.site --tags fabric,bandwidth,collectives."
+        "Follow the remedy of the finding fabric.hca of this node (cables and GUIDs of its HCAs), then run:"
+        " ansible-playbook linerate.rdma.site --tags fabric,bandwidth,collectives."
     )
     return why, remedy

@@ -187,18 +187,18 @@ def _check_bandwidth(fabric: Fabric, facts: Facts) -> Finding:
         return ok("compare.figures", fabric.name, measured, expected)
     if facts.bandwidth is None:
         why, remedy = (
-            "Stage bandwidth did not run before stage compare, so there is no bandwidth to compare.",
+            "Stage bandwidth did not run before stage compare.",
             "Run both stages: ansible-playbook site.yml --tags bandwidth,compare.",
         )
     else:
         why, remedy = (
-            "Stage bandwidth measured no bandwidth on this fabric.",
+            "Stage bandwidth ran, but no pair of this fabric passed its measurement.",
             (
-                "Correct the problems that the findings of stage bandwidth report for this fabric, then run stages"
-                " bandwidth and compare again."
+                "Follow the remedies of the findings of stage bandwidth for this fabric, then run stages bandwidth and"
+                " compare again."
             ),
         )
-    return Finding("compare.figures", fabric.name, UNKNOWN, "no figure", expected, why, remedy)
+    return Finding("compare.figures", fabric.name, UNKNOWN, "no bandwidth", expected, why, remedy)
 
 
 def _check_figures(fabric: Fabric, item: Compared) -> Finding:
@@ -254,8 +254,8 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
         expected = f"faster than on fewer nodes, at least {_format_percent(measure.enough)} of linear scaling"
         if row.slower_than is not None:
             why = (
-                f"Negative scaling: on this network, the job is slower on {count_of(row.nodes, 'node')} than on"
-                f" {_format_node_count(row.slower_than)}, so more nodes make the job slower."
+                f"On this network, the job is faster on {count_of(row.slower_than, 'node')}: the nodes lose more time"
+                " in waiting for each other than they save in computation."
             )
             remedy = (
                 "Do not run this job on several nodes over this network. Use the network that the finding"
@@ -277,7 +277,7 @@ def _check_scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iter
                 measured,
                 expected,
                 why,
-                "Use the network that the finding compare.choice of this measure shows as the fastest.",
+                "Use the network that the finding compare.choice of this measure shows as the fastest, or fewer nodes.",
             )
         else:
             yield ok("compare.scaling", subject, measured, expected)
@@ -315,11 +315,11 @@ def _check_choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
         )
         remedy = (
             "Look in the NCCL log of the job (NCCL_DEBUG=INFO) for the interface and the transport that the job used."
-            " See the findings of stages fabric and bandwidth for faults of the network. Then measure the job again"
-            " and run stage compare again."
+            " Follow the remedies of the findings of stages fabric and bandwidth. Then measure the job again and run"
+            " stage compare again."
         )
         return Finding("compare.choice", measure.name, FAIL, said, expected, why, remedy)
-    why = f"The fastest network, {ranked[0].network}, is not a fabric of the intent."
+    why = f"The intent has no fabric {ranked[0].network}, so jobs cannot use the fastest network."
     remedy = "To give this network to jobs, add it to rdma_fabrics with its profile, then run stage compare again."
     return Finding("compare.choice", measure.name, WARN, said, expected, why, remedy)
 
@@ -328,16 +328,15 @@ def _check_advice(measure: Measure, advice: Advice, ours: typing.AbstractSet[str
     subject = f"{measure.name}: {advice.rule}"
     if ours.isdisjoint(advice.against):
         return Finding("compare.advice", subject, PASS, advice.figures, advice.text, advice.reason)
-    remedy = f"{advice.text} The intent still offers {', '.join(advice.against)} to jobs."
+    remedy = (
+        f"{advice.text} The intent still offers {', '.join(advice.against)} to jobs: remove it from rdma_fabrics, or"
+        " waive this finding with a reason. Then run stage compare again."
+    )
     return Finding("compare.advice", subject, WARN, advice.figures, advice.text, advice.reason, remedy)
 
 
 def _format_percent(value: typing.Optional[float]) -> str:
     return "-" if value is None else f"{100 * value:.1f} %"
-
-
-def _format_node_count(number: int) -> str:
-    return "one" if number == 1 else str(number)
 
 
 # The intent's own part, for stage validate
