@@ -107,9 +107,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 def _check_objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> list[Finding]:
     if removed is None:
         why = "At least one task that deletes objects did not report its result, so the remaining objects are unknown."
-        return [
-            Finding("teardown.object", "objects", UNKNOWN, "unknown", "no object left", why, "Run the teardown again.")
-        ]
+        remedy = "Run the teardown again."
+        return [Finding("teardown.object", "objects", UNKNOWN, "result not read", "no object left", why, remedy)]
     return fold_alike((item, _check_object(item)) for item in removed) or [
         ok("teardown.object", "objects", "no object existed", "no object left")
     ]
@@ -128,7 +127,7 @@ def _check_rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
             "all machines without these objects",
         )
         yield Finding(
-            "teardown.roll", "MachineConfigPools", UNKNOWN, "not checked", expected, why, "Run the teardown again."
+            "teardown.roll", "MachineConfigPools", UNKNOWN, "roll not checked", expected, why, "Run the teardown again."
         )
     yield from machine_config.check_plan(facts.rolls or (), facts.roll_error, "teardown.roll")
 
@@ -136,21 +135,21 @@ def _check_rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
 def _check_object(item: AppliedObject) -> Finding:
     subject = f"{item.kind} {item.namespace + '/' if item.namespace else ''}{item.name}"
     if item.action in ("deleted", "absent", "released"):
-        said = "fields of this collection removed, other fields kept" if item.action == "released" else item.action
+        said = "fields of linerate.rdma removed, other fields kept" if item.action == "released" else item.action
         return ok("teardown.object", subject, said, "gone")
     if item.reason in (FOREIGN, UNREAD):
         return _check_namespace(subject, item)
     cause = explain(item.refusal)
     if cause is not None:
         return Finding(
-            "teardown.object", subject, FAIL, f"{item.action}: {item.refusal}", "gone", cause.why, cause.remedy
+            "teardown.object", subject, FAIL, f"not deleted: {item.refusal}", "gone", cause.why, cause.remedy
         )
-    why = f"The object could not be deleted: {item.refusal or item.action}."
+    why = f"The API server did not delete the object: {clause(item.refusal, 'it reported no error')}."
     return Finding(
         "teardown.object",
         subject,
         FAIL,
-        item.action,
+        f"not deleted{f' ({item.action})' if item.action else ''}",
         "gone",
         why,
         (
@@ -174,13 +173,13 @@ def _check_namespace(subject: str, item: AppliedObject) -> Finding:
             "Grant the user of the kubeconfig the right to list all resources in this namespace, then run the teardown"
             f" again. {keep}"
         )
-        return Finding("teardown.object", subject, UNKNOWN, "unknown", "gone", why, remedy)
+        return Finding("teardown.object", subject, UNKNOWN, "not deleted, content not read", "gone", why, remedy)
     why = (
         f"The namespace was not deleted, because {clause(item.refusal)}. Deleting the namespace would delete them"
         " as well."
     )
     remedy = f"Move or delete these objects, then run the teardown again. {keep}"
-    return Finding("teardown.object", subject, FAIL, "there", "gone", why, remedy)
+    return Finding("teardown.object", subject, FAIL, "not deleted", "gone", why, remedy)
 
 
 def _report_stays(item: RetainedObject) -> Finding:
@@ -188,16 +187,16 @@ def _report_stays(item: RetainedObject) -> Finding:
     it.
     """
     by_hand = (
-        "Set teardown_operator: true to remove the operator. Delete a CRD manually only if none of its objects is"
-        " needed: kubectl delete crd NAME"
+        "Set teardown_operator: true and run the teardown again to remove the operator. Delete a CRD manually only if"
+        " none of its objects is needed: kubectl delete crd NAME"
     )
     return Finding(
         "teardown.stays",
         item.subject,
         WARN,
-        "there",
-        "gone, or left intentionally",
-        f"The object was not deleted: {clause(item.why)}.",
+        "not deleted",
+        "gone",
+        f"The teardown leaves the object: {clause(item.why)}.",
         item.remedy or by_hand,
     )
 
@@ -212,7 +211,7 @@ def _check_releases(left: OperatorsSeen) -> list[Finding]:
             "Grant the user of the kubeconfig the rights of docs/rbac that the intent requires, then run the teardown"
             " again."
         )
-        return [Finding("teardown.stays", "operators", UNKNOWN, "unknown", "gone, or left intentionally", why, remedy)]
+        return [Finding("teardown.stays", "operators", UNKNOWN, "operators not read", "no operator left", why, remedy)]
     findings = []
     # what was installed last needs what was installed first
     for name in (name for name in reversed(tuple(OPERATORS)) if name in left.made and name != SRIOV):
@@ -222,15 +221,12 @@ def _check_releases(left: OperatorsSeen) -> list[Finding]:
         release = found.release if found else ""
         subject = f"Helm release {namespace}/{release}" if release else f"namespace of operator {name}"
         why = (
-            (
-                "A run of this collection installed the operator. The teardown did not remove it, because other users"
-                " may use it."
-            )
+            ("A run of linerate.rdma installed the operator. The teardown leaves it, because other users may use it.")
             if release
             else "The operator in this namespace is gone, but the namespace still exists."
         )
         remedy = f"If it is no longer needed: {describe_helm_removal(operator, release, namespace)}."
-        findings.append(Finding("teardown.stays", subject, WARN, "there", "gone, or left intentionally", why, remedy))
+        findings.append(Finding("teardown.stays", subject, WARN, "not removed", "gone", why, remedy))
     return findings
 
 
@@ -244,7 +240,7 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
             UNKNOWN,
             "not checked",
             expected,
-            "The run did not wait for the removal of the virtual functions, so their state is unknown.",
+            "The run did not wait until the virtual functions were removed.",
             "Run the teardown again.",
         )
     if seen.phase == "ready":
@@ -253,25 +249,27 @@ def _check_node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Fin
         "teardown.virtual_functions",
         subject,
         FAIL,
-        seen.detail,
+        f"{clause(seen.detail, 'state not reported')} ({seen.phase})",
         expected,
-        f"{clause(seen.detail, 'No reason was reported')}.",
-        seen.remedy or "Read the log of the config daemon on the node, then run the teardown again.",
+        "The config daemon of the SR-IOV operator has not removed the virtual functions: it waits for a drain or a"
+        " reboot of the node, or its last change failed.",
+        seen.remedy
+        or "Read the log of the config daemon on the node, and correct its error. Then run the teardown again.",
     )
 
 
 def _drop_in(name: str, facts: Facts) -> Finding:
     seen, expected = (
         facts.drop_ins.get(name, ObservedText(error="the node was not queried")),
-        "no drop-in of this collection for the containerd unit",
+        "no drop-in of linerate.rdma for the containerd unit",
     )
     if seen.value == "absent" and seen.error is None:
         return ok("teardown.drop_in", name, "none", expected)
     by_hand = f"On the node, as root: rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     if seen.value is not None and seen.error is None and name in facts.by_pods:
         why = (
-            f"{DROP_IN} exists: it was created when the run reached the node by ssh. The run now reaches the node by an"
-            " observer pod, which changes nothing on the node."
+            f"{DROP_IN} exists: it was created when the run reached the node by ssh. The run now reaches the node by a"
+            " pod that inspects it, which changes nothing on the node."
         )
         return Finding(
             "teardown.drop_in",
@@ -283,27 +281,28 @@ def _drop_in(name: str, facts: Facts) -> Finding:
             f"{by_hand}; or set up the inventory to reach the node by ssh again, then run the teardown again.",
         )
     if seen.value is not None and seen.error is None:
-        return Finding("teardown.drop_in", name, FAIL, seen.value, expected, f"{DROP_IN} still exists.", f"{by_hand}.")
+        why = f"{DROP_IN} still exists: the teardown could not remove it, or another program created it again."
+        return Finding("teardown.drop_in", name, FAIL, f"drop-in: {seen.value}", expected, why, f"{by_hand}.")
     why = f"It is unknown whether {DROP_IN} exists: {clause(seen.error)}."
     if name in facts.by_pods:
         remedy = (
-            "Correct the error under 'why', so that the observer pod of the node responds, then run the teardown again."
-            f" Or check on the node: ls {DROP_IN}"
+            "Correct the error under 'why', so that the pod that inspects the node responds, then run the teardown"
+            f" again. Or check on the node: ls {DROP_IN}"
         )
-        return Finding("teardown.drop_in", name, UNKNOWN, "unknown", expected, why, remedy)
+        return Finding("teardown.drop_in", name, UNKNOWN, "drop-in not read", expected, why, remedy)
     why = f"It is unknown whether {DROP_IN} is gone and containerd runs without it: {clause(seen.error)}."
     # what it found it removes last, so that it is found again
     by_hand = f"rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     remedy = (
-        "Make the node reachable, then run the teardown again: it restarts containerd before it removes the file. Or"
-        f" run on the node, as root: {by_hand}"
+        "Correct the error under 'why' (the node must be reachable), then run the teardown again: it restarts"
+        f" containerd before it removes the file. Or run on the node, as root: {by_hand}"
     )
-    return Finding("teardown.drop_in", name, UNKNOWN, "unknown", expected, why, remedy)
+    return Finding("teardown.drop_in", name, UNKNOWN, "drop-in not read", expected, why, remedy)
 
 
 def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
     seen, by_pod = facts.kernel_arguments.get(name), name in facts.by_pods
-    check_id, expected = "teardown.kernel_arguments", "no kernel argument of this collection for the next boot"
+    check_id, expected = "teardown.kernel_arguments", "no kernel argument of linerate.rdma for the next boot"
     by_hand = (
         f"on the node, as root: rm /{GRUB_DROP_IN} && update-grub (Debian, Ubuntu); or "
         f'grubby --update-kernel=ALL --remove-args="$(xargs < /{RECORD})" && rm /{RECORD} (RHEL and derivatives)'
@@ -311,30 +310,29 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
     if seen is None or seen.value is None or seen.error is not None:
         error = "the node was not queried" if seen is None else clause(seen.error, "no data was returned")
         why = (
-            "It is unknown whether kernel arguments of this collection are still set for the next boot:"
-            f" {clause(error)}."
+            f"It is unknown whether kernel arguments of linerate.rdma are still set for the next boot: {clause(error)}."
         )
         if by_pod:
             remedy = (
-                "Correct the error under 'why', so that the observer pod of the node responds, then run the teardown"
+                "Correct the error under 'why', so that the pod that inspects the node responds, then run the teardown"
                 f" again. Or check on the node: ls /{GRUB_DROP_IN} /{RECORD}"
             )
-            return Finding(check_id, name, UNKNOWN, "unknown", expected, why, remedy)
+            return Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
         return Finding(
             check_id,
             name,
             UNKNOWN,
-            "unknown",
+            "not read",
             expected,
             why,
-            f"Make the node reachable, then run the teardown again; or {by_hand}.",
+            f"Correct the error under 'why' (the node must be reachable), then run the teardown again; or {by_hand}.",
         )
     if seen.value:
         left = cut(" ".join(seen.value), _MOST_SHOWN)
         if by_pod:
             how = (
-                "when the run reached the node by ssh. The run now reaches the node by an observer pod, which changes"
-                " nothing on the node"
+                "when the run reached the node by ssh. The run now reaches the node by a pod that inspects it, which"
+                " changes nothing on the node"
             )
             why = f"The module kernel_arguments added {left} {how}."
             return Finding(
@@ -349,7 +347,7 @@ def _check_kernel_arguments(name: str, facts: Facts) -> Finding:
                     " run the teardown again."
                 ),
             )
-        why = f"The module kernel_arguments added {left}, and these arguments are still set for the next boot."
+        why = "The module kernel_arguments added these arguments, and the teardown could not remove them."
         return Finding(
             check_id, name, FAIL, left, expected, why, f"Run the teardown again; if the arguments remain, {by_hand}."
         )
@@ -361,14 +359,14 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
     if seen is not None and seen.value is not None and "changes" in seen.value and seen.error is None:
         return ok("teardown.settings", name, "removed" if seen.value["changes"] else "none", expected)
     error = "the node was not queried" if seen is None else clause(seen.error, "no data was returned")
-    remedy = "Make the node reachable, then run the teardown again."
+    remedy = "Correct the error under 'why' (the node must be reachable), then run the teardown again."
     return Finding(
         "teardown.settings",
         name,
         UNKNOWN,
-        "unknown",
+        "files not read",
         expected,
-        f"It is unknown whether the files are gone: {clause(error)}.",
+        f"It is unknown whether the files with the settings of linerate.rdma are gone: {clause(error)}.",
         remedy,
     )
 
@@ -376,30 +374,28 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
 def _check_operator(operators: typing.Optional[OperatorFacts]) -> Finding:
     if operators is None or operators.errors:
         why = (
-            "The API server was not queried."
+            "The run ended before it queried the API server for the operator."
             if operators is None
-            else f"Some objects could not be read: {clause('; '.join(operators.errors[:3]))}."
+            else f"The API server did not return some objects: {clause('; '.join(operators.errors[:3]))}."
         )
-        return Finding(
-            "teardown.operator",
-            "SR-IOV network operator",
-            UNKNOWN,
-            "unknown",
-            "gone",
-            why,
-            "Check the kubeconfig, then run the teardown again.",
+        remedy = (
+            "Run the teardown again."
+            if operators is None
+            else "Correct the error under 'why': if a right is missing, grant the user of the kubeconfig the rights of"
+            " docs/rbac. Then run the teardown again."
         )
+        return Finding("teardown.operator", "SR-IOV network operator", UNKNOWN, "not read", "gone", why, remedy)
     left = [f"{item.deployment.namespace}/{item.deployment.name}" for item in operators.installations]
     if not left:
         return ok("teardown.operator", "SR-IOV network operator", "gone", "gone")
     why = (
-        f"These Deployments still run the operator: {', '.join(left)}. Helm removes only the release that it installed."
+        "Helm removes only the release that it installed, and another tool installed these Deployments of the operator."
     )
     return Finding(
         "teardown.operator",
         "SR-IOV network operator",
         FAIL,
-        ", ".join(left),
+        f"Deployments of the operator: {', '.join(left)}",
         "gone",
         why,
         "Remove the operator with the tool that installed it, then run the teardown again.",

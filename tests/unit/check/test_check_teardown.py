@@ -70,7 +70,7 @@ def test_what_became_of_the_objects_has_to_be_told() -> None:
         "teardown.object",
         "objects",
         "unknown",
-        "unknown",
+        "result not read",
     )
     assert "so the remaining objects are unknown" in found.why and found.remedy == "Run the teardown again."
 
@@ -89,7 +89,7 @@ def test_pools_that_lose_a_machine_config_have_to_be_looked_at(host: dict[str, t
     assert (found.subject, found.status, found.measured) == (
         "MachineConfigPools",
         "unknown",
-        "not checked",
+        "roll not checked",
     ) and "did not check whether the nodes returned" in found.why
     assert [
         item for item in check(intent, Facts(("worker-1",), (), GONE, rolls=())) if item.check == "teardown.roll"
@@ -161,22 +161,22 @@ def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str,
             LeftArguments(("iommu=pt", "quiet")),
             "fail",
             "iommu=pt quiet",
-            "added iommu=pt quiet, and these arguments are still set for the next boot",
+            "added these arguments, and the teardown could not remove them",
         ),
         (
             LeftArguments(error="unreachable: No route to host"),
             "unknown",
-            "unknown",
+            "not read",
             "still set for the next boot: unreachable: No route to host.",
         ),
         (
             LeftArguments((), "failed: update-grub"),
             "unknown",
-            "unknown",
+            "not read",
             "still set for the next boot: failed: update-grub.",
         ),
-        (LeftArguments(), "unknown", "unknown", "still set for the next boot: no data was returned."),
-        (None, "unknown", "unknown", "still set for the next boot: the node was not queried."),
+        (LeftArguments(), "unknown", "not read", "still set for the next boot: no data was returned."),
+        (None, "unknown", "not read", "still set for the next boot: the node was not queried."),
     ],
 )
 def test_kernel_arguments_of_the_next_boot(
@@ -308,7 +308,7 @@ def test_kernel_arguments_that_an_observer_sees_it_can_not_take_back() -> None:
             and "(5009 characters) when the run reached the node by ssh." in first.why
         )
         assert (
-            "The run now reaches the node by an observer pod, which changes nothing on the node." in first.why
+            "The run now reaches the node by a pod that inspects it, which changes nothing on the node." in first.why
             and len(first.why) < 600
         )
         assert first.remedy.startswith(
