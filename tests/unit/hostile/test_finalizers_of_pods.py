@@ -191,7 +191,7 @@ def test_they_are_taken_off_a_pod_of_ours_that_is_being_deleted(item: dict[str, 
 @pytest.mark.parametrize(
     ("refuses", "words"),
     [
-        (0, "; its finalizers, which this collection does not set on pods, were removed)"),
+        (0, "; its finalizers, which linerate.rdma does not set on pods, were removed)"),
         (403, COMMAND),
         (422, COMMAND),
     ],

@@ -226,7 +226,7 @@ def test_errors_that_rise_name_the_port_before_one_that_waits() -> None:
     assert "leaf-1 port 8 (to spine-1 port 2) +900" in found.why and "+50" not in found.why
     assert found.remedy == (
         "Clean and reseat the cable at spine-1 port 2 (to leaf-1 port 8) at both ends, then swap"
-        " the cable. If the errors continue, the port is faulty."
+        " the cable. If the errors continue, the port is faulty. Then run stage bandwidth again."
     )
 
 
@@ -309,11 +309,17 @@ def test_a_link_at_less_than_its_peers_or_than_it_could_is_named() -> None:
 @pytest.mark.parametrize(
     ("observers", "said"),
     [
-        (None, "this run has no observers, and a host is measured only through an observer"),
-        (dataclasses.replace(OBSERVERS, nodes=()), "node-1 has no observer: the node is accessed through SSH"),
+        (
+            None,
+            "no pod inspects the nodes in this run (rdma_observers), so a host cannot be measured",
+        ),
+        (
+            dataclasses.replace(OBSERVERS, nodes=()),
+            "node-1 has no pod that inspects it (rdma_observers): the node is accessed through SSH",
+        ),
         (
             dataclasses.replace(OBSERVERS, nodes=(Observer(NAMES[0], "failed", reason="ImagePull", detail="denied"),)),
-            "no observer: ImagePull: denied",
+            "no pod that inspects it (rdma_observers): ImagePull: denied",
         ),
     ],
 )
@@ -385,7 +391,7 @@ def test_without_observers_nothing_is_measured_to_see_how_the_switches_route() -
 def test_the_uplink_that_took_all_is_told_and_how_to_have_the_link_named() -> None:
     found = between().suspect()
     assert "The data left leaf-1 through port" in found.why and "(100%)" in found.why and "came to leaf-" in found.why
-    assert "set routing: static in the intent, so that this collection can name the link" in found.why
+    assert "set routing: static in the intent, so that stage bandwidth can name the link" in found.why
 
 
 def test_uplinks_that_share_the_data_are_told_and_nobody_is_asked_to_call_that_static() -> None:

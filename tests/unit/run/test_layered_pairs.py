@@ -221,8 +221,8 @@ def test_without_observers_nothing_more_is_started_unless_it_is_asked_for() -> N
     assert run(Cloud(), None).layers == ()
     found = steps(run(Cloud(), None, bandwidth={"directions": "one", "layers": "suspects"}))
     assert (
-        "no observers" in found["pf_host"].why
-        and "no observers" in found["vf_host"].why
+        "no pod inspects the nodes" in found["pf_host"].why
+        and "no pod inspects the nodes" in found["vf_host"].why
         and found["vf_pod"].average_gbps == 0.004
     )
 

@@ -240,7 +240,7 @@ def test_a_namespace_of_somebody_else_is_refused_and_stays(api: Api) -> None:
     before = api.have(somebody="else")
     with (
         pytest.raises(
-            ForeignMeasuringNamespace, match="exists but does not belong to this collection: it has no label"
+            ForeignMeasuringNamespace, match=r"exists but does not belong to linerate\.rdma: it has no label"
         ),
         measure(api),
     ):
@@ -357,7 +357,7 @@ def test_a_policy_of_somebody_else_or_changed_on_the_way_is_refused(api: Api, mo
     theirs = {"metadata": {"name": POLICY, "namespace": NAMESPACE, "uid": "theirs"}, "spec": {"podSelector": {}}}
     api.put(POLICY_KIND, theirs, NAMESPACE)
     with (
-        pytest.raises(RdmaError, match=r"exists but does not belong to this collection\. Nothing was measured"),
+        pytest.raises(RdmaError, match=r"exists but does not belong to linerate\.rdma\. Nothing was measured"),
         measure(api),
     ):
         pytest.fail("pods would be made that others can connect to")

@@ -178,7 +178,7 @@ def test_an_observer_that_does_not_answer_leaves_them_unknown() -> None:
     api.dead = {"b"}
     found = soak(api, OBSERVED)
     assert {name: item.status for name, item in found.items()} == {"b mlx5_0": UNKNOWN, "b mlx5_1": UNKNOWN, "": PASS}
-    assert "observer of the node did not respond" in found["b mlx5_0"].why
+    assert "the pod that inspects the node did not respond" in found["b mlx5_0"].why
     lost = dataclasses.replace(OBSERVED.nodes[0], phase="failed", reason="ImagePullBackOff")
     found = soak(HostApi(), dataclasses.replace(OBSERVED, nodes=(lost, *OBSERVED.nodes[1:])))
     assert found["a mlx5_0"].status == UNKNOWN and "ImagePullBackOff" in found["a mlx5_0"].why

@@ -67,8 +67,8 @@ def check_layers(
 def _judge_pair_layers(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hcas: Hcas) -> Finding:
     if not pair.steps:
         remedy = (
-            "Correct the error under 'why' (the measurement needs observers on the nodes: docs/observers.md), then run"
-            " stage bandwidth again. Or set bandwidth.layers: none of the fabric."
+            "Correct the error under 'why' (it needs pods that inspect the nodes: rdma_observers, docs/observers.md),"
+            " then run stage bandwidth again. Or set bandwidth.layers: none of the fabric."
         )
         return Finding(
             _CHECK,
@@ -310,7 +310,9 @@ def _find_causes(
                 causes.append(
                     bound
                     if in_pod
-                    else bound._replace(remedy="Check the cpuset of the observer pod: cat /proc/self/status.")
+                    else bound._replace(
+                        remedy="Check the cpuset of the pod that inspects the node: cat /proc/self/status."
+                    )
                 )
         if step.layer in ("pf_host", "gpu_pod"):
             for end in ends:

@@ -189,11 +189,14 @@ class LayerTests:
         greeting = shell.wait(PROBE_LIMIT)
         failure = find_failure(greeting)
         if failure is not None:
-            raise _NoStep(f"the node {pod.node} could not be inspected through its observer: {failure.evidence}")
+            raise _NoStep(f"the pod that inspects the node {pod.node} did not respond: {failure.evidence}")
         seen = parse_host(greeting.output, pf)
         lacks = [tool for tool in ("timeout", "stdbuf", "ib_write_bw") if tool in seen.probe.missing]
         if lacks:
-            raise _NoStep(f"the image of the observers does not contain {', '.join(lacks)}")
+            raise _NoStep(
+                "the image of the pods that inspect the nodes (rdma_observers_image) does not contain"
+                f" {', '.join(lacks)}"
+            )
         self._hosts[key] = _OnHost(pod.node, pf, seen)
         return self._hosts[key]
 

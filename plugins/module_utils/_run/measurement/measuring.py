@@ -41,7 +41,7 @@ class ForeignMeasuringNamespace(RdmaError):
 
     def __init__(self) -> None:
         seen = (
-            f"the namespace {NAMESPACE} exists but does not belong to this collection: it has no label {LABEL}."
+            f"the namespace {NAMESPACE} exists but does not belong to linerate.rdma: it has no label {LABEL}."
             " Nothing was changed"
         )
         remedy = (
@@ -154,7 +154,7 @@ class MeasuringNamespace:
         title, found = f"NetworkPolicy {NAMESPACE}/{POLICY}", read_existing(self._cluster, wanted)
         remedy = f"Delete the NetworkPolicy, then rerun: kubectl delete networkpolicy -n {NAMESPACE} {POLICY}"
         if found is not None and not ours(found):
-            raise RdmaError(f"{title} exists but does not belong to this collection. Nothing was measured", remedy)
+            raise RdmaError(f"{title} exists but does not belong to linerate.rdma. Nothing was measured", remedy)
         try:
             made = self._cluster.apply(wanted, FIELD_MANAGER, dry_run=False)[0]
         except ApiError as error:

@@ -17,10 +17,10 @@ def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[
     :raises RdmaError: the node has no ready observer
     """
     if observers is None:
-        raise RdmaError("this run has no observers, and a host is measured only through an observer")
+        raise RdmaError("no pod inspects the nodes in this run (rdma_observers), so a host cannot be measured")
     found = next((item for item in observers.nodes if item.node == node), None)
     if found is None or found.phase != "ready":
-        raise RdmaError(f"{node} has no observer: {_explain_absence(found)}")
+        raise RdmaError(f"{node} has no pod that inspects it (rdma_observers): {_explain_absence(found)}")
     return observers.namespace, found
 
 

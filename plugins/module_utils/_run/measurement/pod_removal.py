@@ -107,7 +107,7 @@ class PodRemoval:
         if held and metadata["uid"] in remove_finalizers(
             self._cluster, NAMESPACE, SELECTOR, lambda found: found["metadata"]["uid"] == metadata["uid"]
         ):
-            held = "; its finalizers, which this collection does not set on pods, were removed"
+            held = "; its finalizers, which linerate.rdma does not set on pods, were removed"
         sentence = (
             f"{name_with_namespace(item)} (deleted after {seconds} without confirmation by its node {node}, where the"
             f" pod may still run and hold its virtual function{held})"

@@ -123,7 +123,5 @@ class Counters:
         )
         failure = find_failure(self._shell.wait(PROBE_LIMIT))
         if failure is not None:
-            raise RdmaError(
-                f"the node {self._seat.node} could not be inspected through its observer: {failure.evidence}"
-            )
+            raise RdmaError(f"the pod that inspects the node {self._seat.node} did not respond: {failure.evidence}")
         return self._shell

@@ -91,7 +91,7 @@ class SoakCounters:
             end,
         )
         if found is None:
-            return NodeCounters(own, in_pod, "" if in_pod else "the observer of the node did not respond")
+            return NodeCounters(own, in_pod, "" if in_pod else "the pod that inspects the node did not respond")
         return NodeCounters(own, {**in_pod, **found})
 
     def _has_observer(self, node: str) -> bool:
