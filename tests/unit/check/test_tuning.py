@@ -666,7 +666,10 @@ def test_gpus_of_another_model_need_no_nvlink_fabric() -> None:
 @pytest.mark.parametrize(
     "reason, remedy",
     [
-        ("the data of the node does not contain this value", "Run stage tuning again"),
+        (
+            "the data of the node is incomplete, or it is from another version of linerate.rdma",
+            "Run stage tuning again",
+        ),
         ("dcb is not installed", "Install dcb on node-2"),
         ("nvidia-smi exists neither on the node nor in the root of a driver container", "Install the NVIDIA driver"),
         ("nvidia-smi does not report the GPU 0000:2a:00.0, which is on PCI", "search dmesg for Xid 79"),

@@ -352,7 +352,7 @@ def _check_kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -
         why = (
             "Check mode: the KubeletConfig would be applied."
             if check_mode
-            else "The run did not apply the KubeletConfig."
+            else "The run did not apply the KubeletConfig, or another program changed it since."
         )
         remedy = (
             "Run stage network without --check. If the KubeletConfig was refused, correct the findings"

@@ -17,7 +17,7 @@ from ..._analysis.controllers.installation import (
     name_way_to_trust,
     served_by_labels,
 )
-from ..._model.base.phrases import clause
+from ..._model.base.phrases import clause, count_of
 from ..._model.intent.intent import Intent
 from ..._model.intent.profiles import needs_nic_policy
 from ..._model.job.stack import Controller
@@ -221,7 +221,8 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
             WARN,
             measured,
             expected,
-            f"{found.wanted - found.ready} of its pods are not available. One pod is enough for the operator to work.",
+            f"{count_of(found.wanted - found.ready, 'pod is', 'pods are')} not available. One pod is enough for the"
+            " operator to work.",
             remedy,
         )
     untrusted = seen.untrusted.get(operator.name)

@@ -166,7 +166,7 @@ def _check_ready(one: OperatorInstallation, seen: OperatorFacts) -> Finding:
         "No pod of the current template of the Deployment is available: the operator does not run, or its new pod has"
         " not replaced the old pod."
         if work.wanted
-        else "The Deployment of the operator is scaled to 0."
+        else "A user or a tool scaled the Deployment of the operator to 0, so the operator applies no policy."
     )
     why += _describe_pods(seen, work.name)
     if not work.wanted:

@@ -68,7 +68,7 @@ def check(
             )
         )
     elif function.driver is None:
-        why = "No driver is bound to the physical function. Without a driver, the function creates no VFs."
+        why = "The driver is not loaded, or it failed to bind to the function. Such a function creates no VFs."
         findings.append(
             Finding(
                 "platform.driver",

@@ -10,7 +10,7 @@ from ..._model.base.phrases import clause
 from ..._model.node.tuning_rows.row import TuningRow
 
 #: reason for a row that the data of a node lacks
-MISSING = "the data of the node does not contain this value"
+MISSING = "the data of the node is incomplete, or it is from another version of linerate.rdma"
 #: beginning of the reason for devices or CPUs without a value
 NO_VALUE = "no value for"
 _AGAIN = "then run stage tuning again."
