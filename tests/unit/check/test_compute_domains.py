@@ -224,11 +224,18 @@ class Api:
     def __init__(self, **kinds: list[Made]) -> None:
         self.kinds = kinds
 
-    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Made]:
+    def pages(
+        self,
+        kind: str,
+        namespace: str = "",
+        selector: str = "",
+        *,
+        only: typing.Callable[[Made], bool] = lambda _item: True,
+    ) -> typing.Iterator[Made]:
         assert not selector
         if kind not in self.kinds:
             raise ApiError(404, "NotFound", "absent", kind)
-        yield from json.loads(json.dumps(self.kinds[kind]))
+        yield from filter(only, json.loads(json.dumps(self.kinds[kind])))
 
     def list(
         self, kind: str, namespace: str = "", selector: str = "", *, only: typing.Callable[[Made], bool]

@@ -42,6 +42,8 @@ class Server:
 
     def __init__(self, *items: Resource) -> None:
         self.items = {self.key(item): copy.deepcopy(item) for item in items}
+        for item in self.items.values():
+            item["metadata"]["uid"] = "one"
         self.writes: list[str] = []
 
     @staticmethod

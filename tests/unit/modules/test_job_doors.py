@@ -49,13 +49,21 @@ class Api:
     def __init__(self, **kinds: typing.Union[builtins.list[dict[str, typing.Any]], ApiError]) -> None:
         self.kinds = kinds
 
-    def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
+    def pages(
+        self,
+        kind: str,
+        namespace: str = "",
+        selector: str = "",
+        *,
+        only: typing.Callable[[typing.Any], bool] = lambda _item: True,
+    ) -> typing.Iterator[typing.Any]:
         found = self.kinds.get(
             kind, ApiError(404, "NotFound", "the server could not find the requested resource", kind)
         )
         if isinstance(found, Exception):
             raise found
-        yield from (item for item in found if not namespace or item["metadata"].get("namespace") == namespace)
+        mine = (item for item in found if not namespace or item["metadata"].get("namespace") == namespace)
+        yield from ({"kind": kind, **item} for item in mine if only({"kind": kind, **item}))
 
     def list(
         self, kind: str, namespace: str = "", selector: str = "", *, only: typing.Callable[[typing.Any], bool]
