@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.soak import (
-    compare_readings,
-    judge_errors,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._analysis.fleet.hca_errors import compare_readings
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.soak import judge_soak_errors
 from ansible_collections.linerate.rdma.plugins.module_utils._model.infiniband.counters import BITS
 
 Counters = dict[str, int]
@@ -18,7 +16,7 @@ QUIET: Counters = {"link_downed": 3, "symbol_error": 9, "packet_seq_err": 0}
 
 def judged(before: Counters, after: Counters) -> tuple[str, str, str]:
     found = compare_readings("node-1", "mlx5_4", {"mlx5_4": before}, {"mlx5_4": after}, 1800.0)
-    (finding,) = judge_errors("soak", [("node-1", "mlx5_4")], [found])
+    (finding,) = judge_soak_errors("soak", [("node-1", "mlx5_4")], [found])
     assert finding.status == "pass" or finding.remedy
     return finding.status, finding.measured, finding.why
 

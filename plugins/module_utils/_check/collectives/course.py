@@ -51,7 +51,7 @@ from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside,
 from .latency import GroupLatency, Latency, judge_latency, pick_latency
 from .proof import EACH_TO_EACH, count_rows, prove_run
 from .repeats import GPU_DIRECT_OFF, Change, Repeats, SlowGroup, find_changes
-from .soak import DURATION, judge_duration, judge_errors, report_none
+from .soak import DURATION, judge_duration, judge_soak_errors, report_none
 from .surroundings import Surroundings
 
 #: collective whose small messages measure the latency
@@ -292,7 +292,7 @@ class Course:
         hcas = [(node, device) for node in run.nodes for device in self._ground.hcas.get(node, {})]
         used = [(node, hca) for node in run.nodes for hca in self._ground.hcas.get(node, {}).values()]
         physical = [(node, hca.physical) for node, hca in used if hca.physical]
-        errors = tuple(judge_errors(subject, hcas, ran.errors if ran is not None else (), physical))
+        errors = tuple(judge_soak_errors(subject, hcas, ran.errors if ran is not None else (), physical))
         if ran is not None and not ran.failure:
             errors = (*judge_duration(subject, ran.seconds, self._wanted.soak_minutes), *errors)
         self._found[subject] = (*verdict.findings, *errors)

@@ -13,10 +13,11 @@ from ..boundary.devices import RdmaDevice
 from ..boundary.fabric import BusGbs
 from ..boundary.form import Bound
 from ..boundary.kubernetes import Subdomain
-from ..boundary.numbers import Count, Counter, Latency, NumaNode, Rail, Seconds
+from ..boundary.numbers import Count, Latency, NumaNode, Rail, Seconds
 from ..boundary.words import Word
 from ..job.kept_log import KeptLog
 from ..job.nccl_tests import NcclTests
+from .hca_counters import HcaErrors
 
 #: programs of nccl-tests whose transport NCCL's log can prove
 TestName = typing.Literal["all_reduce", "all_gather", "reduce_scatter", "alltoall"]
@@ -27,8 +28,8 @@ Variables = tuple[tuple[str, typing.Optional[str]], ...]
 
 #: of a message that tells the latency
 SMALL_BYTES = 8
-#: of a pod: functions that it may show; of one: error counters
-MOST_HCAS, MOST_COUNTERS = 256, 64
+#: of a pod: functions that it may show
+MOST_HCAS = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,34 +159,6 @@ class CollectivePod:
     hcas: typing.Annotated[tuple[CollectiveHca, ...], Bound("HCAs of a pod", MOST_HCAS)] = ()
     error: str = ""
     cause: Word = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class HcaErrors:
-    """The error counters of an RDMA device before and after a soak: of a device in a pod, or of its physical function.
-
-    :ivar seconds: between the two readings
-    :ivar read: error counters that it has
-    :ivar grown: of these, by how much
-    :ivar lower: of these, those that are lower than before: something set them back
-    :ivar stuck: of these, those that are at their maximum, where growth can't be seen
-    :ivar once: error counters that were read before or after, and not both times
-    :ivar why: they are not known; empty where they are
-    """
-
-    ONCE = ("node", "device")
-
-    node: Subdomain
-    device: RdmaDevice
-    seconds: Seconds = 0.0
-    read: Count = 0
-    grown: typing.Annotated[dict[Word, Counter], Bound("error counters of a device", MOST_COUNTERS)] = (
-        dataclasses.field(default_factory=dict)
-    )
-    lower: typing.Annotated[tuple[Word, ...], Bound("error counters of a device", MOST_COUNTERS)] = ()
-    stuck: typing.Annotated[tuple[Word, ...], Bound("error counters of a device", MOST_COUNTERS)] = ()
-    once: typing.Annotated[tuple[Word, ...], Bound("error counters of a device", MOST_COUNTERS)] = ()
-    why: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

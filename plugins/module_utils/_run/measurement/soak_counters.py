@@ -12,11 +12,11 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._check.collectives.soak import Readings, compare_readings
+from ..._analysis.fleet.hca_errors import Readings, compare_readings
 from ..._model.base.errors import RdmaError
 from ..._model.kubernetes.observers import ObserversFacts
 from ..._model.measurement.bandwidth import RdmaPod
-from ..._model.measurement.collectives import HcaErrors
+from ..._model.measurement.hca_counters import HcaErrors
 from ..._model.node.hca import ObservedHcas
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError

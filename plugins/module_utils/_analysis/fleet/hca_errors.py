@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The error counters of RDMA devices before and after a measurement, and the findings on them. Two stages use this
+code: collectives for a soak, bandwidth for each pair on RoCE.
+
+A pod reads the counters of its own functions. A virtual function counts errors of its own packets, but no errors of the
+cable. So the observer of the node reads the counters of its physical function.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import typing
+
+from ..._model.base.phrases import clause
+from ..._model.base.text import folded
+from ..._model.measurement.hca_counters import CONGESTION, ERRORS, FATAL, MAXIMUM, HcaErrors
+from ..._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
+
+#: counters in one text, at most
+_MOST = 8
+EXPECTED = "no error counter increases"
+
+Readings = typing.Mapping[str, typing.Mapping[str, int]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Measurement:
+    """The words about a measurement in the findings on its counters.
+
+    :ivar check: check id
+    :ivar stage: stage that measures
+    :ivar name: name of the measurement with its article
+    :ivar cost: effect of a packet that is sent again
+    """
+
+    check: str
+    stage: str
+    name: str
+    cost: str
+
+    @property
+    def remedy(self) -> str:
+        """Return the remedy of counters that rose."""
+        return (
+            "Check the findings of stage fabric on the links of this HCA, and run ethtool -S and rdma statistic on the"
+            " node. On RoCE, check PFC and ECN. On InfiniBand, check the cable and the port of the switch. Then run"
+            f" stage {self.stage} again."
+        )
+
+
+def compare_readings(
+    node: str, device: str, before: typing.Optional[Readings], after: typing.Optional[Readings], seconds: float
+) -> HcaErrors:
+    """Return by how much the error counters of an RDMA device rose during a measurement, or the reason why that is
+    unknown.
+
+    :param before: counters of the devices of its pod before the measurement; None if they could not be read
+    :param after: the same counters after the measurement
+    :param seconds: time between the two readings
+    """
+    if before is None or after is None:
+        return HcaErrors(node, device, seconds, why="its pod did not respond")
+    first, second = before.get(device, {}), after.get(device, {})
+    both = sorted(ERRORS & first.keys() & second.keys())
+    if not both:
+        return HcaErrors(node, device, seconds, why="sysfs in the pod shows no error counter of the HCA")
+    grown = {name: second[name] - first[name] for name in both if second[name] > first[name]}
+    lower = tuple(name for name in both if second[name] < first[name])
+    stuck = tuple(name for name in both if second[name] == MAXIMUM.get(name))
+    once = tuple(sorted(ERRORS & (first.keys() ^ second.keys())))
+    flow = sorted(CONGESTION & first.keys() & second.keys())
+    congestion = {name: second[name] - first[name] for name in flow if second[name] > first[name]}
+    return HcaErrors(node, device, seconds, len(both), grown, lower, stuck, once, congestion=congestion)
+
+
+def merge_errors(found: typing.Iterable[HcaErrors]) -> tuple[HcaErrors, ...]:
+    """Return one item for each HCA, in which the items of all its measurements are added up. An HCA is unknown if it is
+    unknown in one of them.
+    """
+    of: dict[tuple[str, str], list[HcaErrors]] = {}
+    for item in found:
+        of.setdefault((item.node, item.device), []).append(item)
+    return tuple(_add_up(items) for items in of.values())
+
+
+def _add_up(items: typing.Sequence[HcaErrors]) -> HcaErrors:
+    grown: collections.Counter[str] = collections.Counter()
+    congestion: collections.Counter[str] = collections.Counter()
+    for item in items:
+        grown.update(item.grown)
+        congestion.update(item.congestion)
+    lower, stuck, once = (
+        tuple(dict.fromkeys(name for names in lists for name in names))
+        for lists in ([item.lower for item in items], [item.stuck for item in items], [item.once for item in items])
+    )
+    why = next((item.why or "the counters were not read" for item in items if item.why or not item.read), "")
+    seconds, read = sum(item.seconds for item in items), min(item.read for item in items)
+    node, device = items[0].node, items[0].device
+    return HcaErrors(node, device, seconds, read, dict(grown), lower, stuck, once, why, dict(congestion))
+
+
+def judge_errors(
+    measurement: Measurement,
+    subject: str,
+    expected: typing.Iterable[tuple[str, str]],
+    found: typing.Iterable[HcaErrors],
+) -> typing.Iterator[Finding]:
+    """Yield a finding on each HCA whose counters rose or are not known, and one passed finding on all others together.
+
+    :param subject: subject of the measurement
+    :param expected: node and RDMA device of each HCA that took part
+    :param found: counter changes that were measured, one item for each HCA
+    """
+    known = {(item.node, item.device): item for item in found}
+    quiet: list[HcaErrors] = []
+    total = 0
+    for node, device in expected:
+        total += 1
+        item = known.get((node, device), HcaErrors(node, device, why="the counters were not read"))
+        finding = _judge_hca(measurement, f"{subject}: {node} {device}", item)
+        if finding is None:
+            quiet.append(item)
+        else:
+            yield finding
+    if quiet:
+        measured = f"no error counter of {len(quiet)} of {total} HCAs increased"
+        yield ok(measurement.check, subject, f"{measured}{_spell_congestion(quiet)}", EXPECTED)
+
+
+def _judge_hca(measurement: Measurement, name: str, item: HcaErrors) -> typing.Optional[Finding]:
+    """Return the finding on an HCA whose counters rose or are not known; None if neither is so."""
+    check, doubts = measurement.check, _list_doubts(measurement, item)
+    fatal = [counter for counter in FATAL if counter in item.grown]
+    unknown = bool(item.why) or not item.read
+    if fatal or (item.grown and not doubts and not unknown):
+        names = [*fatal, *(counter for counter in item.grown if counter not in fatal)]
+        said = ", ".join(f"{counter} +{item.grown[counter]}" for counter in names[:_MOST])
+        said += f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+        first = item.grown[names[0]]
+        rate = f"{3600 * first / item.seconds:.3g} {names[0]} per hour" if item.seconds else f"{first} {names[0]}"
+        why = f"The HCA loses or damages packets under load ({rate}). {measurement.cost}"
+        return Finding(check, name, FAIL if fatal else WARN, said, EXPECTED, why, measurement.remedy)
+    if unknown:
+        why = f"The error counters of this HCA could not be read: {clause(item.why, 'none was read')}."
+        remedy = (
+            "Check /sys/class/infiniband in the pod, and the driver of the HCA on the node. Then run stage"
+            f" {measurement.stage} again."
+        )
+        said = "; ".join(["error counters not read", *_spell_grown(item)])
+        return Finding(check, name, UNKNOWN, said, EXPECTED, why, remedy)
+    if doubts:
+        said = "; ".join([*(what for what, _why, _remedy in doubts), *_spell_grown(item)])
+        why, remedy = (" ".join(part) for part in list(zip(*doubts))[1:])
+        return Finding(check, name, UNKNOWN, said, EXPECTED, why, f"{remedy} Then run stage {measurement.stage} again.")
+    return None
+
+
+def _spell_congestion(items: typing.Iterable[HcaErrors]) -> str:
+    """Return the counters of congestion that rose, all HCAs together; empty if none did."""
+    total: collections.Counter[str] = collections.Counter()
+    for item in items:
+        total.update(item.congestion)
+    if not total:
+        return ""
+    return f"; congestion: {folded([f'{name} +{rise}' for name, rise in sorted(total.items())], _MOST)}"
+
+
+def _spell_grown(item: HcaErrors) -> list[str]:
+    return [f"{counter} +{rise}" for counter, rise in list(item.grown.items())[:_MOST]]
+
+
+def _list_doubts(measurement: Measurement, item: HcaErrors) -> list[tuple[str, str, str]]:
+    """Return the measured value, the why and the remedy for each reason for which growth could not be observed."""
+    lower, stuck, once = (", ".join(names[:_MOST]) for names in (item.lower, item.stuck, item.once))
+    doubts = (
+        (
+            lower,
+            "counters reset",
+            f"Counters are lower than before, so something set them back: {lower}.",
+            "Check whether the driver was reloaded, or the port was down.",
+        ),
+        (
+            stuck,
+            f"at the maximum: {stuck}",
+            "A counter stays at its maximum, so an increase cannot be detected.",
+            "Clear the counters: perfquery -R on the node.",
+        ),
+        (
+            once,
+            f"read once: {once}",
+            f"These counters were read only before {measurement.name} or only after it.",
+            "Check whether the driver was reloaded, and read the files in the pod manually.",
+        ),
+    )
+    return [(measured, why, remedy) for names, measured, why, remedy in doubts if names]
