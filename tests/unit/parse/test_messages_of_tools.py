@@ -467,6 +467,7 @@ UNKNOWN_OF_NCCL: typing.Mapping[str, tuple[str, ...]] = {
         "->events",
         "wc->opcode",
         "called when comm",
+        "called with zero reference count",
         "called with NULL",
         "Requested properties",
         "Cannot use physical device",
@@ -590,8 +591,12 @@ def test_each_warning_of_nccl_has_a_class_or_a_reason_why_it_has_none() -> None:
     assert head.startswith("# nccl v2.8.4-1, ") and len(messages) > 800
     parts = [part for texts in UNKNOWN_OF_NCCL.values() for part in texts]
     without = {message for message in messages if not nccl_problem.classify(said(message))}
-    # of one message nothing but the place of another text is in the source
-    assert [message for message in without if not any(part in message for part in parts)] == ["%s"]
+    # of these nothing but the place of another text, such as the name of a call of CUDA, is in the source
+    bare = {"%s", "%s failed: %d%s%s"}
+    assert {message for message in without if not any(part in message for part in parts)} == bare
+    # which call of CUDA failed, 2.31.0 says alone
+    for call in ("cuDeviceGet", "cuCtxSetCurrent(previous)", "cuMemGetHandleForAddressRange"):
+        assert nccl_problem.classify(f"{call} failed: 801 operation not supported") == "driver"
     assert [part for part in parts if not any(part in message for message in without)] == []
 
 

@@ -2,7 +2,7 @@
 
 """The patterns by which warnings of NCCL, and of PyTorch about NCCL, are assigned to kinds of problems.
 
-Texts: [src NVIDIA/nccl v2.8.4 to v2.30.7, WARN, and texts of the libraries of 2.31.2 and 2.32.3], [src pytorch
+Texts: [src NVIDIA/nccl v2.8.4 to 2.31.0, WARN, and texts of the libraries of 2.31.2 and 2.32.3], [src pytorch
 ProcessGroupNCCL.cpp]. The order matters: the first match wins.
 """
 
@@ -186,6 +186,7 @@ VOCABULARY: Vocabulary[Kind] = compile_vocabulary(
                 r"GIN Proxy: RMA backend",
                 r"RMA not supported",
                 r"host RMA is not supported",
+                r"connect GDAKI QP",
                 r"requires DMABUF support with GIN",
                 r"One-sided RMA requires",
             ),
@@ -268,7 +269,16 @@ VOCABULARY: Vocabulary[Kind] = compile_vocabulary(
             ),
         ),
         ("collnet", (r"\bCollNet\b", r"\bCOLLNET\b", r"collnet plugin", r"sharp resources")),
-        ("gdrcopy", (r"\bgdr_\w{1,60}\(?", r"GDRCOPY failure", r"Failed to open libgdrapi")),
+        (
+            "gdrcopy",
+            (
+                r"\bgdr_\w{1,60}\(?",
+                r"GDRCOPY failure",
+                r"Failed to open libgdrapi",
+                r"NCCL_GDRCOPY_USE_INTERNAL_DMABUF",
+                r"\bm(?:un)?map DMA-BUF",
+            ),
+        ),
         ("gpu_memory", (r"Failed to CUDA (?:host )?[mc]?alloc", r"Cuda failure (?:2 )?'out of memory'")),
         ("threads", (r"Thread creation failed",)),
         (
@@ -319,6 +329,7 @@ VOCABULARY: Vocabulary[Kind] = compile_vocabulary(
                 r"does not support this CUDA version",
                 r"failed to peer with device",
                 r"\bcuda[A-Z]\w{1,60} .{0,20}failed",
+                r"\bcu[A-Z]\w{1,60}(?:\(\w{1,80}\))? failed: [0-9]",
                 r"Retrieve \S{1,200} .{0,40}failed with",
                 r"maxSharedMem",
                 r"hostStreamPlanCallback\(\) failed",
@@ -337,7 +348,7 @@ VOCABULARY: Vocabulary[Kind] = compile_vocabulary(
                 r"system node not found in XML",
             ),
         ),
-        ("no_algorithm", (r"o algorithm/protocol available", r"no symmetric kernel available")),
+        ("no_algorithm", (r"o algorithm/protocol (?:available|nor symKernelId)", r"no symmetric kernel available")),
         ("no_transport", (r"[Nn]o transport found", r"has no transport for", r"Error no transport for")),
         (
             "topology",
@@ -391,7 +402,7 @@ VOCABULARY: Vocabulary[Kind] = compile_vocabulary(
                 r"Invalid \S{1,200} [0-9-]{1,9} \((?:maximum|minimum|must be a multiple)",
                 r"Invalid NCCL_COMM_BLOCKING",
                 r"POOL_SIZE has invalid value",
-                r"cannot use (?:a|more than [0-9]{1,9}) plane",
+                r"cannot use (?:a|more than [0-9]{1,9}) (?:user-defined )?plane",
                 r"Unrecognized (?:element|prefix) token",
                 r"All entries except the first must have a prefix",
                 r"PARAM: Duplicate",
