@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._app.propose import 
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
-from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import find_cause
 
 
 class ActionModule(ControllerAction):
@@ -44,7 +44,8 @@ class ActionModule(ControllerAction):
             if there
             else default_path(_inventory_dir(variables))
         )
-        cause = options["cause"] if variables.get("groups", {}).get("rdma_nodes") else first().text
+        nodes = variables.get("groups", {}).get("rdma_nodes")
+        cause = options["cause"] if nodes else find_cause(variables.get("ansible_inventory_sources")).text
         try:
             return propose_intent(
                 folder,

@@ -35,7 +35,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     holder,
     refuse_folder_in_use,
 )
-from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import Cause, first
+from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import Cause, find_cause
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
     describe_installer,
     find_misspelt_of_nodes,
@@ -130,7 +130,7 @@ class ActionModule(ControllerAction):
             process=holder(),
         )
         places = {**of_nodes, **find_origins(variables, (*INTENT, *names, *values))}
-        cause = Cause() if nodes else first()
+        cause = Cause() if nodes else find_cause(variables.get("ansible_inventory_sources"))
         start = dataclasses.replace(
             start,
             mistyped=values,

@@ -6,6 +6,7 @@ read the reasons, since their processes are forked from the process that read th
 
 from __future__ import annotations
 
+import os
 import typing
 
 
@@ -35,3 +36,23 @@ def note(cause: Cause) -> None:
 def first() -> Cause:
     """Return the first stored reason why an inventory has no nodes; empty if there is none."""
     return _causes[0] if _causes else Cause()
+
+
+def find_cause(sources: typing.Any) -> Cause:
+    """Return the reason why an inventory has no nodes: the first stored reason, or the inventory files that do not
+    exist. Ansible only warns about a missing file, and continues with an implicit localhost. Return an empty reason if
+    neither is known.
+
+    :param sources: value of ``ansible_inventory_sources``: files, folders, and lists of hosts, which contain a comma
+    """
+    stored = first()
+    if stored.text or not isinstance(sources, (list, tuple)):
+        return stored
+    missing = [str(source) for source in sources if "," not in str(source) and not os.path.exists(str(source))]
+    if not missing:
+        return stored
+    files = " and ".join(missing)
+    return Cause(
+        f"the inventory {'files' if len(missing) > 1 else 'file'} {files} {'do' if len(missing) > 1 else 'does'} not"
+        " exist. Give the file that contains the group rdma_nodes (-i FILE)"
+    )

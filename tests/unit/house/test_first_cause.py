@@ -36,8 +36,13 @@ def causes(monkeypatch: pytest.MonkeyPatch) -> list[_first_cause.Cause]:
     return found
 
 
-def proposed(folder: FactFolder, nodes: typing.Sequence[str], **options: typing.Any) -> str:
-    """How the proposal fails."""
+def proposed(
+    folder: FactFolder, nodes: typing.Sequence[str], sources: typing.Sequence[str] = (), **options: typing.Any
+) -> str:
+    """How the proposal fails.
+
+    :param sources: inventories that Ansible was given
+    """
     folder.begin(RunStart(folder.run, "2026-01-02T03:04:05+00:00", nodes=tuple(nodes)))
     action = object.__new__(propose.ActionModule)
     action._task = typing.cast(typing.Any, types.SimpleNamespace(check_mode=False))
@@ -53,7 +58,7 @@ def proposed(folder: FactFolder, nodes: typing.Sequence[str], **options: typing.
         **options,
     }
     with pytest.raises(RdmaError) as error:
-        action.work(given, {"groups": {"rdma_nodes": list(nodes)}})
+        action.work(given, {"groups": {"rdma_nodes": list(nodes)}, "ansible_inventory_sources": list(sources)})
     return str(error.value)
 
 
@@ -70,6 +75,20 @@ def test_without_nodes_it_is_what_the_inventory_says(folder: FactFolder) -> None
         proposed(folder, [])
         == f"no intent can be proposed: {REFUSED}. Correct the listed problems, then run linerate.rdma.propose again"
     )
+
+
+def test_an_inventory_file_that_does_not_exist_is_named(folder: FactFolder, tmp_path: pathlib.Path) -> None:
+    there, gone = tmp_path / "hosts.yml", tmp_path / "nothere.yml"
+    there.write_text("all: {}\n", encoding="utf-8")
+    said = proposed(folder, [], [str(there), str(gone), "worker-1,worker-2"])
+    assert said.startswith(f"no intent can be proposed: the inventory file {gone} does not exist. Give the file")
+    assert "does not exist" not in proposed(FactFolder(folder.report_dir, "run-2"), [], [str(there), "worker-1,"])
+    two = _first_cause.find_cause([str(gone), str(tmp_path / "other.yml")]).text
+    assert two.startswith(f"the inventory files {gone} and {tmp_path / 'other.yml'} do not exist")
+    assert _first_cause.find_cause(None) == _first_cause.Cause()
+    # what an inventory plugin said is nearer to the cause
+    _first_cause.note(_first_cause.Cause(REFUSED))
+    assert _first_cause.find_cause([str(gone)]).text == REFUSED
 
 
 def test_without_a_cause_the_empty_group_comes_with_what_the_cluster_said(folder: FactFolder) -> None:
@@ -96,17 +115,18 @@ def test_with_nodes_it_is_why_they_were_not_seen(folder: FactFolder) -> None:
     )
 
 
-def test_many_nodes_without_an_answer_are_one_line_of_the_first_three(folder: FactFolder) -> None:
+@pytest.mark.parametrize("same", [True, False])
+def test_many_nodes_without_an_answer_are_one_line_of_the_first_three_reasons(same: bool, folder: FactFolder) -> None:
     nodes = [f"worker-{number}" for number in range(5)]
     for node in nodes:
-        folder.write("hcas", node, error="failed: MODULE FAILURE\npython3.12: command not found\n\n" + "x" * 8000)
+        said = "python3.12: command not found" if same else f"{node}: command not found"
+        folder.write("hcas", node, error=f"failed: MODULE FAILURE\n{said}\n\n" + "x" * 8000)
     said = proposed(folder, nodes)
-    first = "no intent can be proposed: left out: node worker-0: its data could not be read: failed: MODULE FAILURE"
-    assert said.startswith(f"{first} python3.12: command not found") and "\n" not in said and len(said) < 2000
-    assert (
-        said.count("left out: ") == 3
-        and "and 2 more. Correct the listed problems, then run linerate.rdma.propose again" in said
-    )
+    names = f"5 nodes ({', '.join(nodes)})" if same else "node worker-0"
+    first = f"no intent can be proposed: left out: {names}: no data could be read: failed: MODULE FAILURE"
+    assert said.startswith(f"{first} {'python3.12' if same else 'worker-0'}: command not found")
+    assert "\n" not in said and len(said) < 2000 and said.count("left out: ") == (1 if same else 3)
+    assert ("and 2 more. Correct the listed problems, then run linerate.rdma.propose again" in said) != same
 
 
 @pytest.mark.parametrize(
@@ -173,3 +193,11 @@ def test_an_inventory_that_is_refused_is_one_warning_and_not_one_of_each_plugin_
         "stage validate: 2 fail, 1 skipped (validate.nodes: The inventory contains no"
     ), said
     assert "kubeconfig none.conf in " in last
+
+
+@pytest.mark.processes
+def test_the_last_line_of_a_run_names_an_inventory_file_that_does_not_exist(tmp_path: pathlib.Path) -> None:
+    code, output = play(tmp_path, "linerate.rdma.validate", "-i", "nothere.yml")
+    assert code != 0, output
+    verdict = output.rpartition("NOT GREEN - stage validate: ")[2]
+    assert f"The inventory contains no nodes: the inventory file {tmp_path}/nothere.yml does not exist" in verdict

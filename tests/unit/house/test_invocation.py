@@ -260,6 +260,10 @@ def test_modules_read_a_relative_kubeconfig_from_the_folder_of_the_user(tmp_path
         (("linerate.rdma.validate", "--limit", "all"), "--limit 'all' excludes localhost"),
         (("linerate.rdma.validate", "--limit", "rdma_nodes"), "--limit 'rdma_nodes' excludes localhost"),
         (("linerate.rdma.validate", "-i", "linerate.rdma.yml", "--limit", "all"), "the inventory contains no nodes: /"),
+        (
+            ("linerate.rdma.validate", "-i", "nothere.yml", "--limit", "all"),
+            "the inventory contains no nodes: the inventory file /",
+        ),
         (("linerate.rdma.judge", "-i", "worker-1,", "--limit", "worker-1"), "--limit 'worker-1' excludes localhost"),
         (
             ("linerate.rdma.fabric", "--tags", "fabrik"),

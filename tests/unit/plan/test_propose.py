@@ -398,9 +398,30 @@ def test_a_node_that_differs_and_one_without_an_answer_are_named() -> None:
     seen = changed(seen_of(MIXED), "node-03", "mlx5_2", lambda hca: None)
     seen = dataclasses.replace(seen, hcas={**seen.hcas, "node-05": ObservedHcas(None, "unreachable: no route")})
     proposal = propose(seen)
-    assert "node node-03: it has 7 HCAs on fabric-1" in out(proposal)
-    assert "node node-05: its data could not be read: unreachable: no route" in out(proposal)
+    assert "node node-03: 7 HCAs on fabric-1 (" in out(proposal)
+    assert "), but most nodes have 8. Repair the node, or remove the node from the group rdma_nodes." in out(proposal)
+    assert "node node-05: no data could be read: unreachable: no route. Correct the cause" in out(proposal)
     assert make_data(proposal.fabrics)[0]["select"]["hcas_per_node"] == 8
+
+
+def test_nodes_that_are_left_out_for_one_reason_are_one_line_with_their_number() -> None:
+    seen = seen_of(MIXED)
+    for number in range(3, 6):
+        seen = changed(seen, f"node-{number:02d}", "mlx5_2", lambda hca: None)
+    lost = {f"node-{number:02d}": ObservedHcas(None, "unreachable: no route") for number in range(10, 20)}
+    lost["node-20"] = ObservedHcas(None, "permission denied.")
+    proposal = propose(dataclasses.replace(seen, hcas={**seen.hcas, **lost}))
+    lines = [line for line in out(proposal).splitlines() if "node" in line.partition(":")[0]]
+    assert [line.partition(":")[0] for line in lines] == [
+        "10 nodes (node-10, node-11, node-12, node-13, node-14, node-15, node-16, node-17 and 2 more)",
+        "node node-20",
+        "3 nodes (node-03, node-04, node-05)",
+    ]
+    assert lines[0].endswith(
+        ": no data could be read: unreachable: no route. Correct the cause, or remove these nodes from the group"
+        " rdma_nodes."
+    )
+    assert "permission denied. Correct" in lines[1] and "7 HCAs on fabric-1" in lines[2]
 
 
 def test_a_port_without_a_subnet_manager_is_named() -> None:

@@ -9,6 +9,8 @@ import dataclasses
 import typing
 
 from ..._analysis.fleet.vendors import find_vendor_with
+from ..._model.base.phrases import count_of
+from ..._model.base.text import folded
 from ..._model.infiniband.fabric import ObservedSubnets, ObservedTopologies, SubnetManager
 from ..._model.intent.proposal import LeftOut
 from ..._model.node.hca import Hca
@@ -17,6 +19,9 @@ from .inputs import Nodes, ProposalInputs
 #: PCI vendor of NVIDIA's network adapters, and its adapters with processors of their own: BlueField 1 to 4 (pci.ids)
 NVIDIA = "15b3"
 BLUEFIELDS = ("a2d2", "a2d6", "a2dc", "a2df")
+
+#: names of nodes in one line
+MOST_NAMES = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,10 +199,28 @@ def _same_fabric(topologies: typing.Mapping[str, ObservedTopologies]) -> dict[st
 
 def odd_nodes(fabric: str, group: HcaGroup) -> typing.Iterator[LeftOut]:
     """Yield the nodes whose number of HCAs on a fabric differs from that of most nodes."""
-    for name, hcas in group.members.items():
-        if len(hcas) != group.per_node:
-            what = (
-                f"it has {len(hcas)} HCAs on {fabric} ({', '.join(hca.name for hca in hcas)}), but most nodes have"
-                f" {group.per_node}."
-            )
-            yield LeftOut(f"node {name}", f"{what} Repair the node, or remove it from the group rdma_nodes.")
+    found = (
+        (
+            name,
+            f"{count_of(len(hcas), 'HCA')} on {fabric} ({', '.join(hca.name for hca in hcas)}), but most nodes have"
+            f" {group.per_node}",
+        )
+        for name, hcas in group.members.items()
+        if len(hcas) != group.per_node
+    )
+    return leave_out_nodes(found, "Repair {nodes}, or remove {nodes} from the group rdma_nodes.")
+
+
+def leave_out_nodes(found: typing.Iterable[tuple[str, str]], remedy: str) -> typing.Iterator[LeftOut]:
+    """Yield one item for all nodes that are left out for the same reason.
+
+    :param found: each node with its reason
+    :param remedy: instruction for the user; ``{nodes}`` represents the nodes
+    """
+    by_reason: dict[str, list[str]] = {}
+    for node, why in found:
+        by_reason.setdefault(why, []).append(node)
+    for why, nodes in by_reason.items():
+        one = len(nodes) == 1
+        what = f"node {nodes[0]}" if one else f"{len(nodes)} nodes ({folded(nodes, MOST_NAMES)})"
+        yield LeftOut(what, f"{why}. {remedy.replace('{nodes}', 'the node' if one else 'these nodes')}")

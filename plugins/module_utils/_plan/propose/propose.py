@@ -9,14 +9,15 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from ..._model.base.phrases import clause
 from ..._model.base.text import folded
-from ..._model.intent.proposal import LeftOut, Proposal, Sections
+from ..._model.intent.proposal import Proposal, Sections
 from ..._model.node.hca import ObservedHcas
 from ..._model.node.neighbours import ObservedNeighbours
 from .cluster import propose_cluster_section
 from .ethernet import ethernet
 from .fabric import propose_fabric_section
-from .groups import HcaGroup, Out, compute_rate, infiniband, link_of, odd_nodes
+from .groups import HcaGroup, Out, compute_rate, infiniband, leave_out_nodes, link_of, odd_nodes
 from .inputs import Nodes, ProposalInputs
 from .networks import Networks
 
@@ -37,20 +38,23 @@ def propose(seen: ProposalInputs) -> Proposal:
     seen = dataclasses.replace(seen, hcas={**seen.hcas, **no_hcas})
     nodes = {name: item.value.hcas for name, item in seen.hcas.items() if item.value is not None and item.error is None}
     out = Out(nodes)
-    absent = tuple(
-        LeftOut(
-            f"node {name}",
-            f"it reports {crowded[name]} physical functions of network adapters, but a node has at most {MOST_HCAS}."
-            " Compare them with the output of 'lspci -d ::0200' and 'lspci -d ::0207' on the node, or remove the node"
-            " from the group rdma_nodes."
-            if name in crowded
-            else (
-                f"its data could not be read: {item.error or 'no data'}. Correct the cause, or remove the node from the"
-                " group rdma_nodes."
+    absent = (
+        *leave_out_nodes(
+            (
+                (name, f"{number} physical functions of network adapters, but a node has at most {MOST_HCAS}")
+                for name, number in crowded.items()
             ),
-        )
-        for name, item in seen.hcas.items()
-        if name not in nodes
+            "Compare them with the output of 'lspci -d ::0200' and 'lspci -d ::0207' on {nodes}, or remove {nodes} from"
+            " the group rdma_nodes.",
+        ),
+        *leave_out_nodes(
+            (
+                (name, f"no data could be read: {clause(item.error or 'no data')}")
+                for name, item in seen.hcas.items()
+                if name not in nodes and name not in crowded
+            ),
+            "Correct the cause, or remove {nodes} from the group rdma_nodes.",
+        ),
     )
     with_infiniband, without = _by_infiniband(nodes)
     groups = infiniband(with_infiniband, seen, out)
