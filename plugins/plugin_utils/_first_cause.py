@@ -10,6 +10,10 @@ import os
 import typing
 
 
+#: inventory of Ansible if the user gives none
+_UNASKED = "/etc/ansible/hosts"
+
+
 class Cause(typing.NamedTuple):
     """The reason for which an inventory gave no nodes.
 
@@ -48,7 +52,8 @@ def find_cause(sources: typing.Any) -> Cause:
     stored = first()
     if stored.text or not isinstance(sources, (list, tuple)):
         return stored
-    missing = [str(source) for source in sources if "," not in str(source) and not os.path.exists(str(source))]
+    given = [str(source) for source in sources if source != _UNASKED and "," not in str(source)]
+    missing = [source for source in given if not os.path.exists(source)]
     if not missing:
         return stored
     files = " and ".join(missing)

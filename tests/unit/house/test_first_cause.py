@@ -85,7 +85,8 @@ def test_an_inventory_file_that_does_not_exist_is_named(folder: FactFolder, tmp_
     assert "does not exist" not in proposed(FactFolder(folder.report_dir, "run-2"), [], [str(there), "worker-1,"])
     two = _first_cause.find_cause([str(gone), str(tmp_path / "other.yml")]).text
     assert two.startswith(f"the inventory files {gone} and {tmp_path / 'other.yml'} do not exist")
-    assert _first_cause.find_cause(None) == _first_cause.Cause()
+    # the user gave no file
+    assert {_first_cause.find_cause(sources) for sources in (None, ["/etc/ansible/hosts"])} == {_first_cause.Cause()}
     # what an inventory plugin said is nearer to the cause
     _first_cause.note(_first_cause.Cause(REFUSED))
     assert _first_cause.find_cause([str(gone)]).text == REFUSED
