@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import typing
 
-
 #: inventory of Ansible if the user gives none
 _UNASKED = "/etc/ansible/hosts"
 

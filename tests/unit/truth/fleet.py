@@ -77,6 +77,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.b
     RdmaPod,
     SweepRow,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.hca_counters import HcaErrors
 from ansible_collections.linerate.rdma.plugins.module_utils._model.measurement.reachability import (
     ObservedPings,
     ObservedServers,
@@ -1043,6 +1044,16 @@ class _Made:
             sweep,
             packet_bytes=4096 if self.shape.infiniband else 2048,
             gid_index=None if self.shape.infiniband else 3,
+            errors=() if self.shape.infiniband else self._errors(fabric, client, server, rail),
+        )
+
+    def _errors(self, fabric: Fabric, client: str, server: str, rail: int) -> tuple[HcaErrors, ...]:
+        """The error counters of both devices of a pair, none of which rose."""
+        return tuple(
+            HcaErrors(node, self._vf_device(at, 0), 12.0, 12)
+            for node in (client, server)
+            for at in self._hcas(self.shape.names.index(node))
+            if (self.fabrics[at.fabric].name, at.rail) == (fabric.name, rail)
         )
 
     def _job(self) -> Job:

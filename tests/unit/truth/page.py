@@ -51,11 +51,11 @@ No stage can judge this, so a green run says nothing of it.
 #: what no module observes: why, and what shows it by hand or by other means
 UNSEEN: tuple[tuple[str, str, str], ...] = (
     (
-        "Errors and drops of Ethernet links and switches: CRC and FEC errors, discards, PFC pauses",
-        "Nodes are not asked for counters of Ethernet ports, and switches of Ethernet tell a node none of theirs. Loss"
-        " that costs speed is below a floor of stage bandwidth; less than that is not noticed.",
-        "`rdma_cluster.collectives.soak_minutes` compares the error counters of each RDMA device in pods before and"
-        " after a long run, on RoCE as on InfiniBand. By hand: `ethtool -S DEVICE` on the nodes, and the switches.",
+        "Errors and drops of Ethernet switches; without observers, also those of the nodes' ports and PFC pauses",
+        "Switches of Ethernet tell a node none of their counters. On RoCE stage bandwidth compares the error counters of"
+        " each RDMA device in pods around each measurement, and those of the physical function only where an observer"
+        " reads them; a virtual function counts no errors of the cable.",
+        "`rdma_observers` (docs/observers.md). By hand: `ethtool -S DEVICE` on the nodes, and the switches.",
     ),
     (
         "The traffic of all but one virtual function of each physical function",

@@ -106,12 +106,14 @@ def judge_errors(
     subject: str,
     expected: typing.Iterable[tuple[str, str]],
     found: typing.Iterable[HcaErrors],
+    note: str = "",
 ) -> typing.Iterator[Finding]:
     """Yield a finding on each HCA whose counters rose or are not known, and one passed finding on all others together.
 
     :param subject: subject of the measurement
     :param expected: node and RDMA device of each HCA that took part
     :param found: counter changes that were measured, one item for each HCA
+    :param note: end of the text of the passed finding
     """
     known = {(item.node, item.device): item for item in found}
     quiet: list[HcaErrors] = []
@@ -126,7 +128,7 @@ def judge_errors(
             yield finding
     if quiet:
         measured = f"no error counter of {len(quiet)} of {total} HCAs increased"
-        yield ok(measurement.check, subject, f"{measured}{_spell_congestion(quiet)}", EXPECTED)
+        yield ok(measurement.check, subject, f"{measured}{_spell_congestion(quiet)}{note}", EXPECTED)
 
 
 def _judge_hca(measurement: Measurement, name: str, item: HcaErrors) -> typing.Optional[Finding]:

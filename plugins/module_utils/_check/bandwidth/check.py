@@ -27,6 +27,7 @@ from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import carries_rdma, is_infiniband, list_rails
 from ..._model.measurement.bandwidth import BandwidthFacts, PairLayers, PairResult, RoundPlan
 from ..._model.run.findings import UNKNOWN, Finding
+from .errors import check_errors
 from .ethernet import describe_pinned, report_ports_without_lldp
 from .facts import Facts, find_limits, find_membership, find_rates, locate_ends
 from .latency import check_latencies
@@ -73,6 +74,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         ]
         findings += check_trend(fabric.name, sound_pairs, facts.earlier)
         findings += check_packets(ground, pairs)
+        findings += check_errors(ground, pairs)
         findings += _check_suspects(ground, pairs, plan, facts, rates)
         findings += check_left_out(fabric, pairs)
         latencies = [pair for pair in seen.latencies if pair.fabric == fabric.name]

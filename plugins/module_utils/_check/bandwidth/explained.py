@@ -45,6 +45,31 @@ EXPLAINED: dict[str, Explanation] = {
             " the ports of the leaves, then run stage bandwidth again."
         ),
     ),
+    "bandwidth.errors": Explanation(
+        means=(
+            "RoCE: an HCA counted lost, damaged or repeated packets while a pair was measured, or its error counters"
+            " are unknown."
+        ),
+        measured=(
+            "`counters` and `hw_counters` of the RDMA device in each pod (sysfs), before and after the measurement of"
+            " each pair. If the run has observers, also those of its physical function, with the errors, drops and"
+            " pauses of its network interface (`ethtool -S`). An increase of link_downed, carrier_down_count,"
+            " excessive_buffer_overrun_errors, local_link_integrity_errors or rnr_nak_retry_err fails. An increase of"
+            " another error counter gives a warning. PFC pauses, CNP, ECN and packets out of order are reported beside"
+            " a passed finding, because a network without loss has them too."
+        ),
+        causes=(
+            "Packets are lost and sent again (packet_seq_err, local_ack_timeout_err): PFC or ECN is not configured.",
+            "The port or a switch drops packets (rx_discards_phy, rx_roce_discards, ip4InDiscards).",
+            "A bad cable or transceiver (rx_crc_errors_phy, rx_fcs_err_frames, rx_crc_errors).",
+            "The driver shows no error counters to the pod, or a pod or an observer did not respond (unknown).",
+        ),
+        look=("rdma statistic show", "ethtool -S DEVICE | grep -E 'discard|pause|crc'", "mlnx_qos -i DEVICE"),
+        remedy=(
+            "Check PFC and ECN on the NIC and on the switch, and the cable. Then run stage bandwidth again. A counter"
+            " that rises again names the side: discards of the receiver, timeouts of the sender."
+        ),
+    ),
     "bandwidth.fleet": Explanation(
         means=(
             "A pair is slower than other pairs of its rail whose links support the same rate. One of its ends, or the"

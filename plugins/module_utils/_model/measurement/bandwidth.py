@@ -19,9 +19,12 @@ from ..boundary.kubernetes import Label, Subdomain
 from ..boundary.numbers import Bytes, Count, Counter, FlowLabel, Latency, Mtu, Rail, RateMbps, Seconds, VlanQos
 from ..boundary.words import Word
 from ..infiniband.counters import PortGrowth
+from .hca_counters import HcaErrors
 
 #: of a sweep, one for each power of two
 ROWS = Bound("message sizes", 64)
+#: of a pair: its two devices, and their physical functions
+ENDS = Bound("devices of a pair", 4)
 #: fabric, rail, client, server of an ordered pair, and the rail of its server
 PairKey = tuple[str, int, str, str, int]
 #: where a pod measures: its rail and its node
@@ -157,6 +160,8 @@ class PairResult(OrderedPair):
     :ivar wider: the same with more of them, where it was too slow; None: it was not, or there was nothing to add
     :ivar packet_bytes: MTU by which the client's queue pairs cut messages, as ib_write_bw says it; None: it did not
     :ivar gid_index: of the client's GID, likewise; None over rdma_cm too, which chooses another one than is printed
+    :ivar errors: error counters of both devices before and after, and of their physical functions where an observer
+        reads them; empty on InfiniBand, whose ports stage fabric reads, and without RDMA
     """
 
     fabric: str
@@ -185,6 +190,7 @@ class PairResult(OrderedPair):
     wider: typing.Optional[Wider] = None
     packet_bytes: typing.Optional[Mtu] = None
     gid_index: typing.Optional[Count] = None
+    errors: typing.Annotated[tuple[HcaErrors, ...], ENDS] = ()
 
     @property
     def key(self) -> PairKey:

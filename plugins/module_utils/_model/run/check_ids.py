@@ -170,6 +170,7 @@ WHAT = {
     "bandwidth": (
         "cleanup",
         "coverage",
+        "errors",
         "fleet",
         "floor",
         "latency",

@@ -13,15 +13,24 @@ from .commands import Command
 #: sysfs-class-net-statistics]
 _LINK_ERRORS = ("statistics/rx_crc_errors", "statistics/rx_frame_errors", "carrier_down_count")
 
+# counters of the driver, without those of its queues. ice ends the names of those of the port with .nic
+_ETHTOOL = (
+    '; command -v ethtool > /dev/null && ethtool -S "${net##*/}" 2> /dev/null | while read -r name value; do'
+    ' name=${name%:}; case "$name" in [rt]x[0-9]*|ch[0-9]*) ;;'
+    " *discard*|*pause*|*xoff*|*pfc*|*crc*|*fcs*|*drop*|*errors_phy)"
+    ' case "$name" in *.nic) name=${name%.nic}_nic ;; esac; echo "count $device $name $value" ;; esac; done'
+)
+
 
 def read_counters(devices: typing.Sequence[str], netdevs: bool = False) -> Command:
     """Return the command that prints the port counters of RDMA devices in a pod: device, counter name and value, one
     counter a line. A device that the pod does not show is left out.
 
     :param netdevs: whether to print the errors of the link that the network interface of an Ethernet port counts too,
-        without the interfaces that represent virtual functions
+        and drops and pauses by its driver (if ethtool is there), without the interfaces that represent virtual
+        functions
     """
-    link = " ".join(f'"$net"/{name}' for name in _LINK_ERRORS)
+    link = " ".join(f'"$net"/{name}' for name in _LINK_ERRORS) + _ETHTOOL
     of_netdevs = (
         ' if [ "$(cat "$at"/ports/1/link_layer 2> /dev/null)" = Ethernet ]; then for net in "$at"/device/net/*; do'
         ' case "$(cat "$net"/phys_port_name 2> /dev/null)" in *vf*|*sf*) ;; *) show ' + link + " ;; esac; done; fi;"

@@ -70,8 +70,10 @@ from ..._render.measurement.counters import LIMIT as COUNTERS_LIMIT
 from .layers import LayerTests
 from .measure_pair import PairMeasurement, fail_pair
 from .measuring_plan import Plan, Say, workers
+from .pair_counters import PairCounters
 from .pods import MeasuringPods
 from .port_counters import NO_COUNTERS, Counters
+from .soak_counters import list_physical
 
 #: by rail and node
 Usable = typing.Mapping[tuple[int, str], RdmaPod]
@@ -124,6 +126,7 @@ class BandwidthRun:
         self._say = say
         self._pods = MeasuringPods(cluster, plan, clock, pause, say)
         self._pair = PairMeasurement(self._pods, clock, say)
+        self._errors = PairCounters(cluster, observers, clock, self._pods.shell, list_physical(seen.hcas))
         #: names of the pods of the fabric that is measured whose perftest can give packets a flow label
         self._labelled: frozenset[str] = frozenset()
         #: of the fabric that is measured
@@ -180,6 +183,7 @@ class BandwidthRun:
                     self._pods.discard(pool, mine)
         finally:
             # also when the run is interrupted: a pod that stays holds a virtual function
+            self._errors.close()
             remaining = self._pods.end()
         order = {name: place for place, name in enumerate(self._plan.nodes)}
         # sorted is stable: the fabrics stay in their order
@@ -440,7 +444,7 @@ class BandwidthRun:
         def both(task: Task) -> list[PairResult]:
             its = list_orders(task, fabric.bandwidth)
             return [
-                self._pair.measure(fabric, one, usable[one.client_end], usable[one.server_end], flow) for one in its
+                self._measure_pair(fabric, one, usable[one.client_end], usable[one.server_end], flow) for one in its
             ]
 
         left_out = [one for task in step if self._is_left_out(task) for one in list_orders(task, fabric.bandwidth)]
@@ -451,6 +455,11 @@ class BandwidthRun:
         for end in self._lost.note(results, compute_usual_seconds_of_a_pair(fabric)):
             self._say(f"{fabric.name}: {self._explain_left_out(end)}")
         return results + [self._fail_left_out(fabric, task) for task in left_out]
+
+    def _measure_pair(self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int) -> PairResult:
+        """Measure a pair, and read the error counters of its HCAs before and after."""
+        measure = functools.partial(self._pair.measure, fabric, task, client, server, flow)
+        return self._errors.measure(fabric, client, server, measure)
 
     def _is_left_out(self, task: Task) -> bool:
         return task.client_end in self._lost.out or task.server_end in self._lost.out

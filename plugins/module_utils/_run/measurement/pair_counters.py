@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reads the error counters of the HCAs of a pair on RoCE before and after its measurement: those of the devices in both
+pods, through the connections that the measurement uses, and those of the physical functions, through the observers of
+the nodes. Without an observer, errors of the cable are not read. Results are not evaluated here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import typing
+
+from ..._analysis.fleet.hca_errors import Readings, compare_readings
+from ..._model.base.errors import RdmaError
+from ..._model.intent.intent import Fabric
+from ..._model.intent.profiles import carries_rdma, is_infiniband
+from ..._model.kubernetes.observers import ObserversFacts
+from ..._model.measurement.bandwidth import PairResult, RdmaPod
+from ..._model.measurement.hca_counters import HcaErrors
+from ..._observe.kubernetes.client import Cluster
+from ..._observe.kubernetes.errors import ApiError
+from ..._observe.kubernetes.shell import Clock, Shell
+from ..._parse.pods.rdma_counters import parse_counters
+from ..._render.measurement import commands
+from ..._render.measurement.hca_counters import read_counters
+from .observer_of import observer_of
+from .pod_inspection import PROBE_LIMIT
+
+#: seconds of one reading
+LIMIT = 20.0
+#: characters of the reason why counters are unknown
+_MOST_REASON = 300
+
+
+class PairCounters:
+    """A reader of the error counters of pairs. Several pairs are read at the same time."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        observers: typing.Optional[ObserversFacts],
+        clock: Clock,
+        open_pod: typing.Callable[[RdmaPod], Shell],
+        physical: typing.Mapping[str, typing.Mapping[str, str]],
+    ) -> None:
+        """:param observers: observers of the run; None if it has none
+        :param open_pod: returns the connection to a pod
+        :param physical: RDMA device of each physical function, by node and PCI address
+        """
+        self._cluster, self._observers, self._clock = cluster, observers, clock
+        self._open_pod, self._physical = open_pod, physical
+        self._observer_shells: dict[str, Shell] = {}
+        # an observer has one connection, which several rails of its node use
+        self._locks: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+        #: why a pod or an observer is not asked again, by pod and by node: it did not respond, so no later pair waits
+        #: for it
+        self._mute: dict[tuple[str, str], str] = {}
+
+    def measure(
+        self, fabric: Fabric, client: RdmaPod, server: RdmaPod, measure: typing.Callable[[], PairResult]
+    ) -> PairResult:
+        """Measure a pair, and return its result with the error counters that rose. Counters are not read on InfiniBand
+        and without RDMA, and not after a measurement that failed.
+
+        :param measure: measures the pair
+        """
+        if is_infiniband(fabric) or not carries_rdma(fabric) or client.device is None or server.device is None:
+            return measure()
+        ends = (client, server)
+        before, started = [self._read(end) for end in ends], self._clock()
+        result = measure()
+        if result.average_gbps is None:
+            return result
+        seconds = round(self._clock() - started, 1)
+        errors: list[HcaErrors] = []
+        for end, first in zip(ends, before):
+            for place, (now, then) in enumerate(zip(self._read(end), first)):
+                device = end.device if not place else self._find_physical(end)
+                if isinstance(then, str) or isinstance(now, str):
+                    why = then if isinstance(then, str) else str(now)
+                    errors.append(HcaErrors(end.node, device or "", seconds, why=why[:_MOST_REASON]))
+                else:
+                    errors.append(compare_readings(end.node, device or "", then, now, seconds))
+        return dataclasses.replace(result, errors=tuple({(item.node, item.device): item for item in errors}.values()))
+
+    def close(self) -> None:
+        """Close the connections to the observers."""
+        for shell in self._observer_shells.values():
+            shell.close()
+
+    def _find_physical(self, end: RdmaPod) -> str:
+        """Return the RDMA device of the physical function of a pod's virtual function; empty if the pod has no virtual
+        function, if the device is unknown, or if the node has no observer.
+        """
+        function = end.physical_function
+        if function is None or function == end.pci or self._observers is None:
+            return ""
+        if not any(item.node == end.node for item in self._observers.nodes):
+            return ""
+        return self._physical.get(end.node, {}).get(function, "")
+
+    def _read(self, end: RdmaPod) -> list[typing.Union[Readings, str]]:
+        """Return the counters of the device of a pod, and those of its physical function if there is one to read.
+        Return the reason in place of counters that could not be read.
+        """
+        found = [self._ask(("pod", end.name), lambda: self._open_pod(end), read_counters((end.device or "",)))]
+        device = self._find_physical(end)
+        if device:
+            with self._lock:
+                lock = self._locks.setdefault(end.node, threading.Lock())
+            with lock:
+                found.append(
+                    self._ask(
+                        ("observer", end.node),
+                        lambda: self._open_observer(end.node),
+                        read_counters((device,), netdevs=True),
+                    )
+                )
+        return found
+
+    def _ask(
+        self, whom: tuple[str, str], connect: typing.Callable[[], Shell], command: typing.Sequence[str]
+    ) -> typing.Union[Readings, str]:
+        """Return the counters that a command prints, or why there are none.
+
+        :param whom: whether a pod or an observer is asked, and the name of the pod or of the node
+        """
+        if whom in self._mute:
+            return self._mute[whom]
+        name = f"the {whom[0]} {whom[1]}" if whom[0] == "pod" else f"the observer of {whom[1]}"
+        try:
+            shell = connect()
+            shell.start(command)
+            found = shell.wait(LIMIT)
+            if found.exit_code == 0:
+                return parse_counters(found.output)
+            why = f"{name} did not report its counters within {LIMIT:.0f} s"
+        except ApiError as error:
+            why = f"{name} did not respond: {error}"
+        except RdmaError as error:
+            why = str(error)
+        self._mute[whom] = why
+        return why
+
+    def _open_observer(self, node: str) -> Shell:
+        shell = self._observer_shells.get(node)
+        if shell is None or not shell.open:
+            namespace, observer = observer_of(self._observers, node)
+            shell = self._cluster.shell(
+                namespace, observer.pod, observer.container, commands.render_shell(), self._clock
+            )
+            self._observer_shells[node] = shell
+            shell.wait(PROBE_LIMIT)
+        return shell
