@@ -277,8 +277,8 @@ def test_a_node_whose_interface_has_another_mtu_is_unknown_where_the_intent_name
 
     name = profile.replace("_", "-")
     assert look(9000, 9000) == []
-    assert look(9000, 1500, 9000) == [(f"n1 {name} MTU", "unknown", "1500")]
-    assert look(1500, 9000) == [(f"n0 {name} MTU", "unknown", "1500")]
+    assert look(9000, 1500, 9000) == [(f"n1 {name} MTU", "unknown", "MTU 1500")]
+    assert look(1500, 9000) == [(f"n0 {name} MTU", "unknown", "MTU 1500")]
     if profile == "macvlan":
         assert look(9000, 1500, mtu=1500) == [], "the attachment sets it"
 
@@ -301,7 +301,7 @@ def test_a_part_of_a_bond_is_no_nic_for_pods_that_share_it(profile: str, part: s
         assert (
             item.status == "fail"
             and item.why.startswith(f"{part} is part of the bond bond0")
-            and item.remedy.endswith("bond0.")
+            and "to the bond: bond0. Then run stage" in item.remedy
         )
 
 

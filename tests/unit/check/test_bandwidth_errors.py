@@ -92,7 +92,7 @@ def test_loss_in_one_pair_does_not_hide_that_another_pair_was_not_read() -> None
     facts = dataclasses.replace(facts, bandwidth=dataclasses.replace(facts.bandwidth, pairs=pairs))
     found = {item.subject: item for item in check(fleet.intent, facts) if item.check == "bandwidth.errors"}
     item = found[NAME]
-    assert (item.status, item.measured) == (UNKNOWN, "unknown; packet_seq_err +2")
+    assert (item.status, item.measured) == (UNKNOWN, "error counters not read; packet_seq_err +2")
 
 
 def test_congestion_is_reported_and_is_no_error() -> None:

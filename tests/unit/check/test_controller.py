@@ -77,7 +77,7 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
             "kubeconfig k in /: refused. Check it",
         ),
         ({"rights": None, "rights_error": "POST: forbidden"}, {"rights"}, "POST: forbidden"),
-        ({"rights": RightsFacts(0)}, {"rights"}, "not queried"),
+        ({"rights": RightsFacts(0)}, {"rights"}, "rights not read"),
         ({"rights": NO_RIGHTS}, {"rights"}, "patch x in y"),
         ({"helm": HelmFacts("helm", error="the program does not exist")}, {"helm"}, "the program does not exist"),
         ({"helm": HelmFacts("helm", "3.7.2")}, {"helm"}, "Helm 3.7.2"),

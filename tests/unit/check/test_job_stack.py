@@ -471,7 +471,9 @@ def test_the_cluster_queue_that_the_local_one_names() -> None:
 def test_quotas_count_each_pod_of_a_template(gpus: str, good: bool) -> None:
     made = objects(queue="gpu", nodes=3)
     found = refused(check(made, (), WORLD, stack(cluster=quota("nvidia.com/gpu", gpus))))
-    assert [(item.status, item.expected) for item in found] == ([] if good else [("fail", "at least 24 for all pods")])
+    assert [(item.status, item.expected) for item in found] == (
+        [] if good else [("fail", "a quota of at least 24, for all pods")]
+    )
 
 
 def test_an_operator_is_needed_beside_other_resources() -> None:

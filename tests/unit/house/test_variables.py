@@ -316,14 +316,14 @@ def test_a_stage_does_not_start_with_a_misspelt_variable() -> None:
         assert (name.status, name.measured, name.remedy) == (
             FAIL,
             "unknown variable",
-            "Rename the variable to operators_install.",
+            "Rename the variable to operators_install. Then run stage validate again.",
         )
         assert "the variable operators_install" in name.expected
         assert (value.status, value.measured, value.expected, value.remedy) == (
             FAIL,
             "'ture'",
             "true or false",
-            "Correct operators_install.",
+            "Set operators_install to a value of this type. Then run stage validate again.",
         )
     right = RunStart("r", "s", nodes=("worker-1",), variables=("rdma_fabrics", "rdma_mine"))
     assert (

@@ -53,7 +53,7 @@ def test_slow_collective_over_fast_links_is_not_green_and_has_a_cause(
     record = judged(**rows)
     found = [item.finding for item in record.judged]
     slow = [item for item in found if item.check == "collectives.bandwidth" and item.status == "fail"]
-    assert record.gate == "closed" and slow and all("% of the floor" in item.why for item in slow)
+    assert record.gate == "closed" and slow and all("% of the minimum" in item.why for item in slow)
     assert any(item.status == "warn" and cause in item.why for item in found if item.check == "collectives.cause")
     assert any(cause in item.why for item in slow)
     whole = records(SMALL)

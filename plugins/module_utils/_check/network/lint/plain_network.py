@@ -64,7 +64,8 @@ def _check_interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequenc
             continue
         part = explain_parts(fabric, world.hcas[name])
         if part is not None:
-            yield Finding(SELECT, subject, FAIL, measured, expected, *part)
+            why, remedy = part
+            yield Finding(SELECT, subject, FAIL, measured, expected, why, f"{remedy} Then run stage network again.")
             continue
         others = (
             ", ".join(netdev.name for hca in world.hcas[name].hcas if not hca.is_virtual for netdev in hca.netdevs)
