@@ -42,8 +42,6 @@ class Server:
 
     def __init__(self, *items: Resource) -> None:
         self.items = {self.key(item): copy.deepcopy(item) for item in items}
-        for item in self.items.values():
-            item["metadata"]["uid"] = "one"
         self.writes: list[str] = []
 
     @staticmethod
@@ -68,7 +66,10 @@ class Server:
         return copy.deepcopy(new), ()
 
     def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
-        found = (item for key, item in self.items.items() if key[0] == kind)
+        uid = {"uid": "one"}
+        found = (
+            {**item, "metadata": {**item["metadata"], **uid}} for key, item in self.items.items() if key[0] == kind
+        )
         return Listing(
             tuple(item for item in found if (item["metadata"].get("labels") or {}).items() >= OURS.items()), "1"
         )

@@ -265,7 +265,7 @@ def test_a_pod_that_replaced_the_one_of_an_earlier_run_is_neither_deleted_nor_aw
             api.pods[name] = {"metadata": {"name": name, "uid": "theirs"}, "status": {}}
         return gone
 
-    api.delete = replace  # type: ignore[method-assign]
+    api.delete = replace  # type: ignore[method-assign, assignment]
     api.create = lambda definition: (_ for _ in ()).throw(  # type: ignore[method-assign]
         ApiError(409, "AlreadyExists", "already exists", "POST")
     )
