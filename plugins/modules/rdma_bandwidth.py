@@ -119,6 +119,8 @@ bandwidth:
         - If a pair failed, the kind of the failure and the output line that shows it.
         - C(wider) is the second figure of a pair that was too slow, with more queue pairs and larger messages, or the
           reason why there is none.
+        - C(errors) has the error counters of both RDMA devices of a pair on RoCE, how much they rose, or the reason why
+          they are unknown.
       type: list
       elements: dict
     layers:

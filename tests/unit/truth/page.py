@@ -53,8 +53,8 @@ UNSEEN: tuple[tuple[str, str, str], ...] = (
     (
         "Errors and drops of Ethernet switches; without observers, also those of the nodes' ports and PFC pauses",
         "Switches of Ethernet tell a node none of their counters. On RoCE stage bandwidth compares the error counters"
-        " of each RDMA device in pods around each measurement, and those of the physical function only where an observer"
-        " reads them; a virtual function counts no errors of the cable.",
+        " of each RDMA device in pods around each measurement, and those of the physical function only where an"
+        " observer reads them; a virtual function counts no errors of the cable.",
         "`rdma_observers` (docs/observers.md). By hand: `ethtool -S DEVICE` on the nodes, and the switches.",
     ),
     (

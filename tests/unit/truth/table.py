@@ -1448,7 +1448,12 @@ ROWS: tuple[Row, ...] = (
         "It is told beside what is judged.",
     ),
     Row(("bandwidth",), ("pairs[].peak_gbps",), "The average counts.", ("unread", "more")),
-    Row(("bandwidth",), ("pairs[].iterations",), "The average counts.", NUMBER),
+    Row(
+        ("bandwidth",),
+        ("pairs[].iterations",),
+        "Measured by time, it is what perftest counted; the average counts.",
+        NUMBER,
+    ),
     Row(
         ("bandwidth",),
         ("pairs[].packet_bytes",),

@@ -145,6 +145,9 @@ class PairResult(OrderedPair):
     :ivar ping_failure: kind of the failure (see _parse/pods/failure.py); empty when it worked
     :ivar average_gbps: average column of ib_write_bw, or what the receiver of iperf3 got; None when there is no
         measurement
+    :ivar iterations: messages that ib_write_bw counted: ``pods.iterations`` of each queue pair or of all together, or
+        without it those between the margins of a measurement by time (3 s of ``-D 5``, 6 s of ``-D 10``), so that each
+        measurement has another number
     :ivar failure: kind of the failure of ib_write_bw or iperf3; empty when it worked
     :ivar evidence: the line that showed the failure
     :ivar again: in which look after the rounds it was measured, because something on its way was a suspect; 0: in the
