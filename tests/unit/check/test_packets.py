@@ -69,7 +69,7 @@ def test_packets_as_large_as_the_fabric_carries_pass() -> None:
 def test_smaller_packets_are_warned_of_with_the_pairs() -> None:
     (found,) = judged(packet_bytes=256)
     assert (found.status, found.measured) == (WARN, "packets of 256 bytes: b -> a")
-    assert "allows 4096 bytes" in found.why and "ibv_devinfo" in found.remedy
+    assert "allows packets of 4096 bytes" in found.why and "ibv_devinfo" in found.remedy
     assert judged(packet_bytes=1024, wanted={**ROCE, "mtu": 1500})[0].status == PASS
 
 

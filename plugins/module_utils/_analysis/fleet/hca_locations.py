@@ -138,7 +138,9 @@ def find_topology_with_source(
                     return name, seen, ""
                 without = without if without[1] is not None else (name, seen)
                 words.append(f"{name} {seen.rdma_device}: {clause(seen.error)}")
-    return (*without, f"No topology was read from a port of this fabric{': ' if words else ''}{'; '.join(words[:6])}.")
+    if not words:
+        return (*without, "No topology was read, because stage fabric queried no port of this fabric.")
+    return (*without, f"No topology was read from a port of this fabric: {'; '.join(words[:6])}.")
 
 
 def group_nodes_by_layout(membership: Membership) -> tuple[tuple[str, ...], ...]:

@@ -86,7 +86,7 @@ def report_coverage(
     :param note: further information on the paths, for the text
     """
     where = (
-        f" on the cables of the nodes (between leaves, each pair of leaves counts as 1 link, because {ways.spread})"
+        f" on the cables of the nodes; between leaves, each pair of leaves counts as 1 link, because {ways.spread}"
         if ways.spread
         else ""
     )

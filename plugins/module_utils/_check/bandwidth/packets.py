@@ -43,7 +43,8 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
         )
         remedy = (
             "Run ib_write_bw in the pods by hand (the facts of the pair contain its command), and read Mtu and GID"
-            " index above the table."
+            " index above the table. If they are missing, set pods.image to an image with a newer perftest, then run"
+            " stage bandwidth again."
         )
         found.append((f"packet size unknown: {_list(ground, unread)}", why, remedy))
     small = [pair for pair in measured if least is not None and pair.packet_bytes is not None]
@@ -51,13 +52,12 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
     if small:
         sizes = folded([str(size) for size in sorted({pair.packet_bytes or 0 for pair in small})], 4)
         why = (
-            f"Queue pairs send packets of {sizes} bytes, but the MTU of the fabric ({fabric.mtu}) allows {least} bytes:"
-            " the interface in the pod, the VF or the port has a smaller MTU. Packet headers use a larger share of the"
-            " link."
+            f"The MTU of the fabric ({fabric.mtu}) allows packets of {least} bytes, but the interface in the pod, the"
+            " VF or the port has a smaller MTU. Packet headers use a larger share of the link."
         )
         remedy = (
             "Compare the MTU of the interface in a pod (ip link) and active_mtu (ibv_devinfo) at both ends with mtu of"
-            " the fabric. The NetworkAttachmentDefinition must set this MTU."
+            " the fabric. The NetworkAttachmentDefinition must set this MTU: run stages network and bandwidth again."
         )
         found.append((f"packets of {sizes} bytes: {_list(ground, small)}", why, remedy))
     old = [pair for pair in measured if versions and pair.gid_index == ROCE_V1_INDEX and _has_v1(ground, pair)]
@@ -69,7 +69,7 @@ def check_packets(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> typ
         remedy = (
             "Read the GIDs in the pod (show_gids, or /sys/class/infiniband/DEVICE/ports/1/gid_attrs/types). If the pod"
             " has no GID of RoCE v2, give its interface an address (ipam of the fabric). If the pod has one, set"
-            " pods.image to an image with a newer perftest, which selects that GID."
+            " pods.image to an image with a newer perftest, which selects that GID. Then run stage bandwidth again."
         )
         found.append((f"RoCE v1: {_list(ground, old)}", why, remedy))
     for text, why, remedy in found:

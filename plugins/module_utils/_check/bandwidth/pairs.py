@@ -427,8 +427,8 @@ def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: fl
     )
     if ground.kind(pair)[1] is not None:
         why = (
-            f"The pair is slower than {others} whose links support the same rate, so one of its ends or the path"
-            " between them is at fault."
+            f"The links of this pair support the same rate as those of {others}, so one of its ends or the path between"
+            " them is at fault."
         )
         return Finding("bandwidth.fleet", subject, FAIL, _format_both_rates(pair, average), expected, why, remedy)
     now = ground.now(pair)
@@ -439,7 +439,7 @@ def _check_fleet(subject: str, ground: PairLimits, pair: PairResult, average: fl
         )
         remedy = "Follow the remedy of the finding bandwidth.link of this pair's nodes, then run stage bandwidth again."
         return Finding("bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, remedy)
-    why = f"The pair is slower than {others}, so one of its ends or the path between them is at fault."
+    why = f"One of the ends of this pair, or the path between them, is at fault: {others} are faster."
     return Finding("bandwidth.fleet", subject, FAIL, _format_both_rates(pair, average), expected, why, remedy)
 
 

@@ -236,7 +236,8 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
             continue
         why, step = _explain_count(fabric, membership, name, world)
         remedy = (
-            f"{step} Or correct hcas_per_node of the fabric '{fabric.name}' in the intent. Then run stage fabric again."
+            f"{f'{step} Or correct' if step else 'Correct'} select or hcas_per_node of the fabric '{fabric.name}' in"
+            " the intent. Then run stage fabric again."
         )
         findings.append(Finding("fabric.hcas", subject, FAIL, measured, count_of(wanted, "HCA"), why, remedy))
     return findings
@@ -244,7 +245,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
 
 def _explain_count(fabric: Fabric, membership: Membership, name: str, world: FabricFacts) -> tuple[str, str]:
     """Return why a node has a different number of HCAs on the fabric than the intent requires, and the instruction
-    that corrects it.
+    for its ports and cables. The instruction is empty if only the intent can be wrong.
 
     :param name: name of the node
     :param world: facts of the nodes that answered
@@ -252,16 +253,15 @@ def _explain_count(fabric: Fabric, membership: Membership, name: str, world: Fab
     members = {member.hca.name for member in membership.members[name]}
     more = len(membership.members[name]) > fabric.select.hcas_per_node
     others = [hca for hca in find_candidates(fabric, world.nodes[name]) if hca.name not in members]
-    select = f"Correct select of the fabric '{fabric.name}' in the intent."
     if not is_infiniband(fabric):
         why = f"The selectors of the fabric match {'all' if more else 'only'} these physical functions of the node."
-        return why, select
+        return why, ""
     if more:
         why = "The ports of all these HCAs see the subnet manager of this fabric."
-        return why, f"Move the cables that belong to a different fabric. {select}"
+        return why, "Move the cables that belong to a different fabric."
     if not others:
         why = "The node has no further InfiniBand HCA that matches the selectors of the intent."
-        return why, f"Look for the missing HCA with lspci and dmesg on the node. {select}"
+        return why, "Look for the missing HCA with lspci and dmesg on the node."
     words, steps = _explain_ports(others, {(item.rdma_device, item.port): item for item in world.subnets.get(name, ())})
     return f"These ports were not assigned to this fabric: {folded(words, MOST, '; ')}.", " ".join(steps)
 

@@ -22,6 +22,7 @@ _SEE_MASTER = (
     "Run saquery -s and saquery SMIR as root on a node of the fabric, and correct the error that they report. If they"
     " time out, check the log of the master subnet manager. Then run stage fabric again."
 )
+_NO_PORT = "Follow the remedy of the finding fabric.topology of this fabric, then run stage fabric again."
 _NOT_READ = "saquery did not return the ports that have a subnet manager: {error}."
 _NO_ANSWER = "the answer is empty"
 
@@ -40,14 +41,15 @@ def check_managers(
         if seen and seen.managers
         else SeenManagers(error=(seen.error if seen else None) or "no port of the fabric was queried")
     )
+    remedy = _SEE_MASTER if seen is not None else _NO_PORT
     known = _of_members(membership, world)
     known.update(_in_topology(seen, world) if seen else {})
     return [
         *_check_one(fabric, known, names),
-        *_check_answers(fabric, managers, names),
-        _check_standby(fabric, known, managers, names),
+        *_check_answers(fabric, managers, names, remedy),
+        _check_standby(fabric, known, managers, names, remedy),
         _check_priorities(fabric, known, names),
-        _check_activity(fabric, membership, managers),
+        _check_activity(fabric, membership, managers, remedy),
     ]
 
 
@@ -134,14 +136,16 @@ def _report_two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager],
     return Finding("fabric.one_master", fabric.name, FAIL, measured, _ONE, why, remedy)
 
 
-def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names) -> list[Finding]:
+def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names, unread: str) -> list[Finding]:
     """Check that a subnet manager answers on each port with the IsSM bit. A port that announces a manager and does not
     answer may belong to a hung process.
+
+    :param unread: remedy if the ports with a subnet manager could not be read
     """
     expected = "a response from the subnet manager of each port with the IsSM bit"
     if not managers.ports:
         why = _NOT_READ.format(error=clause(managers.error, _NO_ANSWER))
-        return [Finding("fabric.manager", fabric.name, UNKNOWN, "not read", expected, why, _SEE_MASTER)]
+        return [Finding("fabric.manager", fabric.name, UNKNOWN, "not read", expected, why, unread)]
     mute = []
     for port in managers.ports:
         if port.manager is None:
@@ -169,7 +173,7 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names) -> list
 
 
 def _check_standby(
-    fabric: Fabric, known: typing.Mapping[str, SubnetManager], managers: SeenManagers, names: Names
+    fabric: Fabric, known: typing.Mapping[str, SubnetManager], managers: SeenManagers, names: Names, unread: str
 ) -> Finding:
     standby = [manager for manager in known.values() if manager.state == "STANDBY"]
     if standby:
@@ -181,7 +185,7 @@ def _check_standby(
         )
     if not managers.ports:
         why = _NOT_READ.format(error=clause(managers.error, _NO_ANSWER))
-        return Finding("fabric.standby", fabric.name, UNKNOWN, "not read", _STANDBY, why, _SEE_MASTER)
+        return Finding("fabric.standby", fabric.name, UNKNOWN, "not read", _STANDBY, why, unread)
     why = "The fabric has only one subnet manager. If it stops, ports that come up later get no LID."
     return Finding(
         "fabric.standby",
@@ -231,11 +235,11 @@ def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager],
     )
 
 
-def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManagers) -> Finding:
+def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManagers, unread: str) -> Finding:
     expected = "activity count of the master rises"
     if managers.activity_first is None or managers.activity_later is None:
         why = f"sminfo did not return the activity count twice: {clause(managers.error, 'no error was reported')}."
-        return Finding("fabric.activity", fabric.name, UNKNOWN, "activity count not read", expected, why, _SEE_MASTER)
+        return Finding("fabric.activity", fabric.name, UNKNOWN, "activity count not read", expected, why, unread)
     if managers.master not in membership.subnet_managers:
         why = (
             f"The ports see the subnet manager {', '.join(membership.subnet_managers)} as the master: the master"

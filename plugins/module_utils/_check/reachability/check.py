@@ -171,7 +171,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
                     UNKNOWN,
                     f"not read: {', '.join(missing)}",
                     expected,
-                    f"The node did not return these data: {clause('; '.join(errors))}.",
+                    f"The data of the node could not be read: {clause('; '.join(errors))}.",
                     remedy,
                 )
             )
