@@ -433,8 +433,9 @@ def test_one_flavor_with_room_is_enough(quotas: tuple[str, str], good: bool) -> 
         {**changed(flavor, ["resources", 2, "nominalQuota"], value), "name": f"f{number}"}
         for number, value in enumerate(quotas)
     ]
-    expected = [] if good else ["a quota of at most 15"]
-    assert [item.measured for item in refused(findings(stack(cluster=cluster)))] == expected
+    assert [item.measured for item in refused(findings(stack(cluster=cluster)))] == (
+        [] if good else ["a quota of at most 15"]
+    )
 
 
 @pytest.mark.parametrize(

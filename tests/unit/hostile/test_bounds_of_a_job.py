@@ -70,7 +70,8 @@ def test_a_list_that_is_longer_than_any_is_refused_by_name(job: Data, seen: str)
     (finding,) = lint([job])
     assert (finding.check, finding.subject, finding.status) == ("job.read", "Pod a", "unknown")
     assert finding.why == f"The job could not be read: {seen}." and finding.remedy == (
-        "Correct the object. Run kubectl apply --dry-run=server -f FILE for the error of the API server."
+        "Correct the object. Run kubectl apply --dry-run=server -f FILE for the error of the API server. Then run"
+        " job_lint again."
     )
 
 
@@ -105,7 +106,7 @@ def test_the_nearest_volume_is_looked_for_for_the_first_few_mounts() -> None:
     )
     assert (
         found[-1].measured == "volume 'bacdfegh-999' does not exist"
-        and found[-1].remedy == "Add the volume to the pod template, or correct its name."
+        and found[-1].remedy == "Add the volume to the pod template, or correct its name. Then run job_lint again."
     )
 
 

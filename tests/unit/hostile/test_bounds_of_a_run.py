@@ -171,9 +171,9 @@ def test_a_pattern_that_takes_long_to_read_covers_nothing_and_is_told() -> None:
     assert {(item.measured, item.expected, item.why, item.remedy) for item in told} == {
         (
             "300000 characters",
-            f"at most {MOST_PATTERN}",
+            f"at most {MOST_PATTERN} characters",
             "A pattern of this length matches no finding.",
-            "Shorten the pattern: replace a part of it with *.",
+            "Shorten the pattern: replace a part of it with *. Then run stage validate again.",
         )
     }
     assert matches("x" * MOST_PATTERN, "x" * MOST_PATTERN) and not matches("*" * (MOST_PATTERN + 1), "x")

@@ -147,8 +147,8 @@ def test_lines_that_another_pod_writes_are_not_those_of_a_process_that_wrote_non
         assert judge(findings).open == (not doubted), case
     found = {finding.subject: finding for finding in findings if finding.check == "training.ranks"}
     assert (
-        found["job-worker-1 rank 1"].measured == "in 0.log, 1.log"
-        and found["job-worker-0 rank 0"].measured == "in 0.log, with lines of job-worker-1"
+        found["job-worker-1 rank 1"].measured == "lines in 0.log, 1.log"
+        and found["job-worker-0 rank 0"].measured == "lines in 0.log, with lines of hosts job-worker-1"
     )
 
 
@@ -193,7 +193,9 @@ def test_a_warning_in_the_name_of_another_host_is_doubted_with_its_file() -> Non
     log = parsed(of_host(job, 0), of_host(job, 1) + warning)
     found = check(training.intent(), training.facts(log=log, pods=pods))
     assert any(
-        item.status == UNKNOWN and "job-worker-1" in item.subject and "with lines of job-worker-0" in item.measured
+        item.status == UNKNOWN
+        and "job-worker-1" in item.subject
+        and "with lines of hosts job-worker-0" in item.measured
         for item in found
     )
 

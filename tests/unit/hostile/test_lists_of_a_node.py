@@ -64,7 +64,7 @@ def test_what_one_node_has_is_not_listed_at_each_other() -> None:
 
 def test_owners_of_one_guid_are_counted() -> None:
     found = discovered(evil=[hca(number, "0x0002c90300000001") for number in range(3000)], other=[hca(4000)])
-    assert "mlx5_7 port 1 and 2992 more. The subnet manager" in found["discover.guids port GUID 0x0002c90300000001"]
+    assert "mlx5_7 port 1 and 2992 more" in found["discover.guids port GUID 0x0002c90300000001"]
 
 
 @pytest.mark.parametrize("wanted", [(), ("0x00000000000f0000",)])

@@ -314,7 +314,7 @@ ETHERNET = {
             (
                 {"profile": "macvlan", word.partition(".")[0]: {word.partition(".")[2]: value}},
                 word,
-                "measures TCP instead",
+                "so stage bandwidth measures TCP",
             )
             for word, value in (
                 ("bandwidth.latency", True),
@@ -324,7 +324,11 @@ ETHERNET = {
                 ("line_rate.fraction", 0.99),
             )
         ),
-        ({**ETHERNET, "rdma": False, "bandwidth": {"latency": True}}, "bandwidth.latency", "measures TCP instead"),
+        (
+            {**ETHERNET, "rdma": False, "bandwidth": {"latency": True}},
+            "bandwidth.latency",
+            "so stage bandwidth measures TCP",
+        ),
     ],
 )
 def test_a_key_that_does_not_go_with_the_profile_is_refused(
