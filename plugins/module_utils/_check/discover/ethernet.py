@@ -73,7 +73,7 @@ def _explain_count(fabric: Fabric, node: NodeHcas, hcas: typing.Sequence[Hca]) -
             f" or lower hcas_per_node. {again}",
         )
     return (
-        "The node reports no other NIC. The missing NIC is not installed, not seated, or switched off.",
+        "The kernel shows no other NIC on the PCI bus: the card is not installed, not seated, or switched off.",
         f"Run lspci -nn on the node and look for the missing card. If it is not listed, seat or replace it. If the node"
         f" needs fewer NICs, correct hcas_per_node {its}. {again}",
     )

@@ -112,7 +112,8 @@ def _explain_too_few(node: NodeHcas) -> tuple[str, str]:
         names = describe_hcas(ethernet)
         return (f"These HCAs are set to Ethernet: {names}.", describe_change_to_infiniband(ethernet))
     return (
-        "The node reports no further InfiniBand HCA. The missing HCA is not installed, not seated, or switched off.",
+        "The kernel shows no other InfiniBand HCA on the PCI bus: the card is not installed, not seated, or switched"
+        " off.",
         (
             "Run lspci -nn on the node and look for the missing card. If it is not listed, seat or replace it. If the"
             " node needs fewer HCAs, correct hcas_per_node of the fabric. Then run stage discover again."

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import typing
 
+from ..._model.base.text import folded
 from ..._model.job.job import PodContainer
 from ..._model.run.findings import FAIL, WARN, Finding, ok
 from ..._parse.kubernetes.quantity import quantity
@@ -56,14 +57,15 @@ def check_shared_memory(scope: Scope) -> Finding:
 
 def check_volumes(scope: Scope) -> typing.Iterator[Finding]:
     """Check that the pod has the volume of each mount of its containers."""
-    check, expected, there = "job.volumes", "a volume of the pod", frozenset(scope.template.volumes)
+    check, there = "job.volumes", frozenset(scope.template.volumes)
+    expected = f"a volume of the pod: {folded(scope.template.volumes, 8) or 'none'}"
     wrong = []
     for item in (*scope.template.init_containers, *scope.template.containers):
         for path, name in item.mounts.items():
             if name not in there:
                 why = (
-                    "The definition of the job's kind permits the missing volume, but the API server then refuses each"
-                    " pod."
+                    "A container mounts a volume that its pod does not have. The API server accepts the job, but"
+                    " refuses each of its pods."
                 )
                 subject, hint = f"{scope.subject} {item.name} {path}", scope.hints.nearest(name, scope.template.volumes)
                 wrong.append(

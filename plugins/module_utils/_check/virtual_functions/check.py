@@ -205,8 +205,9 @@ def _check_members(fabric: Fabric, name: str, functions: typing.Sequence[Functio
         )
     else:
         why = (
-            f"{'Fewer' if fewer else 'More'} NICs of the node match select of the fabric '{fabric.name}' than its"
-            " hcas_per_node."
+            f"A NIC is missing, or select of the fabric '{fabric.name}' does not match it."
+            if fewer
+            else f"The selectors of the fabric '{fabric.name}' also match NICs of other networks."
         )
         remedy = (
             "Correct the finding discover.hcas of this node, which lists its NICs, or select and hcas_per_node of the"
