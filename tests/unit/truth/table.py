@@ -1015,7 +1015,7 @@ ROWS: tuple[Row, ...] = (
     Row(("applied",), ("(IPPool).fabric",), "The pool has its own name, by which it is known.", on=ROCE),
     Row(("applied",), ("*.refusal", "*.reason"), "The API server took the object."),
     Row(("applied",), ("*.warnings",), "The API server took the object; what it warns of is told."),
-    Row(("applied.leftovers",), ("objects",), "Another intent may need what is left.", warns=True),
+    Row(("applied.leftovers",), ("objects", "more"), "Another intent may need what is left.", warns=True),
     Row(("sync",), ("finished", "timed_out", "waited_seconds"), "Each node has its own state."),
     Row(
         ("sync",),
