@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import Intent, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.hca import Hca, NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.tuning import (
     NodeTuning,
@@ -467,6 +467,36 @@ def test_nics_of_other_vendors_are_set_by_neither_operator_nor_tools_of_nvidia(v
         not named,
     ]
     assert "dcb pfc set dev INTERFACE prio-pfc all:off 3:on" in text
+
+
+@pytest.mark.parametrize(("wrong", "named"), [(("node-1",), True), (("node-2",), False), (("node-1", "node-2"), None)])
+@pytest.mark.parametrize("advice", [False, True])
+def test_in_a_fabric_of_two_vendors_each_nic_has_the_remedy_of_its_own(
+    wrong: tuple[str, ...], named: typing.Optional[bool], advice: bool
+) -> None:
+    """The NICs of node-2 are of Broadcom, those of the other nodes of NVIDIA."""
+    facts: Facts = healthy(ROCE).of("tuning")
+    seen = facts.nodes["node-2"]
+    assert seen.value is not None
+    hcas = tuple(of_vendor(hca, "14e4") for hca in seen.value.hcas)
+    nodes = {**facts.nodes, "node-2": dataclasses.replace(seen, value=dataclasses.replace(seen.value, hcas=hcas))}
+    tunings = dict(facts.tunings)
+    for name in wrong:
+        value = tunings[name].value
+        assert value is not None
+        tunings[name] = ObservedTuning(NodeTuning({**value.rows, "roce_trust": roce("pcp")}))
+    (fabric,) = with_roce(None if advice else healthy(ROCE).intent.fabrics[0].roce).fabrics
+    select = Select(pci=("0000:10:00.0", "0000:11:00.0"), hcas_per_node=2)
+    intent = dataclasses.replace(healthy(ROCE).intent, fabrics=(dataclasses.replace(fabric, select=select),))
+    findings = check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings))
+    found = [item for item in findings if "roce_trust" in item.subject and item.status != PASS]
+    assert {item.status for item in found if "one side" not in item.subject} == {WARN if advice else FAIL}
+    for item in found:
+        of_nvidia, of_others = ("node-1" in item.subject or "node-3" in item.subject), "node-2" in item.subject
+        assert ("mlnx_qos" in item.remedy) == of_nvidia, item
+        assert ("dcb apptrust set dev INTERFACE order dscp" in item.remedy) == of_others, item
+    text = " ".join(item.remedy for item in found)
+    assert named is None or ("mlnx_qos" in text) == named
 
 
 def test_without_a_word_of_the_fabric_roce_is_advice() -> None:

@@ -8,11 +8,10 @@ PFC must be configured on both ends of a link. If only one end pauses, the other
 
 from __future__ import annotations
 
-import dataclasses
 import typing
 
 from ..._analysis.fleet.hcas_of_fabric import resolve
-from ..._analysis.fleet.vendors import NVIDIA, find_vendor
+from ..._analysis.fleet.vendors import NVIDIA, Vendor, find_vendor
 from ..._model.base.phrases import count_of
 from ..._model.base.text import folded, parse_number
 from ..._model.intent.intent import Fabric, Intent
@@ -38,6 +37,7 @@ _LEAST_MTU = 4220
 #: node and HCA
 _Place = tuple[str, str]
 _ByValue = typing.Mapping[str, typing.Sequence[_Place]]
+_Vendors = typing.Mapping[_Place, typing.Optional[Vendor]]
 
 
 def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: Nodes) -> typing.Iterator[Finding]:
@@ -71,11 +71,13 @@ def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: No
             yield Finding(CHECK, fabric.name, UNKNOWN, "0 HCAs with an RDMA device", "at least 1", why, remedy)
             continue
         vendors = {
-            find_vendor(member.hca) for of_node in members.values() for member in of_node if member.hca.rdma_device
+            (name, member.hca.name): find_vendor(member.hca)
+            for name, of_node in members.items()
+            for member in of_node
+            if member.hca.rdma_device
         }
         for row in _ROWS:
-            found = _check_row(intent, fabric, row, places, nodes)
-            yield from found if NVIDIA in vendors else map(_report_others, found)
+            yield from _check_row(intent, fabric, row, places, nodes, vendors)
 
 
 def _report_no_fabric(intent: Intent) -> typing.Iterator[Finding]:
@@ -92,14 +94,15 @@ def _report_no_fabric(intent: Intent) -> typing.Iterator[Finding]:
             )
 
 
-def _report_others(finding: Finding) -> Finding:
-    """Replace, in the remedy of a finding, the tools of NVIDIA's operator and packages by commands that also work on
-    NICs of other vendors.
+def _fit_remedy(remedy: str, group: typing.Iterable[_Place], vendors: _Vendors) -> str:
+    """Return the remedy for a group of HCAs. For NICs of other vendors, the tools of NVIDIA's operator and packages are
+    replaced by commands that work on each NIC. A group of both has both remedies.
     """
-    remedy = finding.remedy.replace(BY_OPERATOR, "In a systemd unit that runs at each boot: ").replace(
-        BY_NVIDIA, _BY_IPROUTE
-    )
-    return dataclasses.replace(finding, remedy=remedy)
+    of_nvidia = {vendors[place] == NVIDIA for place in group}
+    others = remedy.replace(BY_OPERATOR, "In a systemd unit that runs at each boot: ").replace(BY_NVIDIA, _BY_IPROUTE)
+    if False not in of_nvidia or others == remedy:
+        return remedy
+    return f"On NVIDIA's NICs: {remedy} On NICs of other vendors: {others}" if True in of_nvidia else others
 
 
 def _choose_expected_value(intent: Intent, fabric: Fabric, row: TuningRow) -> ExpectedValue:
@@ -145,7 +148,12 @@ def _parse_number_ranges(text: str) -> set[str]:
 
 
 def _check_row(
-    intent: Intent, fabric: Fabric, row: TuningRow, places: typing.Sequence[_Place], nodes: Nodes
+    intent: Intent,
+    fabric: Fabric,
+    row: TuningRow,
+    places: typing.Sequence[_Place],
+    nodes: Nodes,
+    vendors: _Vendors,
 ) -> typing.Iterator[Finding]:
     want = _choose_expected_value(intent, fabric, row)
     by_value: dict[str, list[_Place]] = {}
@@ -164,9 +172,12 @@ def _check_row(
     off = {
         value: group for value, group in by_value.items() if want.rule and not _is_fitting_value(row, want.rule, value)
     }
-    found = [*_report_off(fabric, row, want, off, len(places)), *_report_unread(fabric, row, want, unread, len(places))]
+    found = [
+        *_report_off(fabric, row, want, off, len(places), vendors),
+        *_report_unread(fabric, row, want, unread, len(places)),
+    ]
     if not (off and want.level == "fail"):
-        found += _check_sides(fabric, row, by_value, off)
+        found += _check_sides(fabric, row, by_value, off, vendors)
     if found:
         yield from found
         return
@@ -180,17 +191,19 @@ def _find_hca_value(node: NodeTuning, row: str, hca: str) -> typing.Optional[str
 
 
 def _report_off(
-    fabric: Fabric, row: TuningRow, want: ExpectedValue, off: _ByValue, count: int
+    fabric: Fabric, row: TuningRow, want: ExpectedValue, off: _ByValue, count: int, vendors: _Vendors
 ) -> typing.Iterator[Finding]:
-    expected, remedy = f"{row.what}: {want.text}", f"{row.remedy} {AGAIN}"
+    expected = f"{row.what}: {want.text}"
     for value, group in off.items():
         if want.level == "fail":
             for node, hca in group:
                 subject = f"{fabric.name} {node} {hca} {row.name}"
+                remedy = f"{_fit_remedy(row.remedy, [(node, hca)], vendors)} {AGAIN}"
                 yield Finding(CHECK, subject, FAIL, describe_value(value), expected, row.harm, remedy)
         else:
             why = f"This applies to {len(group)} of {count_of(count, 'HCA')}. {row.harm}"
             subject = f"{fabric.name} {row.name} of {_list_names(group)}"
+            remedy = f"{_fit_remedy(row.remedy, group, vendors)} {AGAIN}"
             yield Finding(CHECK, subject, WARN, describe_value(value), expected, why, remedy)
 
 
@@ -215,7 +228,9 @@ def _report_unread(
         )
 
 
-def _check_sides(fabric: Fabric, row: TuningRow, by_value: _ByValue, off: _ByValue) -> typing.Iterator[Finding]:
+def _check_sides(
+    fabric: Fabric, row: TuningRow, by_value: _ByValue, off: _ByValue, vendors: _Vendors
+) -> typing.Iterator[Finding]:
     """Report HCAs of a fabric whose value of a row differs from that of most of them, unless another finding already
     reports the value. Different PFC settings fail, since a NIC that relies on the pauses of the other end loses
     packets. Other differences are warnings.
@@ -243,7 +258,7 @@ def _check_sides(fabric: Fabric, row: TuningRow, by_value: _ByValue, off: _ByVal
             describe_value(value),
             expected,
             why,
-            f"{row.remedy} {AGAIN}",
+            f"{_fit_remedy(row.remedy, group, vendors)} {AGAIN}",
         )
 
 
