@@ -305,8 +305,7 @@ def test_a_node_with_more_hcas_than_a_machine_has_is_left_out_by_name(link_layer
         )
     (said,) = left_out_of(proposal)
     assert said.startswith(
-        f"node n{EVIL}: 3000 physical functions of network adapters, but a node has at most {MOST_HCAS}."
-        " Compare"
+        f"node n{EVIL}: 3000 physical functions of network adapters, but a node has at most {MOST_HCAS}. Compare"
     )
     assert [item.why.endswith(f"on {EVIL} nodes") for item in proposal.fabrics.items] == [True, True]
     nodes[f"n{EVIL}"] = tuple(many[:MOST_HCAS])
