@@ -266,6 +266,7 @@ def test_a_thousand_nodes_that_lack_the_same_are_one_piece_of_news() -> None:
     names = healthy(MANY).shape.names
     (finding,) = judged(MANY, {name: {"numa_balancing": shows("1")} for name in names})
     assert finding.subject.endswith("and 995 more") and finding.why.startswith("This applies to 1000 of 1000 nodes.")
+    assert finding.why.endswith("The files facts/tuning/NODE.json of the run have the values of all nodes.")
 
 
 def test_of_as_many_neither_is_usual() -> None:

@@ -379,7 +379,7 @@ def test_the_finding_names_the_namespace_the_cause_and_the_way_out() -> None:
     (found,) = [item for item in check(SRIOV_INTENT, seen, ()) if item.subject == SRIOV]
     assert (
         found.status == "fail"
-        and f"in namespace {SPACE}, because this collection does not trust the namespace: it has x" in found.why
+        and f"in namespace {SPACE}, because it does not trust the namespace: it has x" in found.why
     )
     assert "kubectl get rolebindings" in found.remedy and "operators_trusted_namespaces" in found.remedy
     # no wait brings it

@@ -121,7 +121,7 @@ def _report_absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]
             "not installed, namespace not trusted",
             expected,
             why,
-            name_way_to_trust(untrusted.namespace),
+            f"{name_way_to_trust(untrusted.namespace)} {_AGAIN}",
         )
     objects = seen.held_by_olm(operator)
     if objects and _has_succeeded_version(objects) and operator.configuration and not _has_configuration(row, seen):
@@ -231,7 +231,9 @@ def _check_present_operator(row: Needed, seen: OperatorsSeen, found: Controller)
             "The operator is ready. The run did not check whether an upgrade is needed, because it does"
             f" not trust the namespace {untrusted.namespace}: {clause(untrusted.why)}."
         )
-        return Finding(CHECK, operator.name, WARN, measured, expected, why, name_way_to_trust(untrusted.namespace))
+        return Finding(
+            CHECK, operator.name, WARN, measured, expected, why, f"{name_way_to_trust(untrusted.namespace)} {_AGAIN}"
+        )
     return ok(CHECK, operator.name, measured, expected)
 
 

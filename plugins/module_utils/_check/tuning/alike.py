@@ -19,7 +19,7 @@ from ..._model.node.tuning import NodeTuning
 from ..._model.node.tuning_rows.row import TuningRow
 from ..._model.node.tuning_rows.table import ROWS
 from ..._model.run.findings import WARN, Finding, ok
-from .rows import ABSENT, AGAIN, Nodes, Strangers, choose_remedy, describe_value, explain_why_unread, names
+from .rows import ABSENT, AGAIN, Nodes, Strangers, choose_remedy, describe_value, explain_why_unread, name_source, names
 
 CHECK = "tuning.alike"
 _KIND = ("cpu_model", "gpu_model", "hca_model")
@@ -111,7 +111,7 @@ def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]])
 def _make_differing_finding(odd: DifferingRow, remedy: str) -> Finding:
     row, subject = odd.row, f"{odd.row.name} of {names(odd.nodes)}"
     missing = "On a node without the value, the kernel or the driver does not provide it."
-    harm = missing if ABSENT in odd.value else row.harm
+    harm = f"{missing if ABSENT in odd.value else row.harm}{name_source(len(odd.nodes))}"
     if odd.usual is None:
         why = (
             f"The values differ between {odd.known} comparable nodes, and no value is the most frequent, so the usual"

@@ -197,6 +197,14 @@ def names(nodes: typing.Iterable[str]) -> str:
     return ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if len(found) > _MOST else "")
 
 
+def name_source(count: int) -> str:
+    """Return the sentence that says where the values of all nodes are, if a finding does not name all of them.
+
+    :param count: number of nodes that the finding is about
+    """
+    return " The files facts/tuning/NODE.json of the run have the values of all nodes." if count > _MOST else ""
+
+
 def describe_value(value: str) -> str:
     """Return a measured value, or words for an empty one."""
     return value or "an empty value"
@@ -235,7 +243,7 @@ def _report_off(
     ):
         more = f" and on {count_of(len(together) - 1, 'more node')}" if len(together) > 1 else ""
         measured = f"{shown(off[together[0]])} on {together[0]}{more}"
-        why = f"This applies to {len(together)} of {count_of(count, 'node')}. {row.harm}"
+        why = f"This applies to {len(together)} of {count_of(count, 'node')}. {row.harm}{name_source(len(together))}"
         remedy = choose_remedy(row, {name: off[name] for name in together}, strangers)
         yield Finding(CHECKS[row.check], f"{row.name} of {names(together)}", WARN, measured, expected, why, remedy)
 
@@ -259,7 +267,7 @@ def _report_unread(
     for together in groups:
         subject = f"{together[0]} {row.name}" if status == UNKNOWN else f"{row.name} of {names(together)}"
         reason = unread[together[0]]
-        why = unread_texts.explain(reason, len(together), count, "node")
+        why = f"{unread_texts.explain(reason, len(together), count, 'node')}{name_source(len(together))}"
         remedy = unread_texts.choose_remedy(reason, together[0], row)
         yield Finding(CHECKS[row.check], subject, status, "not read", expected, why, remedy)
 
