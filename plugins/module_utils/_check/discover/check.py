@@ -126,9 +126,8 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
             if observed.error
             else f"The module node_info returned nothing from {name}."
         )
+        # the report shows the same remedy of several stages once
         remedy = unreachable_nodes.remedy(name, by_pods, "Python 3.9 or later")
-        if "again." not in remedy:
-            remedy = f"{remedy} Then run stage discover again."
         return [Finding("discover.node", name, UNKNOWN, "not read", expected, why, remedy)]
     node = observed.value
     virtual = sum(hca.is_virtual for hca in node.hcas)
