@@ -309,7 +309,7 @@ SCENARIOS: tuple[Scenario, ...] = (
                 "packets that are discarded",
                 "fabric.errors_growing",
                 "worker-2 mlx5_1",
-                ("PortXmitDiscards +", "Congestion:"),
+                ("PortXmitDiscards +", "(congestion)"),
                 "look for the slow receiver behind the port",
             ),
             Expected(

@@ -378,14 +378,14 @@ def faults() -> typing.Iterator[Fault]:
         with_fact("topologies", counting("PortXmitDiscards", 900)),
         "fabric.errors_growing",
         SUBJECT,
-        says="Congestion",
+        says="(congestion)",
     )
     yield Fault(
         "another partition",
         with_fact("topologies", counting("PortRcvConstraintErrors", 90)),
         "fabric.errors_growing",
         SUBJECT,
-        says="Configuration",
+        says="(configuration error)",
     )
     yield Fault("HCA missing", gone(), "discover.hcas", f"{NODE} compute")
     yield Fault("HCA missing, beside others", gone(), "discover.fleet", NODE, "warn", says="0000:13:00.0")

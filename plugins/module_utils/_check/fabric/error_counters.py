@@ -66,16 +66,16 @@ CLASSES = (
     CounterClass(
         "congestion",
         {"PortXmitDiscards": 65535, "VL15Dropped": 65535},
-        "The port drops packets: the packets waited too long for a slow receiver (PortXmitDiscards), or the port had"
-        " no buffer for management packets (VL15Dropped).",
+        "The port drops packets (congestion): the packets waited too long for a slow receiver (PortXmitDiscards), or"
+        " the port had no buffer for management packets (VL15Dropped).",
         "Run ibqueryerrors --details as root on a node of the fabric to see the cause of the discards. Look for the"
         " slow receiver behind the port: an HCA with a slow PCIe link, or a host that hangs.",
     ),
     CounterClass(
         "configuration",
         {"PortXmitConstraintErrors": 255, "PortRcvConstraintErrors": 255},
-        "The port drops packets with a P_Key or a raw packet type that its partition does not allow (constraint"
-        " errors).",
+        "The port drops packets with a P_Key or a raw packet type that its partition does not allow (configuration"
+        " error).",
         "Compare the P_Keys of both ends (smpquery pkeys LID) with the partitions of the subnet manager"
         " (partitions.conf), and correct the partitions.",
     ),
