@@ -27,6 +27,7 @@ _LEAST_BYTES = 65536
 _MOST_RATIO = 100
 #: minutes
 _MOST_SOAK = 120
+_EXAMPLES = {"image": "an image with nccl-tests", "cpu": "a number of CPUs (8)", "memory": "an amount of memory (64Gi)"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +109,8 @@ def _check_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typi
 def _check_run(wanted: Collectives) -> typing.Iterator[Mistake]:
     for key, value in (("image", wanted.image), ("cpu", wanted.cpu), ("memory", wanted.memory)):
         if not value.strip():
-            yield Mistake(key, "empty", "a value", "The pod of each node needs this value.", f"Set {key}.")
+            why = "The pod of a node cannot start without this value."
+            yield Mistake(key, "empty", _EXAMPLES[key], why, f"Set rdma_cluster.collectives.{key} to {_EXAMPLES[key]}.")
     if not wanted.tests or len(set(wanted.tests)) != len(wanted.tests):
         why = "Without a test, the stage verifies nothing. A test that is listed twice gives no additional information."
         yield Mistake(
