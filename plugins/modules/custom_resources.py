@@ -99,7 +99,8 @@ options:
   find_leftovers:
     description:
       - With O(state=present), whether to look for networks, policies and pools that have O(label_selector) and are not
-        in O(objects).
+        in O(objects). On a cluster with the machine config operator, also for MachineConfigs and KubeletConfigs with
+        the label of the collection.
       - RV(leftovers) lists them. The module does not remove them.
       - The user needs the right to list these kinds in all namespaces.
     type: bool
@@ -221,6 +222,7 @@ counts:
   type: dict
 """
 
+import dataclasses
 import time
 import typing
 
@@ -234,10 +236,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import Leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import find_labelled
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome, identify_object
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
     Removal,
     find_leftovers,
@@ -306,6 +310,16 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         return change(module, held.cluster, wanted)
 
 
+def find_all_leftovers(cluster: Cluster, selector: str, wanted: typing.Sequence[Resource]) -> Leftovers:
+    """Return the objects of an earlier intent: those of fabrics, and MachineConfigs and KubeletConfigs."""
+    found, machines = find_leftovers(cluster, OF_FABRICS, selector, wanted), find_labelled(cluster, wanted)
+    return dataclasses.replace(
+        found,
+        objects=(*found.objects, *(identify_object("", item) for item in machines.objects)),
+        errors=(*found.errors, *machines.unread),
+    )
+
+
 def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str, typing.Any]:
     options, selector = module.params, module.params["label_selector"]
     beside: dict[str, typing.Any] = {}
@@ -313,7 +327,7 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
         outcomes = apply_all(cluster, wanted, module.check_mode, absent=options["absent_namespaces"])
         if options["find_leftovers"]:
             beside["leftovers"] = to_data(
-                find_leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted])
+                find_all_leftovers(cluster, selector, [definition for _fabric, definition in wanted])
             )
     elif options["kinds"] == [ADMISSION]:
         outcomes = remove_leftovers(cluster, options["namespaces"], module.check_mode)

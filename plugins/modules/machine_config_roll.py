@@ -31,6 +31,8 @@ description:
   - The module ignores all objects other than MachineConfigs and KubeletConfigs.
   - With O(state=removed) the module deletes only objects with the label C(app.kubernetes.io/managed-by=linerate.rdma).
     RV(stays) has the others of these names, and no pool rolls for them.
+  - On a cluster without the machine config operator, O(state=removed) with O(labelled) and O(state=released) without
+    O(objects) do nothing.
 options:
   state:
     description: Step of the rollout.
@@ -45,6 +47,14 @@ options:
   cluster:
     description: The variable C(rdma_cluster).
     type: raw
+  labelled:
+    description:
+      - With O(state=removed), whether the module also deletes all other MachineConfigs and KubeletConfigs with the
+        label of the collection, such as those of an earlier intent.
+      - A user who may not list MachineConfigs needs the right to list MachineConfigPools. The module then finds the
+        MachineConfigs that a pool uses.
+    type: bool
+    default: false
   wait_seconds:
     description:
       - With O(state=released), the maximum time in seconds to wait for the nodes.
@@ -111,6 +121,11 @@ stays:
   returned: success
   type: list
   elements: dict
+unread:
+  description: With O(labelled), why objects with the label may exist that the module did not find. Empty otherwise.
+  returned: success
+  type: list
+  elements: str
 rolls:
   description:
     - For each released pool C(rolls), C(config), C(machines), C(updated), C(seconds) and C(error). C(error) is empty on
@@ -150,6 +165,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.host import HOST_KINDS, KubeletStatus
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import group_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import (
+    LabelledConfigs,
+    find_labelled,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.patience import AWAY, PatientCluster
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.gate import PoolGate
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_changes.machine_config_roll import PoolRoller
@@ -163,11 +183,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         "paused": [],
         "error": "",
         "stays": [],
+        "unread": [],
         "rolls": [],
         "changes": [],
         "kubelet": to_data(KubeletStatus()),
     }
-    if options["state"] != "released" and not configs:
+    if options["state"] != "released" and not configs and not options["labelled"]:
         return answer
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
         nodes = folder.start().nodes if (folder := find_folder(module)) else ()
@@ -176,6 +197,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         cluster = PatientCluster(held.cluster, away, time.monotonic, time.sleep, say)
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
         roller = PoolRoller(cluster, time.monotonic, time.sleep, say, PoolGate(cluster, intent, nodes, say))
+        if not configs and not options["pools"] and not cluster.serves(group_of(HOST_KINDS[0])):
+            return answer
         if options["state"] == "released":
             rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"], nodes)
             return {
@@ -184,7 +207,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
                 "rolls": to_data(rolls),
                 "kubelet": to_data(roller.kubelet(configs, nodes)),
             }
-        prepared = (roller.prepare if options["state"] == "prepared" else roller.remove)(configs, module.check_mode)
+        beside = LabelledConfigs()
+        if options["state"] == "prepared":
+            prepared = roller.prepare(configs, module.check_mode)
+        else:
+            beside = find_labelled(cluster, configs) if options["labelled"] else beside
+            prepared = roller.remove(configs, module.check_mode, beside.objects)
         changes = [
             f"{item.applied.action} {item.applied.kind} {item.applied.name}"
             for item in prepared.outcomes
@@ -196,6 +224,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
             "paused": list(prepared.paused),
             "error": prepared.error,
             "stays": to_data(prepared.stays),
+            "unread": list(beside.unread),
             "changes": changes,
         }
 
@@ -208,6 +237,7 @@ def main() -> None:
             objects={"type": "list", "elements": "dict", "default": [], "options": OBJECT_SPEC},
             objects_from={"type": "str"},
             cluster={"type": "raw"},
+            labelled={"type": "bool", "default": False},
             pools={"type": "list", "elements": "str", "default": []},
             wait_seconds={"type": "int", "default": 1800},
             progress_file={"type": "path"},

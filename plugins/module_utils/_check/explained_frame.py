@@ -100,6 +100,7 @@ EXPLAINED: dict[str, Explanation] = {
             ),
             "The user may not list all objects in a namespace (unknown), or may not delete the object.",
             "A task that deletes objects did not report its result (unknown).",
+            "The user may not look for MachineConfigs and KubeletConfigs (unknown).",
         ),
         look=(
             (

@@ -257,6 +257,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "operators": OfCluster("operators", "operators"),
         "rolls": OfCluster("rolls", "rolls"),
         "roll_error": OfCluster("roll_prepared", "error"),
+        "hosts_unread": OfCluster("roll_prepared", "unread"),
         "drop_ins": OfNodes("drop_in", key="state"),
         "kernel_arguments": OfNodes("kernel_arguments_left", key="arguments"),
         "kernel_settings": OfNodes("kernel_settings"),

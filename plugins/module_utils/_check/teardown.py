@@ -12,15 +12,15 @@ import typing
 from .._analysis.controllers.installation import describe_helm_removal
 from .._analysis.controllers.labelled_objects import fold_alike
 from .._analysis.disruption import machine_config
-from .._model.base.marks import LABEL
+from .._model.base.marks import LABEL, MANAGER
 from .._model.base.phrases import clause
 from .._model.base.text import cut
 from .._model.boundary.form import Bound
+from .._model.boundary.numbers import MOST_MESSAGES
 from .._model.intent.intent import Intent
 from .._model.intent.profiles import find_traits
 from .._model.kubernetes.apply import FOREIGN, MOST_REMOVED, UNREAD, AppliedObject
 from .._model.kubernetes.host import DROP_IN, ObservedText, Roll
-from .._model.kubernetes.rights_needed import machine_objects
 from .._model.kubernetes.wait import SyncFacts
 from .._model.node.kernel_arguments import DROP_IN as GRUB_DROP_IN
 from .._model.node.kernel_arguments import RECORD, LeftArguments
@@ -47,6 +47,7 @@ class Facts:
     :ivar rolls: rolls of the MachineConfigPools after MachineConfigs and KubeletConfigs were removed; None when they
         were not read
     :ivar roll_error: reason why the pools were not ready for that
+    :ivar hosts_unread: reasons why further MachineConfigs and KubeletConfigs of the collection may exist
     :ivar drop_ins: state of containerd's drop-in on each node, as the module file reports it
     :ivar kernel_arguments: arguments that the module kernel_arguments added and did not remove, on each node
     :ivar kernel_settings: settings that the module kernel_settings removed on each node, where the intent set some
@@ -64,6 +65,7 @@ class Facts:
     operator_removed: bool = False
     rolls: typing.Optional[tuple[Roll, ...]] = None
     roll_error: str = ""
+    hosts_unread: typing.Annotated[tuple[str, ...], Bound("messages", MOST_MESSAGES)] = ()
     drop_ins: dict[str, ObservedText] = dataclasses.field(default_factory=dict)
     kernel_arguments: dict[str, LeftArguments] = dataclasses.field(default_factory=dict)
     kernel_settings: dict[str, ObservedSettings] = dataclasses.field(default_factory=dict)
@@ -92,7 +94,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     nodes = facts.nodes or ("inventory",)
     for fabric in (fabric for fabric in intent.fabrics if find_traits(fabric).functions):
         findings += [_check_node(fabric.name, name, facts.sync) for name in nodes]
-    findings += _check_rolls(intent, facts)
+    findings += _check_rolls(facts)
     findings += [_drop_in(name, facts) for name in nodes]
     findings += [_check_kernel_arguments(name, facts) for name in nodes]
     if intent.cluster.tuning.set:
@@ -114,15 +116,27 @@ def _check_objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> 
     ]
 
 
-def _check_rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
-    """Check that the MachineConfigPools have finished the configuration without the removed objects, if the intent
-    creates MachineConfigs or KubeletConfigs.
+def _check_rolls(facts: Facts) -> typing.Iterator[Finding]:
+    """Check that all MachineConfigs and KubeletConfigs were found, and that the MachineConfigPools have finished the
+    configuration without them.
     """
-    if facts.rolls is None and any(machine_objects(intent)):
+    if facts.hosts_unread:
+        why = (
+            "It is unknown whether MachineConfigs or KubeletConfigs of this collection still exist:"
+            f" {clause('; '.join(facts.hosts_unread[:3]))}."
+        )
+        remedy = (
+            "Look for them as an admin of the cluster: kubectl get machineconfigs,kubeletconfigs -l"
+            f" {LABEL}={MANAGER}. If there are some, run the teardown again as a user who may list and delete them."
+            " If there are none, grant the user the rights in docs/rbac/look.yml, then run the teardown again."
+        )
+        subject = "MachineConfigs and KubeletConfigs"
+        yield Finding("teardown.object", subject, UNKNOWN, "unknown", "no object left", why, remedy)
+    if facts.rolls is None:
         why, expected = (
             (
-                "The intent creates MachineConfigs or a KubeletConfig, and the run did not check whether the nodes"
-                " returned after their removal."
+                "The run did not check whether MachineConfigs or a KubeletConfig of this collection exist, and whether"
+                " the nodes returned after their removal."
             ),
             "all machines without these objects",
         )

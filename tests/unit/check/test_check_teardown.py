@@ -40,8 +40,9 @@ GONE = SyncFacts(True, False, 9.0, (SyncNode("storage", "worker-1", "ready", "no
 
 
 def statuses(facts: Facts) -> list[tuple[str, str]]:
-    """All but those on the nodes' drop-ins and kernel arguments and on what stays, which have tests of their own."""
-    own = ("teardown.drop_in", "teardown.kernel_arguments", "teardown.stays")
+    """All but those on the nodes' drop-ins and kernel arguments, on pools and on what stays, which have tests of their
+    own."""
+    own = ("teardown.drop_in", "teardown.kernel_arguments", "teardown.roll", "teardown.stays")
     return [
         (finding.check.split(".")[1], finding.status) for finding in check(INTENT, facts) if finding.check not in own
     ]
@@ -78,23 +79,31 @@ def test_what_became_of_the_objects_has_to_be_told() -> None:
 @pytest.mark.parametrize(
     "host",
     [
+        {},
         {"memlock": {"by": "machine_config", "limit_gib": 8}},
         {"kubelet": {"topology_manager_policy": "restricted"}},
         {"kernel_arguments": ["iommu=pt"]},
     ],
 )
 def test_pools_that_lose_a_machine_config_have_to_be_looked_at(host: dict[str, typing.Any]) -> None:
+    """Whether the intent has settings of the host: an earlier one may have had some."""
     intent = parse_intent(FABRICS, None, {"host": host})
     (found,) = (item for item in check(intent, Facts(("worker-1",), (), GONE)) if item.check == "teardown.roll")
     assert (found.subject, found.status, found.measured) == (
         "MachineConfigPools",
         "unknown",
         "roll not checked",
-    ) and "did not check whether the nodes returned" in found.why
+    ) and "whether the nodes returned after their removal" in found.why
     assert [
         item for item in check(intent, Facts(("worker-1",), (), GONE, rolls=())) if item.check == "teardown.roll"
     ] == []
-    assert [item for item in check(INTENT, Facts(("worker-1",), (), GONE)) if item.check == "teardown.roll"] == []
+
+
+def test_machine_configs_that_could_not_be_looked_for_are_unknown() -> None:
+    facts = Facts(("worker-1",), (), GONE, rolls=(), hosts_unread=("GET kubeletconfigs: forbidden",))
+    (found,) = (item for item in check(INTENT, facts) if item.subject == "MachineConfigs and KubeletConfigs")
+    assert (found.check, found.status) == ("teardown.object", "unknown") and "GET kubeletconfigs: forb" in found.why
+    assert "kubectl get machineconfigs,kubeletconfigs -l app.kubernetes.io/managed-by=linerate.rdma" in found.remedy
 
 
 def test_functions_that_are_left_and_nodes_that_nobody_looked_at() -> None:
@@ -202,7 +211,7 @@ def told(facts: Facts, intent: Intent = INTENT) -> list[tuple[str, ...]]:
 
 
 def test_without_a_node_nothing_is_proven_of_the_nodes() -> None:
-    assert told(Facts((), (), GONE, left=OperatorsSeen()))[1:] == [
+    assert told(Facts((), (), GONE, left=OperatorsSeen(), rolls=()))[1:] == [
         ("teardown.virtual_functions", "storage inventory", "unknown"),
         ("teardown.drop_in", "inventory", "unknown"),
         ("teardown.kernel_arguments", "inventory", "unknown"),
@@ -247,7 +256,7 @@ def test_each_finding_accuses_its_own_object_and_node() -> None:
 def test_a_fabric_without_functions_leaves_none() -> None:
     macvlan = dataclasses.replace(INTENT.fabrics[0], profile="macvlan", virtual_functions=0, resource_name="")
     seen = {"drop_ins": {"worker-1": ObservedText("absent")}, "kernel_arguments": {"worker-1": LeftArguments(())}}
-    gone: dict[str, typing.Any] = {**seen, "left": OperatorsSeen()}
+    gone: dict[str, typing.Any] = {**seen, "left": OperatorsSeen(), "rolls": ()}
     assert told(Facts(("worker-1",), removed("deleted"), **gone), dataclasses.replace(INTENT, fabrics=(macvlan,))) == [
         ("teardown.object", "Pod test/p", "pass"),
         ("teardown.drop_in", "worker-1", "pass"),

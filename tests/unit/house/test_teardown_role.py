@@ -67,6 +67,7 @@ def torn_down(folder: pathlib.Path, phase: str) -> tuple[int, str]:
     for kind in ("maps_removed", "admission_removed", "olm_removed"):
         facts.write(kind, value={"applied": []})
     facts.write("operators_left", value={"operators": {}})
+    facts.write("rolls", value={"rolls": []})
     facts.write("drop_in", "worker-1", {"state": "absent"})
     facts.write("kernel_arguments_left", "worker-1", {"arguments": []})
     shutil.copytree(ROOT / "roles" / "teardown", folder / "roles" / "teardown")
@@ -227,3 +228,11 @@ def test_a_node_that_is_lost_at_any_task_is_unknown(tmp_path: pathlib.Path) -> N
         and "No route to host" in found["teardown.kernel_arguments", "third"].why
     )
     assert "Make the node reachable" in found["teardown.kernel_arguments", "third"].remedy
+
+
+def test_machine_configs_are_taken_back_whatever_the_intent_names() -> None:
+    tasks = yaml.safe_load((ROOT / "roles/teardown/tasks/cluster.yml").read_text(encoding="utf-8"))
+    (roll,) = (task for task in tasks if "MachineConfigs and KubeletConfigs" in task["name"])
+    (removed,) = roll["block"]
+    assert removed["linerate.rdma.machine_config_roll"]["labelled"] is True
+    assert [key for task in (roll, removed, *roll["always"]) for key in task if key == "when"] == []

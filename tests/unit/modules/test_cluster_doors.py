@@ -302,12 +302,21 @@ def test_a_refusal_ends_the_module_in_the_server_s_words_unless_somebody_judges_
 
 
 class Holds:
-    """A cluster that has one network of ours."""
+    """A cluster that has one network of ours, and OpenShift's machine config operator if asked for."""
+
+    def __init__(self, machines: bool = False) -> None:
+        self.machines = machines
+
+    def serves(self, group: str) -> bool:
+        return self.machines and group == "machineconfiguration.openshift.io"
 
     def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         labels = {"app.kubernetes.io/managed-by": "linerate.rdma", "linerate.rdma/fabric": "compute"}
         item = {"kind": kind, "metadata": {"name": "old", "namespace": "ops", "labels": labels}}
-        return Listing((item,) if kind == "SriovNetwork" else (), "1")
+        if kind == "MachineConfig":
+            assert self.machines, "a user with few rights may not list a kind that is not served"
+            item["metadata"] = {"name": "99-worker-linerate-memlock", "labels": labels}
+        return Listing((item,) if kind in ("SriovNetwork", "MachineConfig") else (), "1")
 
 
 @pytest.mark.parametrize(
@@ -327,6 +336,15 @@ def test_leftovers_are_told_where_they_are_asked_for(
     assert (
         seen and [(item["kind"], item["namespace"], item["name"], item["fabric"]) for item in seen["objects"]]
     ) == left
+
+
+def test_a_machine_config_of_an_earlier_intent_is_a_leftover(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.custom_resources")
+    monkeypatch.setattr(module, "connect", lambda options: Holds(machines=True))
+    _ended, result = run_module("custom_resources", {"find_leftovers": True}, capsys)
+    assert [item["name"] for item in result["leftovers"]["objects"]] == ["old", "99-worker-linerate-memlock"]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -442,6 +442,15 @@ def test_the_way_back_is_one_roll_too() -> None:
     assert roller(operator).remove(CONFIGS, check_mode=False).paused == ()
 
 
+def test_those_of_an_earlier_intent_go_in_the_same_roll() -> None:
+    operator = Operator()
+    roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
+    older = [*(operator.configs[name] for name in NAMES[1:2]), *operator.kubelets.values()]
+    removed = roller(operator).remove(CONFIGS[:1], False, copy.deepcopy(older))
+    assert (len(removed.outcomes), removed.paused, operator.configs, operator.kubelets) == (3, ("worker",), {}, {})
+    assert [item.rolls for item in roller(operator).release(removed.paused, 600)] == [1]
+
+
 def test_what_others_made_under_these_names_stays_without_a_roll() -> None:
     operator = Operator()
     roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)

@@ -182,6 +182,7 @@ def taken_back() -> tuple[Fleet, Hints]:
         "operators": OperatorFacts((), (), (), ()),
         "rolls": (Roll("worker", 1, "rendered-worker-b", 2, 2),),
         "roll_error": "",
+        "hosts_unread": (),
         "drop_ins": dict.fromkeys(names, ObservedText("absent")),
         "kernel_arguments": dict.fromkeys(names, LeftArguments(())),
         "kernel_settings": dict.fromkeys(names, ObservedSettings({"changes": []})),

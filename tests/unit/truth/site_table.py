@@ -422,4 +422,5 @@ TEARDOWN: tuple[Row, ...] = (
     Row(("rolls",), ("[].rolls",), "It rolled once at most.", LESS),
     Row(("rolls",), ("[].others",), "Each node of the inventory has come.", warns=True),
     Row(("roll_prepared.error",), ("",), "The pools have rolled, or their fact says why not.", ("left out",)),
+    Row(("roll_prepared.unread",), ("",), "All were found; that nobody looked shows at the rolls.", ("left out",)),
 )

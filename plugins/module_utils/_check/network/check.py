@@ -20,7 +20,7 @@ from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, fin
 from ..._model.kubernetes.addresses import AddressFacts
 from ..._model.kubernetes.apply import FOREIGN, TAKEN, AppliedObject, Leftovers
 from ..._model.kubernetes.disruption import DisruptionPlan
-from ..._model.kubernetes.host import KubeletStatus, Roll
+from ..._model.kubernetes.host import HOST_KINDS, KubeletStatus, Roll
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
 from ..._model.run.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, Status, ok
 from ..._parse.kubernetes.refusal import explain, unknown_fields
@@ -276,6 +276,12 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
             remedy = (
                 "If no other intent for this cluster requires the object, remove it with a teardown. The teardown keeps"
                 " the parts of other owners in the object. Then run stage network again."
+            )
+        if item.kind in HOST_KINDS:
+            remedy = (
+                "If no other intent for this cluster contains the object, remove it with a teardown, which rolls the"
+                " nodes of its MachineConfigPool once and with all checks. kubectl delete reboots them at once. Then"
+                " run stage network again."
             )
         subject, measured = f"{item.kind} {item.name}", f"has the label {_LABEL}, is not in the intent"
         found.append((item, Finding(check_id, subject, WARN, measured, expected, why, remedy)))

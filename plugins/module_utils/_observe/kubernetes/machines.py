@@ -6,15 +6,97 @@ other KubeletConfigs, and the MachineConfigPools.
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import typing
 
+from ..._model.base.marks import LABEL, MANAGER
 from ..._model.kubernetes.disruption import MachinePool
-from ..._model.kubernetes.host import HostConfig, KubeletStatus
+from ..._model.kubernetes.host import HOST_KINDS, HostConfig, KubeletStatus
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import machine_config
 from .client import Cluster
 from .errors import ApiError
-from .kinds import Resource
+from .kinds import Resource, group_of
+from .outcome import ours
+
+#: names that the collection gives MachineConfigs, for any role
+_OWN_NAME = re.compile(r"99-.+-linerate-(memlock|kernel-arguments)")
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledConfigs:
+    """The MachineConfigs and KubeletConfigs of the cluster that have the label of the collection.
+
+    :ivar unread: reads that the API server refused, so that objects may be missing
+    """
+
+    objects: tuple[Resource, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def find_labelled(cluster: Cluster, known: typing.Iterable[Resource] = ()) -> LabelledConfigs:
+    """Return the MachineConfigs and KubeletConfigs with the label of the collection, without those of ``known``.
+
+    A cluster without the machine config operator is asked for nothing but the API group, because its API server
+    refuses a user with few rights to list a kind that it does not know.
+
+    :param known: objects that are left out, because the caller knows their names
+    :raises ApiError: the API server cannot be reached
+    """
+    names = {(str(item.get("kind")), name_of(item)) for item in known}
+    found: list[Resource] = []
+    unread: list[str] = []
+    try:
+        kinds = HOST_KINDS if cluster.serves(group_of(HOST_KINDS[0])) else ()
+    except ApiError as error:
+        if error.status == 0:
+            raise
+        return LabelledConfigs(unread=(error.seen,))
+    for kind in kinds:
+        try:
+            items = cluster.list(kind, selector=f"{LABEL}={MANAGER}").items
+        except ApiError as error:
+            if error.absent:
+                continue
+            if error.status != 403 or kind != "MachineConfig":
+                _note_unread(error, unread)
+                continue
+            # other MachineConfigs may hold secrets, so few users may list them; the pools name those that they use
+            items = _find_rendered_own(cluster, {name for _kind, name in names}, unread)
+        mine = (item for item in items if not item["metadata"].get("ownerReferences"))
+        found += [{**item, "kind": kind} for item in mine if (kind, name_of(item)) not in names]
+    return LabelledConfigs(tuple(found), tuple(unread))
+
+
+def _find_rendered_own(cluster: Cluster, known: typing.Container[str], unread: list[str]) -> tuple[Resource, ...]:
+    """Return the MachineConfigs with the label of the collection that a MachineConfigPool uses, by the names that the
+    collection gives. A MachineConfig that no pool uses has no effect on a node.
+
+    :param known: names that are not asked for
+    :param unread: list to which refused reads are added
+    :raises ApiError: the API server cannot be reached
+    """
+    found: list[Resource] = []
+    try:
+        pools = read_machine_pools(cluster)
+    except ApiError as error:
+        _note_unread(error, unread)
+        return ()
+    for name in sorted({name for pool in pools for name in pool.sources if _OWN_NAME.fullmatch(name)}):
+        try:
+            live = None if name in known else find(cluster, {"kind": "MachineConfig", "metadata": {"name": name}})
+        except ApiError as error:
+            _note_unread(error, unread)
+            continue
+        found += [live] if live is not None and ours(live) else []
+    return tuple(found)
+
+
+def _note_unread(error: ApiError, unread: list[str]) -> None:
+    if error.status == 0:
+        raise error
+    unread.append(error.seen)
 
 
 def find(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:

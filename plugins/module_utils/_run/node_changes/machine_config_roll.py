@@ -125,15 +125,19 @@ class PoolRoller:
         late = self._await_rendered(before, accepted, True)
         return Prepared(outcomes, tuple(before), "; ".join(filter(None, (refusal, late))))
 
-    def remove(self, configs: typing.Sequence[Resource], check_mode: bool) -> Prepared:
+    def remove(
+        self, configs: typing.Sequence[Resource], check_mode: bool, labelled: typing.Iterable[Resource] = ()
+    ) -> Prepared:
         """Reverse :func:`prepare`: pause the pools that use at least one existing object, delete all objects, and wait
         until the pools have rendered a configuration without them. An object without the label of the collection is
         not deleted, and no pool rolls for it.
 
+        :param labelled: further objects to delete, as they are in the cluster
         :raises ApiError: the API server cannot be reached, or refuses to read, pause or delete
         :raises NodeFailed: a pool may not roll now; then nothing is deleted
         """
         present = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
+        present += labelled
         stays = tuple(_retain(live) for live in present if not ours(live))
         found = [live for live in present if ours(live)]
         there = [machine_config.host_config(live, live) for live in found]
