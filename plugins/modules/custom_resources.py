@@ -179,9 +179,10 @@ applied:
       type: str
     action:
       description:
-        - V(created), V(changed), V(unchanged), V(deleted), V(released), V(absent) or V(refused). In check mode, what
-          would happen.
+        - V(created), V(changed), V(unchanged), V(deleted), V(released), V(absent), V(kept) or V(refused). In check
+          mode, what would happen.
         - V(released) means that the object also has fields of others. Only the fields of the collection were removed.
+        - V(kept) means that a user copied the object with its label, and that no run wrote it. It is not deleted.
         - V(unjudged) occurs in check mode only. The kind, the namespace or an object that it needs does not exist yet,
           so the API server cannot judge it.
       type: str
@@ -239,6 +240,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import Leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.copies import mark_copy
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import find_labelled
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome, identify_object
@@ -315,7 +317,7 @@ def find_all_leftovers(cluster: Cluster, selector: str, wanted: typing.Sequence[
     found, machines = find_leftovers(cluster, OF_FABRICS, selector, wanted), find_labelled(cluster, wanted)
     return dataclasses.replace(
         found,
-        objects=(*found.objects, *(identify_object("", item) for item in machines.objects)),
+        objects=(*found.objects, *(mark_copy(identify_object("", item), item) for item in machines.objects)),
         errors=(*found.errors, *machines.unread),
     )
 

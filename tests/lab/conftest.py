@@ -180,14 +180,19 @@ class Lab:
         with self.running(name, *options, **how) as playbook:
             return playbook.wait(seconds)
 
-    def apply(self, *definitions: typing.Mapping[str, typing.Any], subresource: str = "") -> None:
-        """Server-side apply of objects, or of this part of them: ``status``."""
+    def apply(
+        self, *definitions: typing.Mapping[str, typing.Any], subresource: str = "", manager: str = "test"
+    ) -> None:
+        """Server-side apply of objects, or of this part of them: ``status``.
+
+        :param manager: field manager; a teardown deletes only what ``linerate.rdma`` has written
+        """
         script = (
             "for o in json.loads(args[0]):\n"
             "    r = kind(o).subresources[args[1]] if args[1] else kind(o)\n"
-            "    client.server_side_apply(r, o, **place(o), field_manager='test', force_conflicts=True)\n"
+            "    client.server_side_apply(r, o, **place(o), field_manager=args[2], force_conflicts=True)\n"
         )
-        self._client(script, json.dumps(definitions), subresource)
+        self._client(script, json.dumps(definitions), subresource, manager)
 
     def delete(self, *definitions: typing.Mapping[str, typing.Any]) -> None:
         """Delete these objects."""

@@ -85,7 +85,8 @@ def test_check_mode_on_a_bare_cluster_shows_what_would_be_made_and_touches_nothi
 @pytest.mark.thorough
 def test_a_namespace_with_a_stranger_s_volume_claim_stays_until_the_claim_is_gone(lab: Lab) -> None:
     label, _equals, value = MANAGED.partition("=")
-    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STRANGE, "labels": {label: value}}})
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": STRANGE, "labels": {label: value}}}
+    lab.apply(space, manager="linerate.rdma")
     spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": {"requests": {"storage": "1Gi"}}}
     with lab.present(
         {
@@ -181,7 +182,8 @@ def test_a_release_that_was_cut_off_is_named_and_taken_up(lab: Lab, tmp_path: pa
     cut_off = f"owner=helm,name={OPERATOR},status=pending-install"
     label, _equals, value = MANAGED.partition("=")
     # a run makes the namespace before Helm does anything
-    lab.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR, "labels": {label: value}}})
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR, "labels": {label: value}}}
+    lab.apply(space, manager="linerate.rdma")
     with lab.background(*install) as log:
         assert wait_until(
             lambda: bool(lab.objects("v1/Secret", cut_off)) and OPERATOR in str(lab.objects("apps/v1/Deployment")), 60

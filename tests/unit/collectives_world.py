@@ -203,7 +203,7 @@ class NcclApi(Api):
         self.definitions: list[dict[str, typing.Any]] = []
         self.lock = threading.RLock()
 
-    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
         with self.lock:
             self.definitions.append(definition)
             made = super().create(definition)

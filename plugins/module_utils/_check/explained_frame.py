@@ -153,13 +153,15 @@ EXPLAINED: dict[str, Explanation] = {
         remedy="Make the node reachable and run the teardown again, or remove the two files on the node as root.",
     ),
     "teardown.stays": Explanation(
-        means="An operator, a CRD or a Subscription was intentionally not removed, because other users may use it.",
+        means="An operator, a CRD or another object was intentionally not removed, because other users may use it.",
         measured="The Helm releases and the OLM objects of this collection, and the objects of the CRDs.",
         causes=(
             "`teardown_operator` is not set.",
             "Objects of other users remain, or other operators require it.",
+            "A user copied an object of this collection with its label.",
         ),
         look=(
+            "kubectl get KIND NAME -n NAMESPACE -o yaml --show-managed-fields",
             "helm list -A",
             "kubectl get crd",
         ),

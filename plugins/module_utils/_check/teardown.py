@@ -19,13 +19,13 @@ from .._model.boundary.form import Bound
 from .._model.boundary.numbers import MOST_MESSAGES
 from .._model.intent.intent import Intent
 from .._model.intent.profiles import find_traits
-from .._model.kubernetes.apply import FOREIGN, MOST_REMOVED, UNREAD, AppliedObject
+from .._model.kubernetes.apply import FOREIGN, KEPT, MOST_REMOVED, UNREAD, AppliedObject
 from .._model.kubernetes.host import DROP_IN, ObservedText, Roll
 from .._model.kubernetes.wait import SyncFacts
 from .._model.node.kernel_arguments import DROP_IN as GRUB_DROP_IN
 from .._model.node.kernel_arguments import RECORD, LeftArguments
 from .._model.node.node_tuning import ObservedSettings
-from .._model.operators.olm import RetainedObject
+from .._model.operators.olm import IN_USE, RetainedObject
 from .._model.operators.operators import OPERATORS, SRIOV, OperatorsSeen
 from .._model.operators.sriov_operator import OperatorFacts
 from .._model.run.findings import FAIL, UNKNOWN, WARN, Finding, ok
@@ -102,7 +102,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             _check_settings(name, facts.kernel_settings.get(name)) for name in nodes if name not in facts.by_pods
         ]
     if facts.operator_removed:
-        findings.append(_check_operator(facts.operators))
+        findings.append(_check_operator(facts.operators, facts.stays))
     return tuple(findings)
 
 
@@ -151,6 +151,8 @@ def _check_object(item: AppliedObject) -> Finding:
     if item.action in ("deleted", "absent", "released"):
         said = "fields of linerate.rdma removed, other fields kept" if item.action == "released" else item.action
         return ok("teardown.object", subject, said, "gone")
+    if item.action == KEPT:
+        return _check_copy(subject, item)
     if item.reason in (FOREIGN, UNREAD):
         return _check_namespace(subject, item)
     cause = explain(item.refusal)
@@ -171,6 +173,29 @@ def _check_object(item: AppliedObject) -> Finding:
             " longer exists. Then run the teardown again."
         ),
     )
+
+
+def _check_copy(subject: str, item: AppliedObject) -> Finding:
+    """Return a warning on an object that a user copied with the label of linerate.rdma. It does not close the gate,
+    because a tenant can make any number of such objects.
+    """
+    # whereabouts has a kind of the same name
+    kind = "ippools.nv-ipam.nvidia.com" if item.kind == "IPPool" else item.kind.lower()
+    where = f" -n {item.namespace}" if item.namespace else ""
+    why = (
+        f"The object was not deleted: it has the label {LABEL}={MANAGER}, but no run wrote it. A user copied it with"
+        " its labels."
+    )
+    remedy = (
+        f"If it is needed, remove the label: kubectl label {kind} {item.name}{where} {LABEL}-. If it is not, delete"
+        f" it: kubectl delete {kind} {item.name}{where}"
+    )
+    if item.name.startswith("("):
+        remedy = (
+            f"List them: kubectl get {kind} -A -l {LABEL}={MANAGER}. Remove the label from those that are needed, and"
+            " delete the others."
+        )
+    return Finding("teardown.stays", subject, WARN, "there", "gone, or left intentionally", why, remedy)
 
 
 def _check_namespace(subject: str, item: AppliedObject) -> Finding:
@@ -385,7 +410,7 @@ def _check_settings(name: str, seen: typing.Optional[ObservedSettings]) -> Findi
     )
 
 
-def _check_operator(operators: typing.Optional[OperatorFacts]) -> Finding:
+def _check_operator(operators: typing.Optional[OperatorFacts], stays: typing.Iterable[RetainedObject]) -> Finding:
     if operators is None or operators.errors:
         why = (
             "The run ended before it queried the API server for the operator."
@@ -402,6 +427,23 @@ def _check_operator(operators: typing.Optional[OperatorFacts]) -> Finding:
     left = [f"{item.deployment.namespace}/{item.deployment.name}" for item in operators.installations]
     if not left:
         return ok("teardown.operator", "SR-IOV network operator", "gone", "gone")
+    package = OPERATORS[SRIOV].package
+    kept = [
+        item
+        for item in stays
+        if item.why.startswith(IN_USE)
+        and (item.subject.startswith("Helm release ") or (package and item.subject == f"operator {package.name}"))
+    ]
+    if kept:
+        return Finding(
+            "teardown.operator",
+            "SR-IOV network operator",
+            WARN,
+            ", ".join(left),
+            "gone, or left intentionally",
+            f"The operator was not removed: {clause(kept[0].why)}.",
+            kept[0].remedy,
+        )
     why = (
         "Helm removes only the release that it installed, and another tool installed these Deployments of the operator."
     )

@@ -40,7 +40,7 @@ class Announcing(Api):
         super().__init__(NODES)
         self.written = written
 
-    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
         made = super().create(definition)
         address = self.written.get(len(self.made))
         if address:

@@ -127,7 +127,9 @@ class HeldPods:
     def delete(self, *_arguments: typing.Any, **_options: typing.Any) -> bool:
         return True
 
-    def create(self, definition: dict[str, typing.Any], **_options: typing.Any) -> dict[str, typing.Any]:
+    def create(
+        self, definition: dict[str, typing.Any], manager: str = "", **_options: typing.Any
+    ) -> dict[str, typing.Any]:
         return definition
 
     def remove_field(self, kind: str, namespace: str, name: str, uid: str, field: str) -> dict[str, typing.Any]:

@@ -109,7 +109,7 @@ class Api:
             "1",
         )
 
-    def create(self, definition: typing.Any) -> typing.Any:
+    def create(self, definition: typing.Any, manager: str = "") -> typing.Any:
         metadata = {**definition["metadata"], "uid": f"uid-{len(self.pods)}"}
         self.pods[metadata["name"]] = {**definition, "metadata": metadata, "status": {"phase": "Succeeded"}}
         return self.pods[metadata["name"]]

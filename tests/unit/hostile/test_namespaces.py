@@ -180,6 +180,11 @@ def test_a_namespace_with_an_object_of_others_stays(api: Api, plural: str, name:
     assert finding.status == "fail" and words in finding.why and f"kubectl label namespace {NAME}" in finding.remedy
 
 
+def test_a_copy_that_a_user_made_with_its_label_keeps_the_namespace(api: Api) -> None:
+    api.add("configmaps", "copied", labels=OURS, managedFields=[{"manager": "kubectl-client-side-apply"}])
+    assert "ConfigMap copied" in removed(api).applied.refusal and there(api)
+
+
 def test_the_finding_names_some_and_counts_all(api: Api) -> None:
     for number in range(9):
         api.add("persistentvolumeclaims", f"data-{number}")

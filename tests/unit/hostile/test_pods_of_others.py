@@ -39,7 +39,7 @@ class Api:
         self.wanted: Resource = {}
         self.deleted: list[str] = []
 
-    def create(self, wanted: Resource) -> Resource:
+    def create(self, wanted: Resource, manager: str = "") -> Resource:
         self.wanted = wanted
         raise self.refusals.pop(0) if len(self.refusals) > 1 else self.refusals[0]
 

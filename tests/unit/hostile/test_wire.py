@@ -91,7 +91,7 @@ class OneHostile(test_pairs.Api):
         super().__init__(nodes=("a", "b", "c"))
         self.hostile_address, self.hostile_device = address, device
 
-    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
         pod = super().create(definition)
         annotations = pod["metadata"]["annotations"]
         if self.hostile_address and pod["node"] == "b":

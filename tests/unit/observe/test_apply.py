@@ -5,8 +5,10 @@ is deleted."""
 
 from __future__ import annotations
 
+import ast
 import copy
 import functools
+import pathlib
 import typing
 
 import pytest
@@ -569,3 +571,88 @@ def test_objects_that_are_too_large_to_be_read_are_removed_by_their_metadata() -
         "metadata": {"name": "a", "namespace": "ops", "labels": OURS},
     }
     assert len(repr(outcomes[1])) < 2000
+
+
+def written(item: dict[str, typing.Any], *managers: str, **metadata: typing.Any) -> dict[str, typing.Any]:
+    """The object, with the records of who wrote it."""
+    records = [{"manager": name, "operation": "Update", "fieldsV1": {"f:spec": {}}} for name in managers]
+    return {**item, "metadata": {**item["metadata"], "managedFields": records, **metadata}}
+
+
+COPY = written(thing("team-b", namespace="team-b"), "kubectl-client-side-apply")
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_what_a_user_copied_with_its_label_stays_and_is_named(check_mode: bool) -> None:
+    """'kubectl get ... -o yaml', another name, 'kubectl apply': the label comes along, and no run wrote it."""
+    ours = written(thing("ours"), "kubectl-edit", "linerate.rdma")
+    owned = written(thing("owned"), "operator", ownerReferences=[{"uid": "o"}])
+    api = Api(COPY, ours, owned, thing("of-a-server-that-tells-nobody"), written(thing("old"), "ancient-changes"))
+    outcomes = remove_all(
+        typing.cast(Cluster, api), Removal(("SriovNetwork",), SELECTOR), check_mode, lambda: 0.0, lambda _s: None
+    )
+    assert actions(outcomes)[0] == ("team-b", "kept") and not outcomes[0].changed
+    assert {action for _name, action in actions(outcomes)[1:]} == {"deleted"} and len(outcomes) == 5
+    assert check_mode or [name for _kind, _space, name in api.items] == ["team-b"]
+
+
+def test_copies_of_a_tenant_are_counted() -> None:
+    copies = [written(thing(f"copy-{number}"), "kubectl") for number in range(100)]
+    api = Api(*copies)
+    outcomes = remove_all(
+        typing.cast(Cluster, api), Removal(("SriovNetwork",), SELECTOR), False, lambda: 0.0, lambda _s: None
+    )
+    assert actions(outcomes)[63:] == [("copy-63", "kept"), ("(36 more)", "kept")] and len(api.items) == 100
+
+
+def test_a_namespace_that_was_copied_is_not_searched_for_objects_of_others() -> None:
+    space = written(thing("copied", "Namespace", ""), "kubectl")
+    api = Api(space)
+    removal = Removal(("Namespace",), SELECTOR)
+    outcomes = remove_all(typing.cast(Cluster, api), removal, False, lambda: 0.0, lambda _s: None)
+    assert actions(outcomes) == [("copied", "kept")] and len(api.items) == 1
+
+
+class LargeCopies(LargeApi):
+    """The records of who wrote them are what makes them large."""
+
+    def metadata(self, kind: str, namespace: str, selector: str = "") -> typing.Iterator[dict[str, typing.Any]]:
+        for item in super().metadata(kind, namespace, selector):
+            name = item["metadata"]["name"]
+            yield written(item, *["x" * 1000] * 100, *(["linerate.rdma"] if name == "ours" else []))
+
+
+def test_copies_that_are_too_large_to_be_read_stay_and_what_is_kept_of_them_is_small() -> None:
+    server = LargeCopies(thing("ours"), thing("copy"))
+    removal = Removal(("SriovNetwork",), "the-label", limit=0.0)
+    outcomes = remove_all(typing.cast(Cluster, server), removal, False, lambda: 0.0, lambda _seconds: None)
+    assert sorted(actions(outcomes)) == [("copy", "kept"), ("ours", "deleted")] and len(repr(outcomes)) < 2000
+
+
+def test_an_object_that_is_handed_over_by_its_label_is_written_once() -> None:
+    """So that a teardown knows it: its content may be the same already."""
+    api = Api()
+    apply_all(typing.cast(Cluster, api), [("f", thing("one"))], False)
+    there = api.items["SriovNetwork", "ops", "one"]
+    there["metadata"]["managedFields"] = [{"manager": "kubectl-label"}]
+    assert actions(apply_all(typing.cast(Cluster, api), [("f", thing("one"))], False)) == [("one", "changed")]
+    assert actions(apply_all(typing.cast(Cluster, api), [("f", thing("one"))], False)) == [("one", "unchanged")]
+
+
+def test_a_copy_is_no_leftover_of_an_earlier_run() -> None:
+    found = find_leftovers(typing.cast(Cluster, Api(COPY, thing("old"))), ["SriovNetwork"], SELECTOR, [])
+    assert [(item.name, item.reason) for item in found.objects] == [("team-b", "Copied"), ("old", "")]
+
+
+def test_each_object_is_created_under_the_field_manager_by_which_a_teardown_knows_it() -> None:
+    layers = pathlib.Path(__file__).parents[3] / "plugins" / "module_utils"
+    texts = {path: path.read_text(encoding="utf-8") for path in layers.rglob("*.py")}
+    created = [
+        (path.name, len(call.args))
+        for path, text in texts.items()
+        if ".create(" in text
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "create"
+    ]
+    # the API server keeps no review of rights
+    assert len(created) > 5 and [name for name, given in created if given < 2] == ["rights.py"]

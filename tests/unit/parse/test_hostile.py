@@ -1349,6 +1349,19 @@ DATA.update(
         "kubernetes.foreign.is_mirror_pod": Data(
             lambda item: parser("kubernetes.foreign.is_mirror_pod")("Pod", item), POD, (False,)
         ),
+        "kubernetes.foreign.is_copied": Data(
+            parser("kubernetes.foreign.is_copied"),
+            [
+                named(
+                    metadata={
+                        "name": "a",
+                        "labels": {"app.kubernetes.io/managed-by": "linerate.rdma"},
+                        "managedFields": [{"manager": "kubectl"}],
+                    }
+                )
+            ],
+            (True, False),
+        ),
         "kubernetes.foreign.is_made_pod": Data(parser("kubernetes.foreign.is_made_pod"), POD, (True,)),
         "kubernetes.foreign.is_everywhere": Data(
             lambda item: parser("kubernetes.foreign.is_everywhere")("ConfigMap", item), [OF_HELM], (False,)

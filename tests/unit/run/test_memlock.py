@@ -50,7 +50,7 @@ class Api:
             "1",
         )
 
-    def create(self, definition: typing.Any) -> typing.Any:
+    def create(self, definition: typing.Any, manager: str = "") -> typing.Any:
         name = definition["metadata"]["name"]
         if self.refuses:
             raise ApiError(403, "Forbidden", "violates PodSecurity", "POST")
@@ -180,7 +180,7 @@ class Crowded(Api):
             "1",
         )
 
-    def create(self, definition: typing.Any) -> typing.Any:
+    def create(self, definition: typing.Any, manager: str = "") -> typing.Any:
         name = definition["metadata"]["name"]
         if name in self.taken:
             raise ApiError(409, "AlreadyExists", f'pods "{name}" already exists', "POST")
@@ -240,7 +240,7 @@ def test_a_pod_of_others_under_the_name_of_a_pod_stays() -> None:
     api.pods["linerate-memlock-compute-a"]["metadata"]["labels"] = {}
     create = api.create
 
-    def refuse(definition: typing.Any) -> typing.Any:
+    def refuse(definition: typing.Any, manager: str) -> typing.Any:
         if definition["metadata"]["name"] in api.pods:
             raise ApiError(409, "AlreadyExists", "already exists", "POST")
         return create(definition)
@@ -266,7 +266,7 @@ def test_a_pod_that_replaced_the_one_of_an_earlier_run_is_neither_deleted_nor_aw
         return gone
 
     api.delete = replace  # type: ignore[method-assign, assignment]
-    api.create = lambda definition: (_ for _ in ()).throw(  # type: ignore[method-assign]
+    api.create = lambda definition, manager: (_ for _ in ()).throw(  # type: ignore[method-assign]
         ApiError(409, "AlreadyExists", "already exists", "POST")
     )
     prove(api)

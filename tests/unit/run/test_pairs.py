@@ -151,7 +151,7 @@ class Api:
         threading.Event().wait()
         yield {}
 
-    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
         if self.refuse:
             raise self.refuse
         name = definition["metadata"]["name"]
@@ -457,7 +457,7 @@ def test_the_pods_of_one_fabric_go_before_those_of_the_next_come() -> None:
     most = []
 
     class Counting(Api):
-        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
             made = super().create(definition)
             most.append(len(self.pods))
             return made
@@ -734,7 +734,7 @@ class Restarting(Api):
         self._away()
         return super().version()
 
-    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
         name = definition["metadata"]["name"]
         self.asked.append(name)
         if self.arrived and self.made and self.down == Restarting.down:
@@ -789,7 +789,7 @@ def test_another_s_pod_of_the_same_name_stays_an_error_also_after_a_broken_reque
 
 def test_a_pod_of_this_run_that_no_request_was_lost_for_is_an_error() -> None:
     class There(Api):
-        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
             super().create(definition)
             raise ApiError(409, "AlreadyExists", "already exists", "POST")
 
@@ -864,7 +864,7 @@ class Lossy(Api):
                 node["status"]["conditions"] = [{"type": "Ready", "status": "True" if living else "Unknown"}]
         return found
 
-    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
         made = super().create(definition)
         made["spec"] = {"nodeName": made["node"]}
         return made
@@ -936,7 +936,7 @@ def test_a_long_wait_for_images_gives_no_node_as_long_to_end_its_pod() -> None:
 
 def test_a_wait_for_pods_names_the_nodes_whose_pods_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
     class Late(Api):
-        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
             made = super().create(definition)
             made["status"]["conditions"][1]["status"] = str(made["node"] != "b")
             return made
@@ -1349,7 +1349,7 @@ def test_an_error_of_the_peer_is_named_by_the_peer_s_own_status(server: str, kin
 
 def test_an_image_that_cannot_even_sleep() -> None:
     class Pause(Api):
-        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
             made = super().create(definition)
             text = 'exec: "sleep": executable file not found in $PATH: unknown'
             terminated = {"terminated": {"reason": "StartError", "message": text}}
@@ -1367,7 +1367,7 @@ def test_an_image_that_cannot_even_sleep() -> None:
 
 def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet_said_last() -> None:
     class NoImage(Api):
-        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
             made = super().create(definition)
             waiting = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x"'}}
             made["status"] = {"phase": "Pending", "containerStatuses": [{"state": waiting}]}
@@ -1434,7 +1434,7 @@ def test_a_pod_waits_for_room_while_pods_of_ours_leave_its_node() -> None:
     nothing will change by itself."""
 
     class Full(Api):
-        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
             made = super().create(definition)
             condition = {
                 "type": "PodScheduled",
@@ -1490,7 +1490,7 @@ def test_pods_that_ask_for_no_resource_start_where_none_is_offered() -> None:
 
 def test_the_pod_network_is_measured_over_the_pods_own_interface() -> None:
     class Own(Api):
-        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
             assert definition["metadata"]["annotations"] == {}
             pod = super().create(definition)
             pod["metadata"]["annotations"] = {}
@@ -1664,7 +1664,7 @@ def test_a_tcp_client_that_came_too_early_is_tried_again() -> None:
 
 def test_a_network_of_ipv6_addresses() -> None:
     class Six(Api):
-        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
             made = super().create(definition)
             annotations = made["metadata"]["annotations"]
             status = annotations["k8s.v1.cni.cncf.io/network-status"].replace("10.0.0.", "fd00::")
@@ -1695,7 +1695,7 @@ def test_the_plan_is_told_before_anything_is_started_and_kept() -> None:
     lives = []
 
     class Timed(Api):
-        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
             lives.append(definition["spec"]["activeDeadlineSeconds"])
             return super().create(definition)
 

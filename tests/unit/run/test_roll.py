@@ -470,6 +470,15 @@ def test_what_others_made_under_these_names_stays_without_a_roll() -> None:
     assert (operator.configs, operator.kubelets) == before and operator.away == [0, 1, 2] and not operator.paused
 
 
+def test_a_machine_config_that_a_user_copied_stays_without_a_roll() -> None:
+    operator = Operator()
+    roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
+    copied = {**copy.deepcopy(operator.configs[NAMES[0]]), "kind": "MachineConfig"}
+    copied["metadata"].update(name="99-gpu-memlock", managedFields=[{"manager": "kubectl"}])
+    removed = roller(operator).remove([], False, [copied])
+    assert (removed.outcomes, removed.paused) == ((), ()) and "no run wrote it" in removed.stays[0].why
+
+
 def test_beside_what_others_made_only_what_is_ours_goes() -> None:
     operator = Operator()
     roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)

@@ -18,7 +18,7 @@ from ..._model.base.phrases import clause
 from ..._model.intent.intent import Fabric, Intent
 from ..._model.intent.profiles import attachment_kind, count_pods_on_a_node, find_traits
 from ..._model.kubernetes.addresses import AddressFacts
-from ..._model.kubernetes.apply import FOREIGN, TAKEN, AppliedObject, Leftovers
+from ..._model.kubernetes.apply import COPIED, FOREIGN, TAKEN, AppliedObject, Leftovers
 from ..._model.kubernetes.disruption import DisruptionPlan
 from ..._model.kubernetes.host import HOST_KINDS, KubeletStatus, Roll
 from ..._model.kubernetes.wait import SyncFacts, SyncNode
@@ -282,6 +282,13 @@ def _report_leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
                 "If no other intent for this cluster contains the object, remove it with a teardown, which rolls the"
                 " nodes of its MachineConfigPool once and with all checks. kubectl delete reboots them at once. Then"
                 " run stage network again."
+            )
+        if item.reason == COPIED:
+            why = "No run wrote the object: a user copied it with its labels. A teardown does not delete it."
+            kind = _name_kind(item)
+            remedy = (
+                f"If it is needed, remove the label: kubectl label {kind} {item.name}{place} {LABEL}-. If it is not,"
+                f" delete it: kubectl delete {kind} {item.name}{place}. Then run stage network again."
             )
         subject, measured = f"{item.kind} {item.name}", f"has the label {_LABEL}, is not in the intent"
         found.append((item, Finding(check_id, subject, WARN, measured, expected, why, remedy)))

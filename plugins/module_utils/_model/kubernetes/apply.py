@@ -12,6 +12,8 @@ from ..boundary.numbers import MOST_KINDS, Count
 
 #: reasons for which a namespace of the collection stays: objects of others are in it, or nobody knows
 FOREIGN, UNREAD = "Foreign", "Unread"
+#: action of an object that a removal leaves on purpose, and its reason: a user copied it with the label
+KEPT, COPIED = "kept", "Copied"
 #: actions of an object that the API server took
 TAKEN = ("created", "changed", "unchanged")
 #: objects of a kind whose removal is reported one by one, and of all kinds; a site has some hundred
@@ -25,8 +27,8 @@ class AppliedObject:
     """The result of applying or deleting one Kubernetes object.
 
     :ivar fabric: fabric to which the object belongs; empty for an object that fabrics share
-    :ivar action: created, changed, unchanged, deleted, absent or refused; unjudged in check mode, if it depends on an
-        object that would be created first
+    :ivar action: created, changed, unchanged, deleted, absent, kept or refused; unjudged in check mode, if it depends
+        on an object that would be created first
     :ivar refusal: text of the API server or its webhook
     :ivar reason: reason of the API's Status: Forbidden, Invalid, NotFound..., or one of the collection's own
     :ivar warnings: warnings of the API server

@@ -204,6 +204,10 @@ class OlmFacts:
     operators: tuple[OperatorStatus, ...] = ()
 
 
+#: beginning of the reason of an operator that stays because of objects of others
+IN_USE = "objects that this collection did not create use the operator"
+
+
 @dataclasses.dataclass(frozen=True)
 class RetainedObject:
     """An object that a removal of operators leaves in the cluster, and the reason.

@@ -10,6 +10,7 @@ import typing
 
 from ..._model.base.marks import LABEL, MANAGER
 from ..._model.kubernetes.apply import FOREIGN, AppliedObject
+from ..._parse.kubernetes.foreign import is_copied
 from .client import Cluster
 from .errors import ApiError
 from .kinds import Resource, kind_of
@@ -131,7 +132,9 @@ def _plan_apply(
     except ApiError as error:
         return definition, Outcome(describe_refusal(applied, error), before)
     after = stable(result)
-    action = "created" if before is None else "unchanged" if before == after else "changed"
+    # an object that a user has labelled or copied becomes one of the collection only by a write
+    same = before == after and (there is None or not is_copied(there))
+    action = "created" if before is None else "unchanged" if same else "changed"
     return definition, Outcome(dataclasses.replace(applied, action=action, warnings=warnings), before, after)
 
 

@@ -21,8 +21,9 @@ from ..._model.kubernetes.apply import (
     Leftovers,
 )
 from ..._model.kubernetes.measuring import NAMESPACE as MEASURING
-from ..._parse.kubernetes.foreign import is_mirror_pod
+from ..._parse.kubernetes.foreign import is_copied, is_mirror_pod
 from .client import Cluster
+from .copies import mark_copy, split_copies
 from .errors import ApiError
 from .foreign import Kept, objects_of_others
 from .kinds import Resource, kind_of, version_of
@@ -104,7 +105,7 @@ def remove_all(
     cluster: Cluster, removal: Removal, check_mode: bool, clock: Clock, pause: typing.Callable[[float], None]
 ) -> tuple[Outcome, ...]:
     """Delete the objects with the label, kind by kind, and wait until each kind is gone. An object of a joint kind with
-    other managers only loses the fields of the collection.
+    other managers only loses the fields of the collection. A copy that a user made of an object is kept.
 
     A tenant can give this label, and a finalizer that is never removed, to an object of each kind. So the waits for all
     kinds except namespaces share a budget of twice the limit. After that, each kind is still awaited for up to 60
@@ -122,7 +123,8 @@ def remove_all(
     waits = Waits(removal.limit, clock, pause, _LEAST_WAIT)
     rest = _ALL_WAITS * removal.limit
     for kind in removal.kinds:
-        found = _list_objects(cluster, kind, removal)
+        found, copies = split_copies(kind, _list_objects(cluster, kind, removal))
+        outcomes += copies
         kept = (
             {} if check_mode or kind != "Namespace" else dict(_find_kept(cluster, found, removal.limit, clock, pause))
         )
@@ -244,7 +246,7 @@ def find_leftovers(
 
 def _identify_labelled(item: Resource) -> AppliedObject:
     """Return the identity of an object that has the label of the collection, including the fabric from its label."""
-    return identify_object((item["metadata"].get("labels") or {}).get(FABRIC_LABEL, ""), item)
+    return mark_copy(identify_object((item["metadata"].get("labels") or {}).get(FABRIC_LABEL, ""), item), item)
 
 
 def remove_object(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
@@ -372,6 +374,9 @@ def _keep_essential(kind: str, item: Resource) -> Resource:
     # only admins make objects of joint kinds, and their managed fields name the managers
     names = (*_ESSENTIAL, "managedFields") if kind in JOINT_KINDS else _ESSENTIAL
     kept = {key: value for key, value in metadata.items() if key in names}
+    if kind not in JOINT_KINDS and is_copied(item):
+        # one record says it, of lists that any client may make long
+        kept["managedFields"] = [{"manager": "others"}]
     for key, value in kept.items():
         if isinstance(value, list) and key != "managedFields":
             kept[key] = cut_texts(value[:_MOST_ENTRIES], _MOST_TEXT)

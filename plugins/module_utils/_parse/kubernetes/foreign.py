@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.base.marks import is_ours
-from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_of
+from ..._model.base.marks import MANAGER, is_ours
+from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_of, title_of
 
 #: API groups that show again what other groups hold, or what no namespace holds: packages of catalogs, OpenShift's
 #: copies of RBAC
@@ -55,6 +55,8 @@ _COPIED = "olm.copiedFrom"
 _MOST_OWNERS, _MOST_OF_UID = 100, 64
 #: annotation of a Pod that shows what a kubelet runs from its own files
 _MIRROR = "kubernetes.io/config.mirror"
+#: manager under which the API server merges its oldest records [structured-merge-diff, capmanagers.go]
+_MERGED = "ancient-changes"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,7 +163,7 @@ def judge(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObjects:
         there.add(str(metadata.get("uid") or ""))
         services |= {name} if kind == "Service" else set()
         owners = items_of(metadata, "ownerReferences", f"{kind} {name}")
-        if not is_ours(labels_of(item)) and not is_everywhere(kind, item):
+        if (not is_ours(labels_of(item)) or is_copied(item)) and not is_everywhere(kind, item):
             others.append(
                 _Other(
                     kind,
@@ -176,6 +178,23 @@ def judge(objects: typing.Iterable[tuple[str, Resource]]) -> ForeignObjects:
         if other.owners.isdisjoint(there) and not (other.kind == "Endpoints" and other.name in services):
             (going if other.passes else foreign).append(f"{other.kind} {other.name}")
     return ForeignObjects(tuple(sorted(foreign)), tuple(sorted(going)))
+
+
+def is_copied(item: Resource) -> bool:
+    """Return whether an object has the label of linerate.rdma although linerate.rdma never wrote it: a user copied it
+    with its labels. The API server records who wrote an object in ``metadata.managedFields``.
+
+    An object with an owner is no copy, because a controller made it from its owner. Neither is an object without
+    records.
+
+    :raises ResourceError: the object has another form
+    """
+    metadata = mapping_at(item, "metadata")
+    if not is_ours(labels_of(item)) or metadata.get("ownerReferences"):
+        return False
+    records = items_of(metadata, "managedFields", title_of(item))
+    managers = {str(record["manager"]) for record in records if record.get("manager")}
+    return bool(managers) and managers.isdisjoint((MANAGER, _MERGED))
 
 
 def is_everywhere(kind: str, item: Resource) -> bool:

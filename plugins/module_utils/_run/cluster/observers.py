@@ -18,7 +18,7 @@ from ..._observe.kubernetes.apply import apply_all
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import Outcome, stable
+from ..._observe.kubernetes.outcome import FIELD_MANAGER, Outcome, stable
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core
 from ..._parse.kubernetes import observers as parse
@@ -190,7 +190,7 @@ class Observers:
         """
         try:
             if resources.namespace is None:
-                made = {"kind": "Namespace", **self._cluster.create(definition)}
+                made = {"kind": "Namespace", **self._cluster.create(definition, FIELD_MANAGER)}
                 self._uid = str(made["metadata"].get("uid"))
                 return Outcome(describe_object(made, "created"), None, stable(made))
             before = resources.namespace

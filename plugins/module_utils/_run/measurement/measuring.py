@@ -92,7 +92,7 @@ class MeasuringNamespace:
         if self._remove_leftovers() == "prepared":
             return False
         try:
-            self._cluster.create(render_namespace(self._run))
+            self._cluster.create(render_namespace(self._run), FIELD_MANAGER)
         except ApiError as error:
             if error.status != 403:
                 raise
@@ -306,7 +306,7 @@ def _copy_network(cluster: Cluster, fabric: Fabric, shared: ClusterIntent, run: 
             else Refusal("network_refused", f"{title}: {error.text}.")
         )
     try:
-        cluster.create(copy_of(found, fabric, shared, NAMESPACE, run))
+        cluster.create(copy_of(found, fabric, shared, NAMESPACE, run), FIELD_MANAGER)
     except ForeignNetwork as error:
         return Refusal("foreign_network", f"{error.seen}.")
     except ApiError as error:

@@ -18,7 +18,7 @@ from ..._model.kubernetes.measuring import Refusal
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
-from ..._observe.kubernetes.outcome import ours
+from ..._observe.kubernetes.outcome import FIELD_MANAGER, ours
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
@@ -104,7 +104,7 @@ class Prover:
     def _create_pod(self, made: Resource) -> str:
         """Create the pod. Return the reason if the API server refuses it; empty otherwise."""
         try:
-            metadata = self._cluster.create(made)["metadata"]
+            metadata = self._cluster.create(made, FIELD_MANAGER)["metadata"]
             self._uids[metadata["namespace"], metadata["name"]] = metadata["uid"]
         except ApiError as error:
             if error.status == 0:

@@ -22,6 +22,7 @@ from ..._model.measurement.bandwidth import RdmaPod
 from ..._observe.kubernetes.client import Cluster
 from ..._observe.kubernetes.errors import ApiError
 from ..._observe.kubernetes.kinds import Resource
+from ..._observe.kubernetes.outcome import FIELD_MANAGER
 from ..._observe.kubernetes.shell import Clock, Shell
 from ..._parse.kubernetes import core as kubernetes
 from ..._parse.kubernetes.foreign import is_made_pod
@@ -331,7 +332,7 @@ class MeasuringPods:
             that label
         """
         try:
-            return self._cluster.create(wanted)
+            return self._cluster.create(wanted, FIELD_MANAGER)
         except ApiError as error:
             if not lost or error.reason != "AlreadyExists":
                 raise

@@ -36,6 +36,7 @@ from ..._observe.kubernetes.outcome import Outcome, ours
 from ..._observe.kubernetes.shell import Clock
 from ..._parse.kubernetes.core import budget, pod
 from ..._parse.kubernetes.core import node as parse_node
+from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import name_of
 from ..._parse.operators import machine_config
 from .drain import NodeFailed
@@ -138,8 +139,8 @@ class PoolRoller:
         """
         present = [live for live in (machines.find(self._cluster, config) for config in configs) if live is not None]
         present += labelled
-        stays = tuple(_retain(live) for live in present if not ours(live))
-        found = [live for live in present if ours(live)]
+        found = [live for live in present if ours(live) and not is_copied(live)]
+        stays = tuple(_retain(live) for live in present if live not in found)
         there = [machine_config.host_config(live, live) for live in found]
         outcomes = tuple(
             Outcome(AppliedObject(config.kind, config.name, "", action="deleted"), live)
@@ -343,9 +344,10 @@ class PoolRoller:
 def _retain(live: Resource) -> RetainedObject:
     """Return a foreign object with the reason why it is not deleted."""
     kind, name = str(live["kind"]), name_of(live)
+    why = f"no run wrote it: a user copied it with the label {LABEL}={MANAGER}"
     return RetainedObject(
         f"{kind} {name}",
-        f"it has no label {LABEL}={MANAGER}, so this collection did not create it",
+        why if ours(live) else f"it has no label {LABEL}={MANAGER}, so this collection did not create it",
         "If it is yours and no longer needed, delete it. The nodes of its MachineConfigPool then reboot: kubectl delete"
         f" {kind.lower()} {name}",
     )
