@@ -93,10 +93,17 @@ config_uid:
   type: str
 release_stays:
   description:
-    - Why O(release) is not proven to be of the collection, with its C(subject), C(why) and C(remedy). Empty if it is.
+    - Why a teardown must keep O(release), with its C(subject), C(why) and C(remedy). Empty if it may be removed.
+    - Either it is not proven to be of the collection, or RV(users) is not empty.
     - The proof is that the collection made its namespace, and that the operator in it is of this release.
   returned: if O(release) is set
   type: dict
+users:
+  description: Policies, networks and pool configurations of the operator that the collection did not create. Of many,
+    some, and the number of the others.
+  returned: if O(release) is set
+  type: list
+  elements: str
 operators:
   description: State of the operator and of what it needs.
   returned: success
@@ -207,6 +214,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.s
     kept_release,
     observe,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.users import (
+    find_sriov_users,
+    keep_operator,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.operators.wait_for_operator import wait_until_serving
 
 
@@ -234,7 +245,12 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         )
     if options["release"]:
         answer["config_uid"] = find_config_uid(cluster, seen.namespace)
-        answer["release_stays"] = to_data(kept_release(cluster, seen.namespace, options["release"])) or {}
+        users = find_sriov_users(cluster)
+        stays = kept_release(cluster, seen.namespace, options["release"])
+        if stays is None and users:
+            stays = keep_operator(f"Helm release {seen.namespace}/{options['release']}", users)
+        answer["release_stays"] = to_data(stays) or {}
+        answer["users"] = list(users)
     return answer
 
 
@@ -253,7 +269,7 @@ def main() -> None:
         supports_check_mode=True,
     )
     run_with_fact(
-        module, lambda: work(module), "operators", keep=("namespace", "namespaces", "configs", "release_stays")
+        module, lambda: work(module), "operators", keep=("namespace", "namespaces", "configs", "release_stays", "users")
     )
 
 

@@ -17,11 +17,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.ho
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.objects import Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node.kernel_arguments import LeftArguments
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.olm import RetainedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators.sriov_operator import (
     OperatorFacts,
     OperatorInstallation,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators.users import keep_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 FABRICS = [
@@ -381,3 +383,28 @@ def test_a_webhook_that_does_not_serve_keeps_an_object_and_is_named() -> None:
     found = check(INTENT, Facts(("worker-1",), removed("refused", text), GONE))[0]
     assert (found.check, found.status) == ("teardown.object", "fail") and text in found.measured
     assert "Service ops/hook does not exist" in found.why and "delete the configuration that names it" in found.remedy
+
+
+def test_copies_of_users_are_a_warning_with_both_ways_out() -> None:
+    copies = (
+        AppliedObject("IPPool", "p", "team", action="kept", reason="Copied"),
+        AppliedObject("Pod", "(9 more)", action="kept", reason="Copied"),
+    )
+    named, counted = (item for item in check(INTENT, Facts(("worker-1",), copies, GONE)) if item.measured == "there")
+    assert [(item.check, item.status) for item in (named, counted)] == [("teardown.stays", "warn")] * 2
+    assert "label ippools.nv-ipam.nvidia.com p -n team app.kubernetes.io/managed-by-" in named.remedy
+    assert "kubectl delete ippools.nv-ipam.nvidia.com p -n team" in named.remedy and "no run wrote it" in named.why
+    assert "kubectl get pod -A -l app.kubernetes.io/managed-by=linerate.rdma" in counted.remedy
+
+
+@pytest.mark.parametrize("subject", ["Helm release ops/sriov", "operator sriov-network-operator"])
+def test_an_operator_that_others_use_is_left_intentionally(subject: str) -> None:
+    there = OperatorFacts((), (OperatorInstallation(Workload("op", "ns", 1, 1)),), (), ())
+    for kept, status in (
+        (keep_operator(subject, ["SriovNetwork ops/theirs"]), "warn"),
+        (keep_operator("operator nfd", ["NodeFeatureRule theirs"]), "fail"),
+        (RetainedObject(subject, "another reason"), "fail"),
+    ):
+        found = check(INTENT, Facts((), (), GONE, there, True, stays=(kept,)))[-1]
+        assert (found.check, found.status) == ("teardown.operator", status)
+        assert status == "fail" or "SriovNetwork ops/theirs" in found.why

@@ -211,6 +211,7 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
             "configs": configs,
             "config_uid": "c" if configs else "",
             "release_stays": stays,
+            "users": [],
         },
         "teardown_olm": {"namespaces": []},
         "teardown_sriov_release": "x",

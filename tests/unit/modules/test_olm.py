@@ -127,13 +127,17 @@ def installed(world: OlmWorld) -> OlmWorld:
     return world
 
 
-def custom(world: OlmWorld, name: str, **labels: str) -> None:
+def custom(world: OlmWorld, name: str, /, metadata: typing.Optional[Resource] = None, **labels: str) -> None:
     item = {
         "apiVersion": "nfd.io/v1",
         "kind": "Nfd",
-        "metadata": {"name": name, "namespace": SPACE, "uid": name, "labels": labels},
+        "metadata": {"name": name, "namespace": SPACE, "uid": name, "labels": labels, **(metadata or {})},
     }
     world._happen(HERE, "ADDED", item)
+
+
+#: of what an operator makes itself
+OWNED_BY = {"ownerReferences": [{"kind": "DaemonSet", "name": "worker", "uid": "d"}]}
 
 
 def test_objects_go_before_the_operator_and_the_definition_last(run: Run, installed: OlmWorld) -> None:
@@ -151,8 +155,27 @@ def test_objects_go_before_the_operator_and_the_definition_last(run: Run, instal
     assert gone["stays"] == []
 
 
-def test_objects_of_others_stay_with_their_definition(run: Run, installed: OlmWorld) -> None:
-    custom(installed, "theirs")
+@pytest.mark.parametrize(
+    ("labels", "metadata"), [({}, {}), (OURS, {"managedFields": [{"manager": "kubectl-client-side-apply"}]})]
+)
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_an_operator_that_others_use_stays_with_its_configuration(
+    run: Run, installed: OlmWorld, labels: dict[str, str], metadata: Resource, check_mode: bool
+) -> None:
+    """An object with our label that no run wrote is of others too."""
+    custom(installed, "policy-of-another-team", metadata, **labels)
+    custom(installed, "configuration", **OURS)
+    gone = run(state="absent", _ansible_check_mode=check_mode)
+    assert gone["changes"] == [] and gone["namespaces"] == [SPACE]
+    kept = gone["stays"][0]
+    assert kept["subject"] == "operator nfd" and kept["why"].endswith(f": Nfd {SPACE}/policy-of-another-team")
+    assert "delete these objects" in kept["remedy"] and "teardown_operator: false" in kept["remedy"]
+    assert installed.names("ClusterServiceVersion") == {"nfd.v1.0.0"} and installed.names("Subscription") == {"nfd"}
+    assert {"policy-of-another-team", "configuration"} <= set(installed._objects[EVERYWHERE] | installed._objects[HERE])
+
+
+def test_objects_that_an_operator_made_stay_with_their_definition(run: Run, installed: OlmWorld) -> None:
+    custom(installed, "theirs", OWNED_BY)
     gone = run(state="absent")
     assert gone["stays"] == [
         {
@@ -172,7 +195,7 @@ def test_the_record_that_olm_leaves_behind_goes_with_the_last_definition(run: Ru
     }
     installed.serve("Operator", [])
     installed.put("Operator", record)
-    custom(installed, "theirs")
+    custom(installed, "theirs", OWNED_BY)
     kept = {item["subject"]: item["why"] for item in run(state="absent")["stays"]}
     assert "CustomResourceDefinition nodes.nfd.io" in kept[f"Operator nfd.{SPACE}"] and installed.names("Operator") == {
         f"nfd.{SPACE}"

@@ -5,7 +5,7 @@ the ClusterServiceVersion, the Subscription, and then CustomResourceDefinitions 
 
 The objects of the operator's kinds are removed first, while the operator runs, because only the operator removes their
 finalizers. The Subscription is removed after the ClusterServiceVersion, because its label identifies the operator after
-an interrupted removal. CustomResourceDefinitions that still have objects of other users remain. The Operator object,
+an interrupted removal. An operator with objects of other users remains, with its configuration. The Operator object,
 which OLM never removes itself, is removed last.
 
 A tenant can give its own Subscription the label of the collection, and a finalizer that is never removed. Therefore the
@@ -28,6 +28,8 @@ from ..._observe.kubernetes.outcome import Outcome, ours, stable
 from ..._observe.kubernetes.remove import Waits, fold_outcomes
 from ..._observe.kubernetes.shell import Clock
 from ..._observe.operators.olm import kind_of_definition, of_namespaces
+from ..._observe.operators.users import fold_users, keep_operator, name_users
+from ..._parse.kubernetes.foreign import is_copied
 from ..._parse.kubernetes.resource import labels_of, mapping_at, name_of
 from ..._parse.operators import olm
 
@@ -134,6 +136,11 @@ class Remover:
                 mine.append(version)
                 uids[version.name] = _read_uid(item)
         definitions = self._list_definitions(subscription, mine, versions)
+        users = [user for definition in definitions for user in self._list_users(definition)]
+        if users:
+            # before its configuration is deleted, which they need as well
+            self._stays.append(keep_operator(f"operator {subscription.package}", fold_users(users)))
+            return False
         for definition in definitions:
             if not self._objects(definition):
                 self._stays.append(
@@ -213,13 +220,17 @@ class Remover:
                 return kind, ()
             raise
 
+    def _list_users(self, definition: Resource) -> list[str]:
+        """Return the objects of a kind that other users made."""
+        return name_users(str(mapping_at(definition, "spec", "names").get("kind")), self._list_instances(definition)[1])
+
     def _objects(self, definition: Resource) -> bool:
         """Delete the collection's objects of a kind. Return whether none of them is left."""
         kind, items = self._list_instances(definition)
         gone = True
         for item in items:
             # what an operator made of one of ours goes with its owner
-            if ours(item) and not mapping_at(item, "metadata").get("ownerReferences"):
+            if ours(item) and not is_copied(item) and not mapping_at(item, "metadata").get("ownerReferences"):
                 gone = (
                     self._delete_object(
                         kind,
@@ -241,7 +252,7 @@ class Remover:
         except ApiError as error:
             self._stays.append(RetainedObject(subject, f"its objects could not be read: {error.text}"))
             return False
-        left = [item for item in items if not self._check_mode or not ours(item)]
+        left = [item for item in items if not self._check_mode or not ours(item) or is_copied(item)]
         if left:
             names = folded([name_of(item) for item in left], _NAMED)
             self._stays.append(

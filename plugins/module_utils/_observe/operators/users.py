@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the custom resources of other users that an operator serves. A teardown keeps an operator that has some."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.operators.olm import IN_USE, RetainedObject
+from ..._parse.kubernetes.foreign import is_copied
+from ..._parse.kubernetes.resource import mapping_at, name_of
+from ..kubernetes.client import Cluster
+from ..kubernetes.errors import ApiError
+from ..kubernetes.kinds import Resource
+from ..kubernetes.outcome import ours
+
+#: kinds of the SR-IOV network operator by which a user asks for something
+SRIOV_KINDS = ("SriovNetworkNodePolicy", "SriovNetwork", "SriovIBNetwork", "SriovNetworkPoolConfig")
+#: kinds whose objects operators and their daemons make
+_MADE_BY_OPERATORS = ("NicDevice", "NodeFeature", "SriovNetworkNodeState")
+#: names of objects that the SR-IOV network operator makes
+_DEFAULT = (("SriovNetworkNodePolicy", "default"), ("SriovOperatorConfig", "default"))
+#: objects that are named
+_NAMED = 20
+
+
+def name_users(kind: str, items: typing.Iterable[Resource]) -> list[str]:
+    """Return the ``kind namespace/name`` of each object of a kind that a user made, and that neither the collection nor
+    an operator made.
+
+    :raises ResourceError: an object has another form
+    """
+    found = []
+    for item in items:
+        metadata, name = mapping_at(item, "metadata"), name_of(item)
+        made = kind in _MADE_BY_OPERATORS or (kind, name) in _DEFAULT or metadata.get("ownerReferences")
+        if not made and (not ours(item) or is_copied(item)) and "deletionTimestamp" not in metadata:
+            space = str(metadata.get("namespace") or "")
+            found.append(f"{kind} {space}/{name}" if space else f"{kind} {name}")
+    return found
+
+
+def find_sriov_users(cluster: Cluster) -> tuple[str, ...]:
+    """Return the objects of other users that the SR-IOV network operator serves; of many, some and the number of the
+    others.
+
+    :raises ApiError: the API server refuses, or cannot be reached
+    """
+    found: list[str] = []
+    for kind in SRIOV_KINDS:
+        try:
+            found += name_users(kind, cluster.list(kind).items)
+        except ApiError as error:
+            if not error.absent:
+                raise
+    return tuple(fold_users(found))
+
+
+def fold_users(users: typing.Sequence[str]) -> list[str]:
+    """Return the first objects, and the number of the others."""
+    more = len(users) - _NAMED
+    return [*users[:_NAMED], *([f"{more} more"] if more > 0 else [])]
+
+
+def keep_operator(subject: str, users: typing.Sequence[str]) -> RetainedObject:
+    """Return an operator, or its Helm release, with the objects that keep it.
+
+    :param users: objects that :func:`fold_users` returned
+    """
+    remedy = (
+        "If they are no longer needed, delete these objects, then run the teardown again with teardown_operator: true."
+        " If they are needed, set teardown_operator: false"
+    )
+    return RetainedObject(subject, f"{IN_USE}: {', '.join(users)}", remedy)
