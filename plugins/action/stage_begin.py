@@ -36,6 +36,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     refuse_folder_in_use,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import Cause, find_cause
+from ansible_collections.linerate.rdma.plugins.plugin_utils._host_keys import count_unchecked_hosts
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
     describe_installer,
     find_misspelt_of_nodes,
@@ -124,6 +125,7 @@ class ActionModule(ControllerAction):
             tuple(map(str, nodes)),
             names,
             by_pods=tuple(by_pods(nodes, variables)),
+            unchecked_hosts=count_unchecked_hosts(nodes, variables),
             images=images,
             strict_images=strict,
             access=access,

@@ -223,7 +223,6 @@ counts:
   type: dict
 """
 
-import dataclasses
 import time
 import typing
 
@@ -237,16 +236,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._ansible.fact_module
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible.lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.base.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes.apply import Leftovers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.apply import apply_all
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.client import Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.copies import mark_copy
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.kinds import Resource
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.machines import find_labelled
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome, identify_object
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.leftovers import find_all_leftovers
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.outcome import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes.remove import (
     Removal,
-    find_leftovers,
     remove_all,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measurement.admission import remove_leftovers
@@ -312,16 +308,6 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         return change(module, held.cluster, wanted)
 
 
-def find_all_leftovers(cluster: Cluster, selector: str, wanted: typing.Sequence[Resource]) -> Leftovers:
-    """Return the objects of an earlier intent: those of fabrics, and MachineConfigs and KubeletConfigs."""
-    found, machines = find_leftovers(cluster, OF_FABRICS, selector, wanted), find_labelled(cluster, wanted)
-    return dataclasses.replace(
-        found,
-        objects=(*found.objects, *(mark_copy(identify_object("", item), item) for item in machines.objects)),
-        errors=(*found.errors, *machines.unread),
-    )
-
-
 def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str, typing.Any]:
     options, selector = module.params, module.params["label_selector"]
     beside: dict[str, typing.Any] = {}
@@ -329,7 +315,7 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str,
         outcomes = apply_all(cluster, wanted, module.check_mode, absent=options["absent_namespaces"])
         if options["find_leftovers"]:
             beside["leftovers"] = to_data(
-                find_all_leftovers(cluster, selector, [definition for _fabric, definition in wanted])
+                find_all_leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted])
             )
     elif options["kinds"] == [ADMISSION]:
         outcomes = remove_leftovers(cluster, options["namespaces"], module.check_mode)

@@ -115,6 +115,7 @@ SOURCES: dict[str, dict[str, Source]] = {
         "inventory_error": OfRun("inventory_error"),
         "inventory_kind": OfRun("inventory_kind"),
         "inventory_where": OfRun("inventory_where"),
+        "unchecked_hosts": OfRun("unchecked_hosts"),
         "controller": OfCluster("controller", "controller"),
         # only where the archive of the report shall go somewhere
         "archive": OfCluster("report_archive", "archive"),

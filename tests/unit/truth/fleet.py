@@ -468,6 +468,7 @@ class _Made:
             "inventory_error": "",
             "inventory_kind": "",
             "inventory_where": "",
+            "unchecked_hosts": 0,
             "check_mode": False,
             "hcas": hcas,
             "clock": {name: ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)) for name in names},

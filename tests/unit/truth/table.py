@@ -158,6 +158,7 @@ ROWS: tuple[Row, ...] = (
         ("",),
         "It says why an inventory gave no nodes; that it gave some is what the nodes say.",
     ),
+    Row(("run.unchecked_hosts",), ("",), "How a node proves its identity is no fault of the fabric.", warns=True),
     Row(
         ("run.images",),
         ("",),

@@ -18,6 +18,7 @@ from ..._analysis.addresses import arithmetic as ranges
 from ..._model.base.load_error import LoadError
 from ..._model.base.phrases import clause, count_of
 from ..._model.base.rules import run_rule
+from ..._model.boundary.numbers import Count
 from ..._model.intent.intent import Intent
 from ..._model.kubernetes.controller import ControllerFacts
 from ..._model.run.archive import VARIABLE, ArchiveFacts
@@ -53,6 +54,7 @@ class Facts:
     :ivar inventory_error: why the inventory gave no nodes, in its own words; empty where nobody knows
     :ivar inventory_kind: what it lacked: ``library``, ``api_server``, or empty for something else
     :ivar inventory_where: what led it to the API server
+    :ivar unchecked_hosts: number of nodes that are reached by ssh without a check of their host keys
     :ivar controller: answer of controller_info; None where a stage that runs alone judges the intent
     :ivar archive: whether the archive of the report can go where it shall; None where it goes nowhere, or a stage that
         runs alone judges the intent
@@ -71,6 +73,7 @@ class Facts:
     inventory_error: str = ""
     inventory_kind: str = ""
     inventory_where: str = ""
+    unchecked_hosts: Count = 0
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
@@ -79,6 +82,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """
     findings = run_rule(_check_schema, intent)
     findings += _check_nodes(facts)
+    findings += _check_host_keys(facts)
     findings += _check_variables(facts.variables, facts.mistyped)
     findings += run_rule(check_fabrics, intent)
     findings += conflicts.check(intent)
@@ -216,6 +220,22 @@ def has_invalid_variables(facts: Facts) -> bool:
     without a message, so the run must not start.
     """
     return any(finding.status == FAIL for finding in _check_variables(facts.variables, facts.mistyped))
+
+
+def _check_host_keys(facts: Facts) -> typing.Iterator[Finding]:
+    """Warn about nodes whose host keys ssh does not check. There is no finding if it checks all of them."""
+    if facts.unchecked_hosts:
+        why = (
+            "Ansible reaches these nodes by ssh without a check of their host keys. Another machine at the address of"
+            " a node can pass for it: it gets what the run sends, and its answers count."
+        )
+        remedy = (
+            "Set host_key_checking to true: in AWX with ANSIBLE_HOST_KEY_CHECKING in 'Settings, Job settings, Extra"
+            " Environment Variables', otherwise in ansible.cfg. Remove StrictHostKeyChecking=no from the arguments of"
+            " ssh. Put the keys of the nodes into known_hosts, see docs/awx.md. Then run stage validate again."
+        )
+        measured = f"{facts.unchecked_hosts} of {len(facts.nodes)} nodes without a check"
+        yield Finding("validate.host_keys", "nodes by ssh", WARN, measured, "all host keys are checked", why, remedy)
 
 
 def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, str]) -> list[Finding]:

@@ -157,6 +157,19 @@ EXPLAINED: dict[str, Explanation] = {
             " set `operators_install`."
         ),
     ),
+    "validate.host_keys": Explanation(
+        means="Ansible reaches nodes by ssh without a check of their host keys.",
+        measured="`host_key_checking` of Ansible and of each node, and `StrictHostKeyChecking` in arguments of ssh.",
+        causes=(
+            "AWX sets `ANSIBLE_HOST_KEY_CHECKING=False` in each job by default.",
+            "`host_key_checking` is off in `ansible.cfg`, in the environment or in a variable of a node.",
+        ),
+        look=("ansible-config dump --only-changed",),
+        remedy=(
+            "Set `ANSIBLE_HOST_KEY_CHECKING` to `True`, and put the keys of the nodes into `known_hosts`: see"
+            " docs/awx.md. Then run stage `validate` again."
+        ),
+    ),
     "validate.host": Explanation(
         means="A value of `rdma_cluster.host` is invalid: jobs, the kernel or the kubelet could not work with it.",
         measured=(

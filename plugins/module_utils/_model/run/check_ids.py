@@ -20,6 +20,7 @@ WHAT = {
         "gateway",
         "helm",
         "host",
+        "host_keys",
         "images",
         "intent",
         "ipam",

@@ -13,6 +13,8 @@ import hashlib
 import json
 import typing
 
+from ..boundary.numbers import Count
+
 #: goes up when a field of Fact or RunStart changes its meaning, or a kind changes its form
 FACT_SCHEMA = 1
 #: stands for the node in a fact about the whole cluster; each kind is either of nodes or of the cluster
@@ -67,6 +69,7 @@ class RunStart:
     :ivar versions: versions of the software of the run, by name
     :ivar resumes: resumptions of the run, in order
     :ivar by_pods: names of the nodes that are read by observers (pods) instead of ssh
+    :ivar unchecked_hosts: number of nodes that are reached by ssh without a check of their host keys
     :ivar images: images named by variables outside of the intent, by variable
     :ivar strict_images: the variable rdma_strict_images: whether images must be named by digest
     :ivar mistyped: values that public variables cannot have, by variable
@@ -99,6 +102,7 @@ class RunStart:
     inventory_where: str = ""
     by: str = ""
     access: str = ""
+    unchecked_hosts: Count = 0
     process: str = ""
     schema: int = FACT_SCHEMA
 

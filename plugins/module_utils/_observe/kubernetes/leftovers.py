@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Find the objects of an earlier intent, of all kinds that stage network applies."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.kubernetes.apply import Leftovers
+from .client import Cluster
+from .copies import mark_copy
+from .kinds import Resource
+from .machines import find_labelled
+from .outcome import identify_object
+from .remove import find_leftovers
+
+
+def find_all_leftovers(
+    cluster: Cluster, kinds: typing.Sequence[str], selector: str, wanted: typing.Sequence[Resource]
+) -> Leftovers:
+    """Return the objects with the label that are not among those that the intent requires: of ``kinds``, and
+    MachineConfigs and KubeletConfigs.
+
+    :param wanted: objects that the intent requires
+    :raises ApiError: the API server cannot be reached
+    """
+    found, hosts = find_leftovers(cluster, kinds, selector, wanted), find_labelled(cluster, wanted)
+    return dataclasses.replace(
+        found,
+        objects=(*found.objects, *(mark_copy(identify_object("", item), item) for item in hosts.objects)),
+        errors=(*found.errors, *hosts.unread),
+    )
