@@ -15,6 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import plan
 from ansible_collections.linerate.rdma.plugins.module_utils._store.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import refuse_limit
 
 
 class ActionModule(ControllerAction):
@@ -30,13 +31,14 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, options: Result, variables: Result) -> Result:
-        folder, intent = (
-            FactFolder(options["facts_dir"], options["run"]),
-            parse_intent(options["fabrics"], options["waivers"], options["cluster"]),
-        )
+        folder = FactFolder(options["facts_dir"], options["run"])
+        nodes = folder.start().nodes
+        if not self._task.check_mode:
+            # its objects select nodes by label, and drain or reboot them
+            refuse_limit(self._loader, variables["groups"], nodes, "network")
+        intent = parse_intent(options["fabrics"], options["waivers"], options["cluster"])
         addresses = load(AddressFacts, read_value(folder, "addresses", "addresses"), "addresses")
         operators = load(OperatorFacts, read_value(folder, "operators_before_network", "operators"), "operators")
-        nodes = folder.start().nodes
         platforms = load(dict[str, ObservedPlatform], folder.of_nodes("platform", nodes), "platform")
         planned = plan(intent, nodes, read_answers(folder), addresses, operators, platforms)
         folder.write("network_objects", value=planned)

@@ -64,12 +64,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
     Result,
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, read_firmware_facts
-from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import list_left_out
+from ansible_collections.linerate.rdma.plugins.plugin_utils._limit import refuse_limit
 
 FACT = "node_roll"
-_LEFT_OUT = NodeDifferences(
-    refusals=("--limit excludes the node, so this run neither changes nor resets it. Run the stage without --limit.",)
-)
 #: kind of a fact: the HCAs of a node before its reset
 BEFORE = "hcas_before_reset"
 
@@ -107,6 +104,8 @@ class ActionModule(ControllerAction):
             )
             folder.write(FACT, value=to_data(proven(before, done)))
         else:
+            if not self._task.check_mode:
+                refuse_limit(self._loader, variables["groups"], folder.start().nodes, "platform")
             # a run that is killed has not found out what became of its nodes
             folder.write(FACT, value=to_data(NodeRoll(error="it did not complete")))
             try:
@@ -192,7 +191,6 @@ class ActionModule(ControllerAction):
         show = Display().display
         trust = read_trust({"validate_certs": options["bmc_validate_certs"], "ca_path": options["bmc_ca_path"]})
         told = {node: str(error) for node, error in errors.items()}
-        left_out = list_left_out(self._loader, variables.get("groups", {}), nodes)
         caller = Caller("node_roll", options, bool(self._task.check_mode))
         with (
             working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held,
@@ -217,7 +215,6 @@ class ActionModule(ControllerAction):
                     ObservedSource(kernel, of_pools=False),
                     ObservedSource(firmware),
                     ObservedSource(operator),
-                    ObservedSource(dict.fromkeys(left_out, _LEFT_OUT)),
                     *notes,
                 ],
                 bioses,

@@ -20,6 +20,8 @@ description:
   - If the PCI addresses of the physical functions differ between nodes, each node gets its own policy.
   - Renders no objects for a fabric whose addresses are already in use, or that fails the linter, unless O(waivers)
     cover the finding.
+  - Fails if C(--limit) of C(ansible-playbook) excludes nodes of the run, because the objects are for all of them. In
+    check mode it does not.
   - Reads the facts of the nodes, of M(linerate.rdma.address_info) (C(addresses)) and of
     M(linerate.rdma.sriov_operator_info) (C(operators_before_network)).
   - Writes the fact C(network_objects) for M(linerate.rdma.sriov_plan) and M(linerate.rdma.custom_resources).

@@ -14,6 +14,8 @@ author:
 description:
   - Compares all nodes of a run with the intent, and plans what each node needs. It shows the plan first. All that
     differs on a node takes one reset.
+  - Fails if C(--limit) of C(ansible-playbook) excludes nodes of the run, because the plan is for all of them. In check
+    mode and with O(prove) it does not.
   - The BIOS is compared with C(rdma_cluster.bios), through the BMC of the node.
   - The kernel arguments are compared with C(rdma_cluster.host.kernel_arguments), by the fact C(kernel_arguments), which
     the result of M(linerate.rdma.kernel_arguments) is kept as. Nodes of a C(MachineConfigPool) are left out, because a

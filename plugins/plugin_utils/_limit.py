@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the nodes that ``--limit`` excludes. Ansible applies it to the hosts of a play, and the plays that reset nodes
-have localhost as their only host.
+"""Refuse changes of nodes that the option ``--limit`` of ansible-playbook excludes. Ansible applies it to the hosts of
+a play, and the plays that change nodes through a BMC or an operator have localhost as their only host.
 """
 
 from __future__ import annotations
@@ -11,19 +11,28 @@ import typing
 from ansible import context
 from ansible.inventory.manager import InventoryManager
 
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.base.text import folded
 
-def list_left_out(
-    loader: typing.Any, groups: typing.Mapping[str, typing.Sequence[str]], names: typing.Iterable[str]
-) -> tuple[str, ...]:
-    """Return those of the hosts that ``--limit`` excludes, in their order.
+#: nodes that are named
+_NAMED = 5
+
+
+def refuse_limit(
+    loader: typing.Any, groups: typing.Mapping[str, typing.Sequence[str]], nodes: typing.Iterable[str], stage: str
+) -> None:
+    """Raise an error if ``--limit`` excludes some of the nodes that a stage changes. These are all nodes of the run,
+    because the stage plans them together: which of them may be away at the same time, and in which order.
 
     :param loader: data loader of the task
     :param groups: magic variable ``groups`` of Ansible, which ignores ``--limit``
-    :param names: names of hosts of the inventory
+    :param nodes: names of the nodes of the run
+    :param stage: name of the stage
+    :raises RdmaError: at least one of the nodes is excluded
     """
     subset = context.CLIARGS.get("subset")
     if not subset:
-        return ()
+        return
     # in the same way as the lookup plugin inventory_hostnames of ansible-core
     manager = InventoryManager(loader, parse=False)
     for group, hosts in groups.items():
@@ -31,5 +40,12 @@ def list_left_out(
         for host in hosts:
             manager.add_host(host, group=group)
     manager.subset(subset)
-    left = {host.name for host in manager.get_hosts("all")}
-    return tuple(name for name in names if name not in left)
+    chosen = {str(host.name) for host in manager.get_hosts("all")}
+    excluded = [node for node in nodes if node not in chosen]
+    if excluded:
+        names = folded(excluded, _NAMED)
+        raise RdmaError(
+            f"--limit excludes {len(excluded)} of the nodes that stage {stage} would change: {names}. Nothing was"
+            " changed",
+            "Select the nodes in the inventory (group rdma_nodes), then run this stage again without --limit",
+        )

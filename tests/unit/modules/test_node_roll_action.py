@@ -217,12 +217,13 @@ def test_what_is_not_allowed_is_refused(site: Site) -> None:
     assert site.fact()["plan"]["refusal"].startswith("rdma_cluster.disruption is drain")
 
 
-def test_a_node_that_the_limit_excludes_is_neither_changed_nor_reset(site: Site) -> None:
-    done = site.play("--limit", "localhost,worker-1")
-    assert done["reset"] == [] and site.world.did == [] and not site.servers["worker-2"].resets
-    assert any("--limit excludes the node" in line for line in done["plan"]), done["plan"]
-    done = site.play("--limit", "localhost,worker-2")
-    assert done["reset"] == ["worker-2"] and site.servers["worker-2"].resets == ["ForceRestart"]
+def test_a_limit_that_excludes_a_node_refuses_the_roll(site: Site) -> None:
+    """The BMCs of all nodes of the run would be asked, and worker-2 would be reset."""
+    site.play("--check", "--limit", "localhost,worker-1")
+    with pytest.raises(AssertionError, match="--limit excludes 1 of the nodes that stage platform would change"):
+        site.play("--limit", "localhost,worker-1")
+    assert "excludes 1 of the nodes that stage platform would change: worker-2" in site.said and site.world.did == []
+    assert site.play("--limit", "localhost,rdma_nodes")["reset"] == ["worker-2"]
 
 
 def test_nothing_asked_is_nothing_done(site: Site) -> None:
