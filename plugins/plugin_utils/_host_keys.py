@@ -32,7 +32,7 @@ def count_unchecked_hosts(nodes: typing.Iterable[str], variables: typing.Mapping
     found = 0
     for node in nodes:
         of_node = raw(node)
-        if str(of_node.get("ansible_connection", constants.DEFAULT_TRANSPORT)) not in _BY_SSH:
+        if str(of_node.get("ansible_connection", getattr(constants, "DEFAULT_TRANSPORT", "ssh"))) not in _BY_SSH:
             continue
         asked = next((of_node[name] for name in _VARIABLES if name in of_node), checked)
         words = " ".join(str(of_node.get(f"ansible_{name}", value) or "") for name, value in arguments.items())

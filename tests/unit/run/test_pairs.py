@@ -667,7 +667,7 @@ def made_by(api: typing.Any, plan: Plan) -> list[dict[str, typing.Any]]:
     made: list[dict[str, typing.Any]] = []
     create = api.create
 
-    def noted(definition: dict[str, typing.Any]) -> typing.Any:
+    def noted(definition: dict[str, typing.Any], _manager: str) -> typing.Any:
         made.append(definition)
         return create(definition)
 

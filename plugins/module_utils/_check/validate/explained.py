@@ -159,12 +159,12 @@ EXPLAINED: dict[str, Explanation] = {
     ),
     "validate.host_keys": Explanation(
         means="Ansible reaches nodes by ssh without a check of their host keys.",
-        measured="`host_key_checking` of Ansible and of each node, and `StrictHostKeyChecking` in arguments of ssh.",
+        measured="The host key checking of Ansible and of each node, and `StrictHostKeyChecking` in arguments of ssh.",
         causes=(
             "AWX sets `ANSIBLE_HOST_KEY_CHECKING=False` in each job by default.",
-            "`host_key_checking` is off in `ansible.cfg`, in the environment or in a variable of a node.",
+            "Host key checking is off in `ansible.cfg`, in the environment or in a variable of a node.",
         ),
-        look=("ansible-config dump --only-changed",),
+        look=("ansible-inventory --host NODE",),
         remedy=(
             "Set `ANSIBLE_HOST_KEY_CHECKING` to `True`, and put the keys of the nodes into `known_hosts`: see"
             " docs/awx.md. Then run stage `validate` again."
