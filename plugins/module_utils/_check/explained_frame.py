@@ -161,7 +161,7 @@ EXPLAINED: dict[str, Explanation] = {
             "A user copied an object of this collection with its label.",
         ),
         look=(
-            "kubectl get sriovnetworks -A -o yaml --show-managed-fields",
+            "kubectl get network-attachment-definitions -A -o yaml --show-managed-fields",
             "helm list -A",
             "kubectl get crd",
         ),
