@@ -142,6 +142,10 @@ bmcs:
           description: What went wrong when values were applied last. Empty if nothing did, or if the BMC does not say
             so.
           type: str
+        others_pending:
+          description: Names of other BIOS attributes that have a value which the next reset applies.
+          type: list
+          elements: str
         pending_error:
           description: Why the pending values are not known.
           type: str

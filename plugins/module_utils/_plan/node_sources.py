@@ -12,6 +12,7 @@ import typing
 from .._analysis.fleet.bios import Wanted, in_words, list_states
 from .._analysis.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware_fleet import Fleet
+from .._model.base.text import folded
 from .._model.kubernetes.node_roll import Needs, NodeDifference, NodeDifferences
 from .._model.kubernetes.observers import LOOKS_ONLY
 from .._model.node.bios import NodeBios
@@ -22,11 +23,13 @@ from .bios import plan as plan_bios
 from .node_firmware import plan_host
 
 KERNEL = "kernel argument"
+#: of the BIOS attributes that others have changed, those that are named
+_NAMED = 8
 
 
 def look_at_bios(bios: NodeBios, wanted: Wanted) -> NodeDifferences:
     """Return the BIOS settings of a node that differ from the desired ones. Add a refusal with a remedy for each
-    setting that its BMC cannot write.
+    setting that its BMC cannot write, and a note on values that others have saved at the BMC.
     """
     planned = plan_bios(bios, wanted)
     waits_not = {key for key in wanted if all(not write.reset_required for write in planned.writes if write.key == key)}
@@ -40,7 +43,14 @@ def look_at_bios(bios: NodeBios, wanted: Wanted) -> NodeDifferences:
     return NodeDifferences(
         tuple(found),
         tuple(f"BIOS {one.key}: {one.why.rstrip('.')}. {one.remedy.rstrip('.')}." for one in planned.refusals),
+        notes=_note_others_pending(bios),
     )
+
+
+def _note_others_pending(bios: NodeBios) -> tuple[str, ...]:
+    """Return a note on BIOS attributes that a reset changes although the intent has no value for them."""
+    names = folded(bios.others_pending, _NAMED)
+    return (f"a reset also applies BIOS settings that others saved at the BMC: {names}",) if names else ()
 
 
 def look_at_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -> NodeDifferences:

@@ -1538,6 +1538,9 @@ DATA.update(
         ),
         "redfish.registry.parse": Data(found_in, [SHORT_REGISTRY]),
         "redfish.settings.list_settings": Data(by_names, [SHORT_BIOS], ([],)),
+        "redfish.settings.list_others_pending": Data(
+            lambda data: parser("redfish.settings.list_others_pending")((), data), [{"AesNi": "Disabled"}], ((),)
+        ),
         "redfish.settings.explain_why_held": Data(
             lambda data: parser("redfish.settings.explain_why_held")(
                 parser("redfish.resources.parse_bios")(data), None, ()

@@ -88,6 +88,18 @@ def test_check_mode_says_what_would_be_done_and_does_nothing(site: Site) -> None
     assert site.world.did == [] and site.resets() == {}
 
 
+def test_a_setting_that_an_admin_has_saved_at_the_bmc_is_named_in_the_plan(site: Site) -> None:
+    """It is applied by the reset of the roll, whoever saved it."""
+    only(site, "worker-1")
+    bios = site.servers["worker-1"].bios
+    other = next(name for name, value in sorted(bios.attributes.items()) if name != ATTRIBUTE and value == "Enabled")
+    assert "others saved" not in str(site.run(check_mode=True).plan)
+    settings = bios.answers[bios.settings]
+    settings["Attributes"] = {**(settings.get("Attributes") or {}), other: "Disabled"}
+    step = next(step for step in site.run(check_mode=True).plan.steps if step.node == "worker-1")
+    assert f"a reset also applies BIOS settings that others saved at the BMC: {other}" in step.notes
+
+
 @pytest.mark.parametrize("disruption", ["none", "drain"])
 def test_what_is_not_allowed_is_refused_before_anything_is_touched(site: Site, disruption: typing.Any) -> None:
     done = site.run(ClusterIntent(disruption=disruption))

@@ -773,7 +773,7 @@ ROWS: tuple[Row, ...] = (
         _under("node.", "vendor", "model", "version", "registry*", "settings_uri", "apply_times*", "jobs", "lockdown"),
         _TELLS,
     ),
-    Row(("bios",), _under("node.", "last_apply", "errors"), _TELLS),
+    Row(("bios",), _under("node.", "last_apply", "errors", "others_pending"), _TELLS),
     Row(("bios",), ("node.identity.uuid",), "The serial number proves whose BMC it is.", ("unread",)),
     Row(("bios",), ("node.identity.serials*", "node.asserted"), "The UUID proves whose BMC it is."),
     Row(

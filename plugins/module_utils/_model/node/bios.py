@@ -136,6 +136,7 @@ class NodeBios:
     :ivar lockdown: whether the BMC refuses changes; None if it has no such mode, or it could not be read (see errors)
     :ivar last_apply: error of the last application of values; empty if none is reported
     :ivar pending_error: why the values pending for a reset are not known
+    :ivar others_pending: names of attributes with a value that a reset would apply, and that no setting covers
     :ivar errors: other parts that could not be read
     :ivar identity: identity of the system, as the BMC reports it
     :ivar asserted: whether the inventory asserts that the BMC belongs to the node, for use if the identities cannot be
@@ -154,6 +155,7 @@ class NodeBios:
     lockdown: typing.Optional[bool] = None
     last_apply: str = ""
     pending_error: str = ""
+    others_pending: typing.Annotated[tuple[str, ...], ATTRIBUTES] = ()
     errors: Messages = ()
     identity: Identity = dataclasses.field(default_factory=Identity)
     asserted: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.node.bios import BiosAttribute, BiosJob, BiosSetting, Key
+from ..._model.node.bios import ATTRIBUTES, BiosAttribute, BiosJob, BiosSetting, Key
 from .keys import TABLE, is_display, is_name
 from .registry import Entry, Registry
 from .resources import Bios
@@ -41,6 +41,18 @@ def list_settings(
         if entry.name in bios.attributes and not entry.is_hidden(bios.attributes)
     ]
     return tuple(_find_by_registry(key, shown) for key in keys)
+
+
+def list_others_pending(
+    settings: typing.Iterable[BiosSetting], pending: typing.Mapping[str, typing.Any]
+) -> tuple[str, ...]:
+    """Return the sorted names of the attributes that have a pending value and that no setting covers, such as those
+    that an admin has saved at the BMC. They become active at the next reset as well.
+
+    :param pending: values that become active at the next reset, by attribute
+    """
+    covered = {attribute.name for setting in settings for attribute in setting.attributes}
+    return tuple(sorted(name for name in pending if name not in covered)[: ATTRIBUTES.most])
 
 
 def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[tuple[BiosJob, ...]]) -> str:

@@ -22,7 +22,7 @@ from ..._observe.redfish.trust import Trust
 from ..._parse.redfish import resources
 from ..._parse.redfish.registry import Registry, find_candidates, is_system_supported, location, parse
 from ..._parse.redfish.resource import last
-from ..._parse.redfish.settings import explain_why_held, list_settings
+from ..._parse.redfish.settings import explain_why_held, list_others_pending, list_settings
 
 #: BMCs at once. A thread costs 0.15 MiB and a file, of which most shells allow 1,024; tests/benchmarks/bmcs.py has the
 #: figures. That many may hang until their time is over before another one has to wait
@@ -180,11 +180,13 @@ class BiosReader:
         )
         jobs, lockdown = _read_jobs_and_lockdown(session, system, errors, failures)
         found = self._found = self._found or _find_registry_or_error(session, system, bios.registry, self._registries)
+        settings = list_settings(bios, pending, found.registry, explain_why_held(bios, lockdown, jobs), self._keys)
         return NodeBios(
             vendor=system.vendor,
             model=system.model,
             version=system.version,
-            settings=list_settings(bios, pending, found.registry, explain_why_held(bios, lockdown, jobs), self._keys),
+            settings=settings,
+            others_pending=list_others_pending(settings, pending),
             registry=found.registry.path if found.registry else "",
             registry_error=found.error,
             settings_uri=bios.settings,
