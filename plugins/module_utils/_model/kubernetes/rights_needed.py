@@ -91,11 +91,13 @@ _READ: tuple[tuple[str, str, str], ...] = (
     *(("operators", "list", kind) for kind in ("NicNodePolicy", "NVIDIADriver")),
     ("platform", "list", "NicDevice"),
     ("network", "get", "Namespace"),
-    # one of an earlier intent is found by its label
-    ("network", "list", "KubeletConfig"),
     *(("network", verb, kind) for verb in ("list", "watch") for kind in _NETWORKS),
     *(("network", "watch", kind) for kind in _POOLS),
-    *(("teardown", "list", kind) for kind in ("Namespace", "NicConfigurationTemplate", "Tuned", *_JOBS)),
+    # a KubeletConfig of an earlier intent is found by its label
+    *(
+        ("teardown", "list", kind)
+        for kind in ("KubeletConfig", "Namespace", "NicConfigurationTemplate", "Tuned", *_JOBS)
+    ),
 )
 
 
@@ -171,6 +173,8 @@ def _list_read_rights(intent: Intent, operator: str) -> typing.Iterator[Right]:
         yield from (Right("network", "list", kind) for kind in (*_HEALTH_CHECKS, *_MACHINES))
     if intent.cluster.tuning.set:
         yield from (Right("tuning", "list", kind) for kind in ("Tuned", "Profile", "PerformanceProfile"))
+    if intent.cluster.host.kubelet is not None:
+        yield Right("network", "list", "KubeletConfig")
 
 
 def _look_at_olm() -> typing.Iterator[Right]:
